@@ -1,0 +1,165 @@
+//! The dataflow of each workload, written as a user of differential dataflow would.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use differential_dataflow::VecCollection;
+use differential_dataflow::algorithms::graphs::{bfs, propagate, scc};
+use differential_dataflow::input::Input;
+use differential_dataflow::operators::{CountTotal, Iterate};
+use timely::dataflow::Scope;
+use timely::dataflow::operators::probe::Handle;
+
+use crate::arguments::{Job, Kind};
+use crate::checks::{Checks, Facts, watch};
+use crate::inputs::{self, Feed, Numbers, Pair, Table};
+
+type Changing<'scope, D> = VecCollection<'scope, u64, D, isize>;
+
+/// The input rows, drawn before anything is timed and shared by the workers.
+pub enum Rows {
+    Keys(Arc<Vec<u32>>),
+    Pairs(Arc<Vec<Pair>>),
+    TwoTables(Arc<Vec<Pair>>, Arc<Vec<Pair>>),
+}
+
+impl Rows {
+    pub fn draw(job: &Job) -> Self {
+        let count = job.loaded + job.epochs * job.step;
+        match job.kind {
+            Kind::CountPlain | Kind::CountTotal => {
+                Rows::Keys(Arc::new(inputs::keys(job.limit, count)))
+            }
+            Kind::Sum => Rows::Pairs(Arc::new(inputs::keyed_values(job.limit, count))),
+            Kind::Join => Rows::TwoTables(
+                Arc::new(inputs::numbered_keys(job.limit, count, 1)),
+                Arc::new(inputs::numbered_keys(job.limit, count, 2)),
+            ),
+            _ => Rows::Pairs(Arc::new(inputs::edges(job.limit, count))),
+        }
+    }
+}
+
+/// A dataflow that has been built on one worker.
+pub struct Built {
+    pub feeds: Vec<Box<dyn Feed>>,
+    pub probe: Handle<u64>,
+}
+
+/// Builds the dataflow of `job` in `scope`.
+pub fn build(scope: Scope<'_, u64>, job: &Job, rows: &Rows, checks: &Rc<RefCell<Checks>>) -> Built {
+    match rows {
+        Rows::Keys(keys) => {
+            let (input, keys_in) = scope.new_collection();
+            let feeds = vec![Table::boxed(keys, job.loaded, job.step, input)];
+            let counts = if job.kind == Kind::CountTotal {
+                keys_in.count_total()
+            } else {
+                keys_in.count()
+            };
+            let probe = watch(counts, checks, |&(key, count)| {
+                Facts::new(count == 1, count as u64, (key, count as u32))
+            });
+            Built { feeds, probe }
+        }
+        Rows::Pairs(pairs) => {
+            let (input, pairs_in) = scope.new_collection();
+            let mut feeds = vec![Table::boxed(pairs, job.loaded, job.step, input)];
+            let probe = match job.kind {
+                Kind::Sum => sum(pairs_in, checks),
+                Kind::SccPlain => inside_components(scc::strongly_connected(pairs_in), checks),
+                Kind::SccPrioritised => inside_components(
+                    scc::strongly_connected_at(pairs_in, |&node| u64::from(node)),
+                    checks,
+                ),
+                _ => {
+                    let (numbers_input, numbers) = scope.new_collection();
+                    let roots_only = job.kind == Kind::Bfs;
+                    let count = if roots_only { 1 } else { job.limit as u32 };
+                    feeds.push(Numbers::boxed(count, numbers_input));
+                    labels(job.kind, pairs_in, numbers, checks)
+                }
+            };
+            Built { feeds, probe }
+        }
+        Rows::TwoTables(left, right) => {
+            let (left_input, left_in) = scope.new_collection();
+            let (right_input, right_in) = scope.new_collection();
+            let feeds = vec![
+                Table::boxed(left, job.loaded, job.step, left_input),
+                Table::boxed(right, job.loaded, job.step, right_input),
+            ];
+            let joined = left_in.join_map(right_in, |&key, &left, &right| (key, left, right));
+            let probe = watch(joined, checks, |&(key, left, right)| {
+                Facts::new(left == right, u64::from(key), (left, right))
+            });
+            Built { feeds, probe }
+        }
+    }
+}
+
+/// Labels or distances of nodes: wcc in both forms, and bfs.
+fn labels<'scope>(
+    kind: Kind,
+    edges: Changing<'scope, Pair>,
+    numbers: Changing<'scope, u32>,
+    checks: &Rc<RefCell<Checks>>,
+) -> Handle<u64> {
+    let result = match kind {
+        Kind::Bfs => bfs::bfs(edges, numbers),
+        Kind::WccPrioritised => {
+            let nodes = numbers.map(|node| (node, node));
+            propagate::propagate_at(both_directions(edges), nodes, |&label| u64::from(label))
+        }
+        _ => wcc_plain(both_directions(edges), numbers.map(|node| (node, node))),
+    };
+    let is_distance = kind == Kind::Bfs;
+    watch(result, checks, move |&(node, label)| {
+        let special_label = if is_distance { 1 } else { node };
+        Facts::new(label == special_label, u64::from(label), (node, label))
+    })
+}
+
+fn both_directions(edges: Changing<'_, Pair>) -> Changing<'_, Pair> {
+    edges.flat_map(|(source, target)| [(source, target), (target, source)])
+}
+
+/// Every node takes the least label among its own and its neighbours', until nothing changes.
+fn wcc_plain<'scope>(
+    edges: Changing<'scope, Pair>,
+    nodes: Changing<'scope, Pair>,
+) -> Changing<'scope, Pair> {
+    let edges = edges.arrange_by_key();
+    nodes.clone().iterate(|scope, labels| {
+        let edges = edges.enter(scope);
+        let nodes = nodes.enter(scope);
+        labels
+            .join_core(edges, |_node, &label, &neighbour| Some((neighbour, label)))
+            .concat(nodes)
+            .reduce(|_node, labels, least| least.push((*labels[0].0, 1)))
+    })
+}
+
+fn inside_components(edges: Changing<'_, Pair>, checks: &Rc<RefCell<Checks>>) -> Handle<u64> {
+    watch(edges, checks, |&(source, target)| {
+        Facts::new(
+            false,
+            u64::from(source) + u64::from(target),
+            (source, target),
+        )
+    })
+}
+
+/// Totals by `reduce` over a key's values: as a difference a value of 0 would lose its key.
+fn sum(rows: Changing<'_, Pair>, checks: &Rc<RefCell<Checks>>) -> Handle<u64> {
+    let totals = rows.reduce(|_key, values, totals| {
+        let products = values
+            .iter()
+            .map(|(value, times)| u64::from(**value) * *times as u64);
+        totals.push((products.sum::<u64>(), 1));
+    });
+    watch(totals, checks, |&(key, total)| {
+        Facts::new(false, total, (key, total as u32))
+    })
+}

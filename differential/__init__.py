@@ -1,0 +1,42 @@
+"""Differential dataflow: collections that change, over typed columns. Imports `timely` and `progress`.
+
+    from differential import col
+    import differential as dd
+
+    def reachable(flow):
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        roots = dd.input(flow, "roots", "node: int")
+        reached = roots.iterate(
+            lambda r: r.join(edges, on={"node": "src"}).select(node=col.dst).concat(roots).distinct()
+        )
+        reached.output("reached")
+
+An ordinary client of what `timely` offers: whatever is needed here, a user's vertex can have too. Read `collection.py`
+first, then `operators/`, `trace/` and `kernels/`, from the top to the bottom of an operator.
+"""
+
+from differential.aggregates import Aggregate, count, max, min, sum
+from differential.collection import Collection
+from differential.expressions import Expr, col, lit, max_of, min_of, when
+from differential.grouping import Grouped
+from differential.schema import Column, Schema
+from differential.table_io import input
+
+__all__ = [
+    "Aggregate",
+    "Collection",
+    "Column",
+    "Expr",
+    "Grouped",
+    "Schema",
+    "col",
+    "count",
+    "input",
+    "lit",
+    "max",
+    "max_of",
+    "min",
+    "min_of",
+    "sum",
+    "when",
+]

@@ -1,0 +1,198 @@
+"""Do these Arrow data fit the declared columns? If not: which value, in which row, and what to do?
+
+Casts that lose nothing are done (a narrower integer, a dictionary, a large string, a coarser timestamp, a
+date); whether a cast loses something is decided by the values where the type leaves it open (uint64,
+nanoseconds, int64 to float). Everything else is refused: a float is not an int even if it happens to be
+3.0, text is not a number.
+
+    declared     taken
+    int          any integer type
+    float        any float type; integers that a double holds exactly
+    bool         bool
+    timestamp    timestamps (without a zone: read as UTC), dates (midnight UTC)
+    string       string, large_string, string_view, and dictionaries of these
+    bytes        binary in every form, and dictionaries of these
+    any          everything whose values msgpack can hold
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.column_types import ANY_METADATA, ColumnType
+from differential.errors import SchemaError, shown
+from differential.symbols import pack
+
+__all__ = ["Place", "conform_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, for messages."""
+
+    input_name: str
+    column: str
+    type: ColumnType
+
+    def error(self, row: int, value: object, why: str, mend: str) -> SchemaError:
+        """The error about one value."""
+        return SchemaError(
+            f"input {self.input_name!r}, column {self.column!r} ({self.type}), row {row}: "
+            f"{shown(value)} {why}.\n  {mend}"
+        )
+
+    def null_error(self, row: int) -> SchemaError:
+        """The error about a null where none is allowed."""
+        mend = (
+            f'Declare the column as "{self.column}: {self.type.or_null()}", or drop or fill such rows first.'
+        )
+        return self.error(row, None, "is null, which the column does not allow", mend)
+
+
+def conform_table(
+    table: pa.Table | pa.RecordBatch, schema: pa.Schema, types: Sequence[ColumnType], input_name: str
+) -> pa.Table:
+    """`table` with the columns of `schema`, cast where that loses nothing.
+
+    Dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see the module's docstring).
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    _check_names(table.column_names, schema.names, input_name)
+    columns = []
+    for name, type_ in zip(schema.names, types, strict=True):
+        place = Place(input_name, name, type_)
+        field = table.schema.field(name)
+        is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
+        columns.append(_conform_column(table.column(name), place, is_packed))
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -> None:
+    missing = [name for name in wanted if name not in given]
+    extra = [name for name in given if name not in wanted]
+    twice = sorted({name for name in given if list(given).count(name) > 1})
+    if not missing and not extra and not twice:
+        return
+    said = [
+        f"{what} {', '.join(map(repr, names))}"
+        for what, names in (("missing", missing), ("not declared", extra), ("there twice", twice))
+        if names
+    ]
+    raise SchemaError(
+        f"input {input_name!r} takes the columns {', '.join(wanted)}; {'; '.join(said)}.\n"
+        "  Select or rename columns before inserting, or change the schema of the input."
+    )
+
+
+def _conform_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+    """One column, cast and free of nulls where none are allowed."""
+    if place.type.kind == "any":
+        return _pack_column(column, place, is_packed)
+    is_text = place.type.kind in ("string", "bytes")
+    if pa.types.is_dictionary(column.type) and not (is_text and _takes(place.type, column.type.value_type)):
+        column = column.cast(column.type.value_type)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not _takes(place.type, value_type):
+        if column.null_count == len(column) and place.type.nullable:
+            return pa.chunked_array([pa.nulls(len(column), place.type.to_arrow())])
+        _refuse_type(column, place)
+    _check_nulls(column, place)
+    if pa.types.is_dictionary(column.type):
+        # Nulls may hide among the values of a dictionary; rare, so such a column is simply written out.
+        if not any(chunk.dictionary.null_count for chunk in column.chunks):
+            return column
+        column = column.cast(column.type.value_type)
+        _check_nulls(column, place)
+    return _cast(column, place)
+
+
+def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
+    """Whether a column of this kind takes values of the Arrow type, if they fit."""
+    tests: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+        "int": (pa.types.is_integer,),
+        "float": (pa.types.is_floating, pa.types.is_integer),
+        "bool": (pa.types.is_boolean,),
+        "timestamp": (pa.types.is_timestamp, pa.types.is_date),
+        "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        "bytes": (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
+        ),
+    }
+    return any(test(arrow) for test in tests[type_.kind])
+
+
+def _refuse_type(column: pa.ChunkedArray, place: Place) -> None:
+    """Raise about the first value that is not of the declared type."""
+    if len(column) == column.null_count:
+        _check_nulls(column, place)
+        return
+    row = pc.index(column.is_valid(), True).as_py()
+    mend = f'Cast the column before inserting, or declare it "{place.column}: {_suggested(column.type)}".'
+    raise place.error(row, column[row].as_py(), f"comes as {column.type}, not {place.type.kind}", mend)
+
+
+def _suggested(arrow: pa.DataType) -> str:
+    """The kind of column that would take the Arrow type."""
+    for kind in ("int", "float", "bool", "timestamp", "string", "bytes"):
+        if _takes(ColumnType(kind), arrow):
+            return kind
+    return "any"
+
+
+def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
+    if column.null_count and not place.type.nullable:
+        raise place.null_error(pc.index(column.is_null(), True).as_py())
+
+
+def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
+    """`column` in the declared type; raises about the first value that does not fit."""
+    target = place.type.to_arrow()
+    if column.type == target:
+        return column
+    if _fits(column, target):
+        return column.cast(target)
+    start, stop = 0, len(column)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _fits(column.slice(start, middle - start), target):
+            start = middle
+        else:
+            stop = middle
+    value = (
+        column[start].cast(pa.string()).as_py()
+        if pa.types.is_temporal(column.type)
+        else column[start].as_py()
+    )
+    mend = "Only what loses nothing is cast: round, scale or filter the values before inserting them."
+    raise place.error(start, value, f"({column.type}) cannot be stored as {target} without loss", mend)
+
+
+def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
+    try:
+        column.cast(target)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+    """A column of any values as their msgpack bytes."""
+    _check_nulls(column, place)
+    if is_packed:
+        return column.cast(pa.binary())
+    packed: list[bytes | None] = []
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            packed.append(None if value is None else pack(value))
+        except SchemaError as error:
+            raise place.error(row, value, "cannot be stored", str(error)) from error
+    return pa.chunked_array([pa.array(packed, pa.binary())])

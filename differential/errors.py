@@ -1,0 +1,65 @@
+"""What can go wrong in a query over collections, beyond what `progress.errors` already names.
+
+    TimelyError
+    ├─ MisuseError
+    │  ├─ SchemaError           data do not fit the declared columns
+    │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
+    │  ├─ RowError              an expression has no value for one row, as in a division by zero
+    │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
+    └─ InternalError
+       ├─ SymbolCollisionError  two different values have the same 64-bit word
+       └─ UnknownSymbolError    a word arrived before the value that it stands for
+
+Every message says which input, column, row or line of the user's program it is about, and how to mend it.
+"""
+
+from __future__ import annotations
+
+from progress.errors import InternalError, MisuseError
+
+__all__ = [
+    "ExpressionError",
+    "RowError",
+    "SchemaError",
+    "SymbolCollisionError",
+    "UnknownSymbolError",
+    "UserFunctionError",
+    "shown",
+]
+
+_SHOWN_CHARACTERS_MAX = 80
+
+
+class SchemaError(MisuseError):
+    """Data do not fit the declared columns, or the declaration itself makes no sense."""
+
+
+class ExpressionError(MisuseError):
+    """An expression names a column that is not there, or applies an operator to types it does not take."""
+
+
+class RowError(MisuseError):
+    """An expression has no value for one row: an integer divided by zero, a cast out of range."""
+
+
+class UserFunctionError(MisuseError):
+    """A Python function of the user raised, or returned what its declared columns cannot hold.
+
+    The user's own exception, if there was one, is the `__cause__`.
+    """
+
+
+class SymbolCollisionError(InternalError):
+    """Two different values have the same 64-bit word, so that rows holding them cannot be told apart."""
+
+
+class UnknownSymbolError(InternalError):
+    """A word stands for a value that this worker was never told: an entry was lost on its way here."""
+
+
+def shown(value: object) -> str:
+    """`repr(value)`, cut to a length that leaves an error message readable."""
+    text = repr(value)
+    if len(text) <= _SHOWN_CHARACTERS_MAX:
+        return text
+    return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,49 @@
+"""`iterate`: a loop to the fixed point.
+
+Inside the loop times have one more counter, i. The variable x is the initial collection at i = 0, and the body's result
+of iteration i at i + 1:
+
+    x = s + feedback(body(x) - s)        s: the initial collection, entered at i = 0
+
+so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing nothing circulates,
+and the sum over all iterations, which is what leaves, is the fixed point.
+
+What circulates must be consolidated: updates that cancel would go round for ever. The result of an operator with state
+is so already, and costs no further stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from differential.linear import LinearChain
+from timely.errors import GraphError
+from timely.loop import Loop
+from timely.stream import Feed
+
+from .collection import Collection, Term
+from .linear_transform import LinearTransform
+
+__all__ = ["iterate"]
+
+
+def iterate(initial: Collection, body: Callable[[Collection], Collection], name: str) -> Collection:
+    """The fixed point of `body` from `initial`; see `Collection.iterate`."""
+    loop = Loop.inside(initial.dataflow, initial.scope, name)
+    entered = initial.entered(loop)
+    feedback = loop.feedback()
+    coming_back = Term(feedback.stream, LinearChain.over(initial.schema))
+    variable = replace(entered, terms=(*entered.terms, coming_back), is_consolidated=False)
+    result = body(variable)
+    if not isinstance(result, Collection):
+        raise GraphError(f"the body of {name!r} must return a collection; it returned {type(result).__name__}")
+    result = result.within(variable.loops).conformed(initial.schema, f"the body of {name!r}")
+    difference = result.concat(entered.negate())
+    if not result.is_consolidated:
+        difference = difference.consolidate()
+    for term in difference.terms:
+        transform = LinearTransform.of(term.chain)
+        feedback.connect(term.stream, Feed(term.stream, 0, None, transform, "; ".join(term.chain.describe())))
+    loop.check_connected()
+    return result.left()

@@ -1,0 +1,196 @@
+"""The history of one key, gathered from all runs of a trace, and the corrections that make it right.
+
+    rows   int64[words + 2, room]: value words, time, diff; sorted by value, then time, once consolidated
+
+Times are advanced to `floor`, a time that is ≤ every time asked about: for those it changes nothing, and most
+of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.memory import LUB, read
+from differential.kernels.sort import sort_consolidate
+from progress._compile import Int64s, kernel
+from progress.time_words import word_less_equal, word_lub
+
+INSERTION_ROWS: Final = 24
+
+
+@kernel
+def room_for_rows(rows: Int64s, count: int) -> Int64s:
+    """The array itself if it has room for more than `count` rows, else a larger copy."""
+    if count < rows.shape[1]:
+        return rows
+    larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
+    larger[:, : rows.shape[1]] = rows
+    return larger
+
+
+@kernel
+def gather(table: Int64s, cursors: Int64s, kw: int, floor: int, guards: int, rows: Int64s) -> int:
+    """Read the rows [cursors[0], cursors[1]) of all runs, times advanced to `floor`; returns how many.
+
+    Requires: room. Ensures: nothing about order.
+    """
+    words = rows.shape[0] - 2
+    count = 0
+    for run in range(table.shape[0]):
+        if cursors[1, run] == cursors[0, run]:
+            continue
+        early = word_less_equal(table[run, LUB], floor, guards)
+        for row in range(cursors[0, run], cursors[1, run]):
+            for word in range(words):
+                rows[word, count] = read(table, run, kw + word, row)
+            rows[words, count] = floor if early else word_lub(read(table, run, kw + words, row), floor, guards)
+            rows[words + 1, count] = read(table, run, kw + words + 1, row)
+            count += 1
+    return count
+
+
+@kernel
+def gather_new(ready: Int64s, start: int, stop: int, kw: int, floor: int, guards: int, rows: Int64s, count: int) -> int:
+    """Append the rows [start, stop) of the new ones, as `gather` does; returns how many there are now."""
+    words = rows.shape[0] - 2
+    for row in range(start, stop):
+        for word in range(words):
+            rows[word, count] = ready[kw + word, row]
+        rows[words, count] = word_lub(ready[kw + words, row], floor, guards)
+        rows[words + 1, count] = ready[kw + words + 1, row]
+        count += 1
+    return count
+
+
+@kernel
+def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
+    """-1, 0 or 1: how row `at` compares with `row` in the first `columns` columns."""
+    for column in range(columns):
+        if rows[column, at] != row[column]:
+            return -1 if rows[column, at] < row[column] else 1
+    return 0
+
+
+@kernel
+def consolidate_rows(rows: Int64s, count: int) -> int:
+    """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many."""
+    columns = rows.shape[0]
+    if count > INSERTION_ROWS:
+        some = np.empty((columns, count), np.int64)
+        some[:, :] = rows[:, :count]
+        done = sort_consolidate(some)
+        rows[:, : done.shape[1]] = done
+        return done.shape[1]
+    kept = 0
+    row = np.empty(columns, np.int64)
+    for new in range(count):
+        for column in range(columns):
+            row[column] = rows[column, new]
+        kept = put_row(rows, kept, row)
+    return kept
+
+
+@kernel
+def put_row(rows: Int64s, count: int, row: Int64s) -> int:
+    """Add one row to sorted consolidated rows; returns how many there are then. Requires: room for one more."""
+    columns = rows.shape[0]
+    at = count
+    order = -1
+    while at > 0:
+        order = compare_with(rows, at - 1, row, columns - 1)
+        if order <= 0:
+            break
+        at -= 1
+    if at > 0 and order == 0:
+        rows[columns - 1, at - 1] += row[columns - 1]
+        if rows[columns - 1, at - 1] == 0:
+            for column in range(columns):
+                for later in range(at, count):
+                    rows[column, later - 1] = rows[column, later]
+            return count - 1
+        return count
+    for column in range(columns):
+        for later in range(count, at, -1):
+            rows[column, later] = rows[column, later - 1]
+        rows[column, at] = row[column]
+    return count + 1
+
+
+@kernel
+def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> tuple[int, int]:
+    """(sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`."""
+    words = rows.shape[0] - 2
+    total = np.int64(0)
+    row = at
+    while row < count:
+        for word in range(words):
+            if rows[word, row] != rows[word, at]:
+                return total, row
+        if word_less_equal(rows[words, row], time, guards):
+            total += rows[words + 1, row]
+        row += 1
+    return total, row
+
+
+@kernel
+def correct(rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int) -> tuple[int, int]:
+    """Make the rows accumulate to `wanted` once (`present`), or to nothing, at its time: (count, made).
+
+    wanted   int64[words + 2]: value words and time; the last is free for use
+    out      int64[words + 2, room]: the corrections are appended from `made` on, and put among the rows too
+    Requires: room for as many more rows as there are different values, and one more.
+    """
+    words = rows.shape[0] - 2
+    time = wanted[words]
+    first = made
+    at = 0
+    found = False
+    while at < count:
+        total, after = multiplicity(rows, count, at, time, guards)
+        if present and not found and compare_with(rows, at, wanted, words) == 0:
+            found = True
+            total -= 1
+        if total != 0:
+            for word in range(words):
+                out[word, made] = rows[word, at]
+            out[words, made] = time
+            out[words + 1, made] = -total
+            made += 1
+        at = after
+    if present and not found:
+        for word in range(words):
+            out[word, made] = wanted[word]
+        out[words, made] = time
+        out[words + 1, made] = 1
+        made += 1
+    row = np.empty(words + 2, np.int64)
+    for new in range(first, made):
+        for column in range(words + 2):
+            row[column] = out[column, new]
+        count = put_row(rows, count, row)
+    return count, made
+
+
+@kernel
+def append_rows(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
+    """Append (key, row) for the first `count` rows, from row `made` on; returns `out`, or a larger copy."""
+    out = room_for_rows(out, made + count)
+    for column in range(kw):
+        for row in range(count):
+            out[column, made + row] = keys[column, key]
+    for column in range(rows.shape[0]):
+        for row in range(count):
+            out[kw + column, made + row] = rows[column, row]
+    return out
+
+
+@kernel
+def append_time(pended: Int64s, kept: int, keys: Int64s, key: int, kw: int, time: int) -> Int64s:
+    """Append (key, time) as row `kept`; returns `pended`, or a larger copy."""
+    pended = room_for_rows(pended, kept)
+    for column in range(kw):
+        pended[column, kept] = keys[column, key]
+    pended[kw, kept] = time
+    return pended

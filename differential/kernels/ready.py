@@ -1,0 +1,116 @@
+"""Which rows are complete, and which earlier times do the others hold open?
+
+A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from progress._compile import Int64s, kernel
+from progress.time_words import word_is_beyond, word_less_equal
+
+
+@kernel
+def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
+    """(ready rows, later rows), each in their order. If all rows are of one kind, that one is `words` itself."""
+    columns, rows = words.shape
+    ready = 0
+    last = np.int64(-1)
+    beyond = False
+    for row in range(rows):
+        time = words[time_column, row]
+        if time != last:
+            beyond = word_is_beyond(time, frontier, guards)
+            last = time
+        ready += not beyond
+    if ready == rows:
+        return words, np.empty((columns, 0), np.int64)
+    if ready == 0:
+        return np.empty((columns, 0), np.int64), words
+    now = np.empty((columns, ready), np.int64)
+    later = np.empty((columns, rows - ready), np.int64)
+    at_now = 0
+    at_later = 0
+    last = -1
+    for row in range(rows):
+        time = words[time_column, row]
+        if time != last:
+            beyond = word_is_beyond(time, frontier, guards)
+            last = time
+        if beyond:
+            for column in range(columns):
+                later[column, at_later] = words[column, row]
+            at_later += 1
+        else:
+            for column in range(columns):
+                now[column, at_now] = words[column, row]
+            at_now += 1
+    return now, later
+
+
+@kernel
+def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, in ascending order."""
+    minimal = np.empty(bounds.shape[0] + 8, np.int64)
+    minimal[: bounds.shape[0]] = bounds
+    count = bounds.shape[0]
+    last = np.int64(-1)
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if time == last:
+            continue
+        last = time
+        dominated = False
+        for index in range(count):
+            if word_less_equal(minimal[index], time, guards):
+                dominated = True
+                break
+        if dominated:
+            continue
+        kept = 0
+        for index in range(count):
+            if not word_less_equal(time, minimal[index], guards):
+                minimal[kept] = minimal[index]
+                kept += 1
+        if kept == minimal.shape[0]:
+            larger = np.empty(2 * kept, np.int64)
+            larger[:kept] = minimal
+            minimal = larger
+        at = kept
+        while at > 0 and minimal[at - 1] > time:
+            minimal[at] = minimal[at - 1]
+            at -= 1
+        minimal[at] = time
+        count = kept + 1
+    return minimal[:count].copy()
+
+
+@kernel
+def merge_pending(a: Int64s, b: Int64s) -> Int64s:
+    """Two sorted sets of rows, (key words, time), as one, without doubles."""
+    columns, rows_a = a.shape
+    rows_b = b.shape[1]
+    out = np.empty((columns, rows_a + rows_b), np.int64)
+    i = 0
+    j = 0
+    kept = 0
+    while i < rows_a or j < rows_b:
+        order = -1 if j == rows_b else 1 if i == rows_a else 0
+        column = 0
+        while order == 0 and column < columns and i < rows_a and j < rows_b:
+            if a[column, i] != b[column, j]:
+                order = -1 if a[column, i] < b[column, j] else 1
+            column += 1
+        for column in range(columns):
+            out[column, kept] = a[column, i] if order <= 0 else b[column, j]
+        kept += 1
+        i += order <= 0
+        j += order >= 0
+    if kept == rows_a + rows_b:
+        return out
+    short = np.empty((columns, kept), np.int64)
+    for column in range(columns):
+        for row in range(kept):
+            short[column, row] = out[column, row]
+    return short

@@ -1,0 +1,30 @@
+"""Columns of times: their minimal elements, and moving them along a path.
+
+Orders and lubs of single words are in `progress/time_words.py`; which rows are complete is in `ready.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.ready import lower_bounds
+from progress._compile import Int64s, kernel
+
+
+@kernel
+def minimal_times(times: Int64s, guards: int) -> Int64s:
+    """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
+    return lower_bounds(times.reshape((1, times.shape[0])), 0, np.empty(0, np.int64), guards)
+
+
+@kernel
+def shift_times(words: Int64s, keep: int, add: int) -> Int64s:
+    """The same rows at times (t & keep) + add, in a new array."""
+    columns, rows = words.shape
+    out = np.empty((columns, rows), np.int64)
+    for column in range(columns):
+        for row in range(rows):
+            out[column, row] = words[column, row]
+    for row in range(rows):
+        out[columns - 2, row] = (words[columns - 2, row] & keep) + add
+    return out

@@ -1,0 +1,68 @@
+"""Consolidate: hold rows back until their times are complete, so that what cancels is never sent.
+
+This is the logic alone: words and frontiers in, words out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.ready import lower_bounds, split_ready
+from differential.kernels.sort import sort_consolidate
+from progress._compile import Int64s
+
+_NONE = np.empty(0, np.int64)
+
+
+class WaitingRows:
+    """Rows of `columns` columns (time and diff last) that wait for their times to be complete."""
+
+    def __init__(self, columns: int, guards: int) -> None:
+        self.columns = columns
+        self.guards = guards
+        self._parts: list[Int64s] = []
+
+    def add(self, words: Int64s) -> None:
+        """Let rows wait; the array is kept, and not changed."""
+        assert words.shape[0] == self.columns
+        if words.shape[1]:
+            self._parts.append(words)
+
+    def take_ready(self, frontier: Int64s) -> Int64s:
+        """Remove and return the rows that are not beyond the frontier, sorted and consolidated."""
+        if not self._parts:
+            return np.empty((self.columns, 0), np.int64)
+        words = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts, axis=1)
+        ready, later = split_ready(words, self.columns - 2, frontier, self.guards)
+        self._parts = [later] if later.shape[1] else []
+        return sort_consolidate(ready)
+
+    def times(self, bounds: Int64s) -> Int64s:
+        """The minimal antichain of `bounds` and the waiting times, ascending."""
+        for part in self._parts:
+            bounds = lower_bounds(part, self.columns - 2, bounds, self.guards)
+        return bounds
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return sum(part.shape[1] for part in self._parts)
+
+
+class ConsolidateMachine:
+    """Hands rows of `words` words on when their times are complete, sorted and consolidated."""
+
+    def __init__(self, words: int, guards: int) -> None:
+        self._waiting = WaitingRows(words + 2, guards)
+
+    def recv(self, words: Int64s) -> None:
+        """Let rows int64[words + 2, n] wait."""
+        self._waiting.add(words)
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """The rows that are complete now: no time of the frontier is ≤ theirs."""
+        return self._waiting.take_ready(frontier)
+
+    def capabilities(self) -> Int64s:
+        """The minimal times at which something will still be sent, ascending words."""
+        return self._waiting.times(_NONE)

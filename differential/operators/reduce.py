@@ -1,0 +1,175 @@
+"""Reduce: one answer per key, kept right at every time.
+
+    for every key and every time t that is complete:
+        output accumulated up to t  =  aggregate(input accumulated up to t)
+
+Rows wait until their times are complete. Then, for all that became complete since the last activation at once, the
+keys with new rows or pending times are looked at, and their answers are corrected at each interesting time
+(`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at (0, 1) and one at
+(1, 0) make (1, 1) interesting, although nothing arrives there.
+
+Invariants: waiting rows and pending times are beyond the frontier, rows of the input trace are not; at every
+time that is not ≥ a waiting or pending time the output is right.
+
+This is the logic alone: words and frontiers in, words out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from differential.kernels.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
+from differential.kernels.least import reduce_least
+from differential.kernels.ready import lower_bounds, merge_pending, split_ready
+from differential.kernels.sort import sort_consolidate
+from differential.operators.consolidate import WaitingRows
+from differential.trace.trace import Trace
+from progress._compile import Int64s
+
+Kind = Literal["count", "sum", "min", "max"]
+Row = tuple[int, ...]
+
+_KINDS: Final[dict[Kind, int]] = {"count": COUNT, "sum": SUM, "min": LEAST, "max": GREATEST}
+_NO_TIMES: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """Built-in aggregates: (kind, value word) of each word of the answer; none at all: distinct.
+
+    What they mean for negative multiplicities is in `kernels/groups.py`. ("count", w) ignores w.
+    """
+
+    parts: tuple[tuple[Kind, int], ...]
+
+    @property
+    def words(self) -> int:
+        """Value words of the answer."""
+        return len(self.parts)
+
+
+@dataclass(frozen=True)
+class GroupFunction:
+    """A Python function of a group: (key, [(values, multiplicity), …]) → rows of `words` words each.
+
+    Called for each key and time at which the group may have changed; the rows of the group are sorted, no
+    multiplicity is zero. An absent group (no rows) is not asked about: its answer is empty. It must be a
+    function of its arguments alone.
+    """
+
+    function: Callable[[Row, list[tuple[Row, int]]], Sequence[Row]]
+    words: int
+
+
+class ReduceMachine:
+    """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
+
+    With one aggregate that is the least or greatest of the only value word, the work per key does not depend on
+    the length of its history; otherwise a key's whole history is read when it changes.
+    """
+
+    def __init__(self, kw: int, vw: int, guards: int, aggregate: Aggregates | GroupFunction) -> None:
+        self.kw = kw
+        self.vw = vw
+        self.guards = guards
+        self.aggregate = aggregate
+        self.words = kw + aggregate.words
+        self.input = Trace(kw, vw, guards)
+        self.output = Trace(kw, aggregate.words, guards)
+        self._waiting = WaitingRows(kw + vw + 2, guards)
+        self._pending: Int64s = np.empty((kw + 1, 0), np.int64)
+        self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
+        self._shape = np.array([kw, vw, guards, aggregate.words], np.int64)
+        self._parts = np.zeros((2, 0), np.int64)
+        self._flip: int | None = None
+        if isinstance(aggregate, Aggregates):
+            parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
+            assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
+            self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
+            if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
+                self._flip = 0 if parts[0][0] == LEAST else -1
+
+    def recv(self, words: Int64s) -> None:
+        """Let rows int64[kw + vw + 2, n] wait for their times; the array is kept, and not changed."""
+        self._waiting.add(words)
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """Correct the output at every time that is complete now; returns the corrections, sorted, consolidated.
+
+        frontier   antichain of words: what may still come in is ≥ one of them; empty: nothing
+        Requires: every time of the frontier is ≥ one of the last.
+        """
+        ready = self._waiting.take_ready(frontier)
+        pending = self._pending
+        if pending.shape[1]:
+            pending, self._pending = split_ready(pending, self.kw, frontier, self.guards)
+        corrections = self._nothing
+        if ready.shape[1] or pending.shape[1]:
+            corrections, pended = self._reduce(ready, pending, frontier)
+            if pended.shape[1]:
+                self._pending = merge_pending(self._pending, pended) if self._pending.shape[1] else pended
+            self.input.insert(ready)
+            self.output.insert(corrections)
+        self.input.set_since(frontier)
+        self.output.set_since(frontier)
+        return corrections
+
+    def capabilities(self) -> Int64s:
+        """The minimal times at which something may still be sent: antichain of ascending words, to be held."""
+        bounds = self._waiting.times(_NO_TIMES)
+        if self._pending.shape[1]:
+            bounds = lower_bounds(self._pending, self.kw, bounds, self.guards)
+        return bounds
+
+    def effort(self, rows: int) -> bool:
+        """Spend some rows of merging while idle; returns whether there is more to do."""
+        more = [trace.effort(rows) for trace in (self.input, self.output)]
+        return any(more)
+
+    def check_invariants(self) -> None:
+        """Assert those of both traces, and that pending times are sorted and different."""
+        self.input.check_invariants()
+        self.output.check_invariants()
+        pending = [tuple(row) for row in self._pending.T.tolist()]
+        assert pending == sorted(set(pending))
+
+    def _reduce(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> tuple[Int64s, Int64s]:
+        """Corrections, and (key, time) pairs that are pending from now on."""
+        tables = self.input.table, self.output.table
+        if self._flip is not None:
+            return reduce_least(ready, pending, *tables, frontier, self.kw, self.guards, self._flip)
+        if isinstance(self.aggregate, Aggregates):
+            return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
+        groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
+        return self._call(groups, rows, answers, self.aggregate), pended
+
+    def _call(self, groups: Int64s, rows: Int64s, answers: Int64s, aggregate: GroupFunction) -> Int64s:
+        """Ask the function about every group, and make corrections of what it says."""
+        kw, guards = self.kw, self.guards
+        made: list[tuple[int, ...]] = []
+        columns = list(zip(*rows[:-1].tolist(), strict=True)) if self.vw else [()] * rows.shape[1]
+        members = list(zip(columns, rows[-1].tolist(), strict=True))
+        history = [(tuple(row[:-2]), row[-2], row[-1]) for row in answers.T.tolist()]
+        last: Row | None = None
+        sent: list[tuple[Row, int, int]] = []
+        for *words, time, first, stop, answer, answer_stop in groups.T.tolist():
+            key = tuple(words)
+            assert len(key) == kw
+            if key != last:
+                last, sent = key, history[answer:answer_stop]
+            change: dict[Row, int] = {}
+            if stop > first:
+                for row in aggregate.function(key, members[first:stop]):
+                    change[row] = change.get(row, 0) + 1
+            for row, at, diff in sent:
+                if ((time | guards) - at) & guards == guards:
+                    change[row] = change.get(row, 0) - diff
+            for row, diff in change.items():
+                if diff:
+                    sent.append((row, time, diff))
+                    made.append((*key, *row, time, diff))
+        return sort_consolidate(np.array(made, np.int64).reshape(-1, self.words + 2).T.copy())

@@ -1,0 +1,212 @@
+"""Operators as vertices: how the pure machines of join, reduce and consolidate live in a dataflow.
+
+A machine takes words and frontiers and returns words; it knows no stage and no worker. A vertex here feeds it what
+arrives, sends what it returns, and holds exactly the capabilities that the machine says it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from differential.column_types import Int64s
+from differential.kernels.ready import lower_bounds
+from differential.linear_transform import LinearTransform
+from differential.operators.consolidate import ConsolidateMachine
+from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
+from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
+from differential.projection import CONSTANT
+from differential.update_batch import UpdateBatch, words_of
+from timely.batch import Batch
+from timely.vertex import Vertex
+
+__all__ = ["AggregateVertex", "ConsolidateVertex", "DistinctVertex", "GroupFunctionVertex", "JoinVertex", "OperatorVertex"]
+
+_NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
+
+
+def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
+    """All rows of several messages in one array."""
+    if len(messages) == 1:
+        return words_of(messages[0][1])
+    return np.concatenate([words_of(batch) for _, batch in messages], axis=1)
+
+
+class OperatorVertex(Vertex):
+    """What all operators share: exact capabilities, and sending rows under the tightest envelope."""
+
+    word_times: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+
+    def hold_exactly(self, needed: Int64s) -> None:
+        """Hold the words `needed`, an antichain, and nothing else."""
+        wanted = needed.tolist()
+        held = self._held
+        if wanted == held:
+            return
+        for word in wanted:
+            if word not in held:
+                self.hold(word)
+        for word in held:
+            if word not in wanted:
+                self.release(word)
+        self._held = wanted
+
+    def send_rows(self, words: Int64s) -> None:
+        """Send rows, each under an envelope time at or before its own that this vertex may send at.
+
+        The envelopes are the minimal times of the rows: anything earlier would hold receivers back for nothing.
+        """
+        if words.shape[1] == 0:
+            return
+        envelopes = lower_bounds(words, words.shape[0] - 2, _NO_TIMES, self.code.guards)
+        if envelopes.shape[0] == 1:
+            self.send(0, UpdateBatch(words), int(envelopes[0]))
+            return
+        guards = self.code.guards
+        left = words
+        for envelope in envelopes.tolist():
+            behind = ((left[-2] | guards) - envelope) & guards == guards
+            self.send(0, UpdateBatch(np.ascontiguousarray(left[:, behind])), envelope)
+            left = left[:, ~behind]
+
+
+class JoinVertex(OperatorVertex):
+    """Joins two inputs as rows come in; see `JoinMachine`.
+
+    If all its rows go to one place and only move words on the way there, it writes them in that layout at once.
+    """
+
+    def __init__(self, key_words: int, left_words: int, right_words: int) -> None:
+        super().__init__()
+        self._widths = (key_words, left_words, right_words)
+        self._machine: JoinMachine | None = None
+        self._frontiers = (_NO_TIMES, _NO_TIMES)
+
+    def on_start(self) -> None:
+        """Take over the projection of the only connector, if there is one."""
+        self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted())
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Match what came in with the other side, and send the pairs."""
+        machine = self._machine
+        assert machine is not None
+        left, right = self.frontier(LEFT), self.frontier(RIGHT)
+        if left is not self._frontiers[0] or right is not self._frontiers[1]:
+            self._frontiers = (left, right)
+            machine.set_frontiers(left, right)
+        for pairs in machine.recv(port, joined_words(messages)):
+            self.send_rows(pairs)
+
+    def _adopted(self) -> list[Source] | None:
+        connectors = self.connectors(0)
+        if len(connectors) != 1 or not isinstance(connectors[0].transform, LinearTransform):
+            return None
+        projection = connectors[0].transform.projection
+        if projection is None or projection.sign != 1:
+            return None
+        connectors[0].transform = None
+        key_words, left_words, _ = self._widths
+        sources: list[Source] = []
+        for source, constant in zip(projection.sources, projection.constants, strict=True):
+            if source == CONSTANT:
+                sources.append(("constant", constant))
+            elif source < key_words:
+                sources.append(("key", source))
+            elif source < key_words + left_words:
+                sources.append(("left", source - key_words))
+            else:
+                sources.append(("right", source - key_words - left_words))
+        return sources
+
+
+class WaitingMachine(Protocol):
+    """What waits for times to be complete: the protocol of reduce and consolidate."""
+
+    def recv(self, words: Int64s) -> None:
+        """Let rows wait."""
+        ...
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """What is to be sent for the times that are complete now."""
+        ...
+
+    def capabilities(self) -> Int64s:
+        """Minimal times at which something may still be sent."""
+        ...
+
+
+class WaitingVertex(OperatorVertex):
+    """A machine that acts when times are complete."""
+
+    wants_frontier: ClassVar[bool] = True
+    _machine: WaitingMachine
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows wait; the right to answer at their times is held."""
+        machine = self._machine
+        for _, batch in messages:
+            machine.recv(words_of(batch))
+        self.hold_exactly(machine.capabilities())
+
+    def on_frontier(self) -> None:
+        """Everything that is complete now, at once."""
+        if not self._held:
+            return
+        machine = self._machine
+        self.send_rows(machine.advance(self.frontier(0)))
+        self.hold_exactly(machine.capabilities())
+
+
+class AggregateVertex(WaitingVertex):
+    """count, sum, min, max of groups; see `ReduceMachine`. `wanted`: kind and value word of each."""
+
+    def __init__(self, key_words: int, value_words: int, wanted: Sequence[tuple[Kind, int]]) -> None:
+        super().__init__()
+        self._widths = (key_words, value_words)
+        self._wanted = tuple(wanted)
+
+    def on_start(self) -> None:
+        """The machine needs the order of the scope's times."""
+        self._machine = ReduceMachine(*self._widths, self.code.guards, Aggregates(self._wanted))
+
+
+class DistinctVertex(WaitingVertex):
+    """Rows of `words` words with a positive multiplicity, once each."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self._words = words
+
+    def on_start(self) -> None:
+        """A distinct is a reduce whose key is the whole row."""
+        self._machine = ReduceMachine(self._words, 0, self.code.guards, Aggregates(()))
+
+
+class GroupFunctionVertex(WaitingVertex):
+    """A Python function of each group, on words."""
+
+    def __init__(self, key_words: int, value_words: int, function: GroupFunction) -> None:
+        super().__init__()
+        self._widths = (key_words, value_words)
+        self._function = function
+
+    def on_start(self) -> None:
+        """The machine needs the order of the scope's times."""
+        self._machine = ReduceMachine(*self._widths, self.code.guards, self._function)
+
+
+class ConsolidateVertex(WaitingVertex):
+    """Rows of `words` words, summed per time before they go on."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self._words = words
+
+    def on_start(self) -> None:
+        """The machine needs the order of the scope's times."""
+        self._machine = ConsolidateMachine(self._words, self.code.guards)

@@ -1,0 +1,180 @@
+"""Collections at the edge of a dataflow: Arrow tables in, Arrow tables out.
+
+    TableIn    columns (and, if there is one, a column `diff`) → update batch at an epoch
+    TableOut   update batches → a log of complete epochs: columns, `epoch`, `diff`; and the accumulated collection
+
+The log keeps each complete epoch's consolidated changes until they are forgotten, and a trace of all rows for
+snapshots, so that a snapshot costs the collection and not its history.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from differential.column_types import Int64s
+from differential.errors import SchemaError
+from differential.schema import Schema, SchemaSpec
+from differential.tables import to_table
+from progress.time_words import TimeCode
+from timely.batch import Batch
+from timely.capture import OutputLog
+from timely.dataflow import Dataflow
+from timely.errors import MisuseError
+
+from .collection import Collection, Term
+from .kernels.sort import sort_consolidate
+from .linear import LinearChain
+from .trace.trace import Trace
+from .update_batch import UpdateBatch, words_of
+from .worker_symbols import SYMBOLS
+
+__all__ = ["TableIn", "TableLog", "TableOut", "input"]
+
+DIFF = "diff"
+EPOCH = "epoch"
+
+
+def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:  # noqa: A001  flow.input is its model
+    """A named input of `flow` as a collection with the columns of `schema`."""
+    declared = Schema.of(schema)
+    for reserved in (DIFF, EPOCH):
+        if reserved in declared.names:
+            raise SchemaError(f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use themselves")
+    stream = flow.input(name, TableIn(declared, name))
+    return Collection(flow, declared, (Term(stream, LinearChain.over(declared)),))
+
+
+class TableIn:
+    """Encodes tables for an input with the columns of `schema`."""
+
+    def __init__(self, schema: Schema, name: str) -> None:
+        self.schema = schema
+        self.name = name
+
+    def describe(self) -> str:
+        """The columns."""
+        return f"table ({self.schema})"
+
+    def arrow_schema(self) -> pa.Schema:
+        """What clients must send."""
+        return self.schema.to_arrow()
+
+    def to_table(self, data: object) -> pa.Table:
+        """Anything tabular as an Arrow table of the declared columns."""
+        return to_table(data, self.schema, self.name)
+
+    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> UpdateBatch:
+        """Rows of `table` at `epoch_word`; their multiplicities are `diff` times the column `diff`, if there is one."""
+        multiplicities = None
+        if DIFF in table.column_names:
+            multiplicities = _diffs(table.column(DIFF), self.name)
+            table = table.drop_columns([DIFF])
+        width = self.schema.width
+        words = np.empty((width + 2, table.num_rows), dtype=np.int64)
+        words[:width] = self.schema.encode(table, SYMBOLS, self.name)
+        words[width] = epoch_word
+        words[width + 1] = diff if multiplicities is None else multiplicities * diff
+        if multiplicities is not None and not multiplicities.all():
+            words = np.ascontiguousarray(words[:, words[-1] != 0])
+        return UpdateBatch(words)
+
+
+def _diffs(column: pa.ChunkedArray, name: str) -> Int64s:
+    if column.null_count:
+        raise SchemaError(f"input {name!r}: the column 'diff' has nulls; every row needs a multiplicity such as 1 or -1")
+    if not pa.types.is_integer(column.type):
+        raise SchemaError(f"input {name!r}: the column 'diff' is {column.type}; multiplicities are whole numbers")
+    diffs: Int64s = column.cast(pa.int64()).to_numpy()
+    return diffs
+
+
+class TableOut:
+    """Makes logs of collections with the columns of `schema`."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def describe(self) -> str:
+        """The columns."""
+        return f"table ({self.schema})"
+
+    def new_log(self) -> OutputLog:
+        """An empty log."""
+        return TableLog(self.schema)
+
+
+class TableLog:
+    """What one output on one worker has put out."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._open: list[Int64s] = []
+        self._changes: dict[int, Int64s] = {}
+        self._trace: Trace | None = None
+        self._forgotten_before = 0
+        self._code: TimeCode | None = None
+
+    def start(self, code: TimeCode) -> None:
+        """Learn how epochs are packed into words."""
+        self._code = code
+        self._trace = Trace(self._schema.width, 0, code.guards)
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        """Rows at or after `epoch`."""
+        del epoch
+        self._open.append(words_of(batch))
+
+    def complete(self, epoch: int) -> None:
+        """Consolidate all rows before `epoch` into one block of changes per epoch."""
+        if not self._open:
+            return
+        assert self._code is not None and self._trace is not None
+        words = self._open[0] if len(self._open) == 1 else np.concatenate(self._open, axis=1)
+        self._open = []
+        bound = self._code.pack((min(epoch, self._epoch_max()),))
+        is_final = words[-2] < bound
+        if not is_final.all():
+            self._open.append(np.ascontiguousarray(words[:, ~is_final]))
+            words = np.ascontiguousarray(words[:, is_final])
+        words = sort_consolidate(words)
+        if words.shape[1] == 0:
+            return
+        times = words[-2]
+        for word in np.unique(times).tolist():
+            block = words if times[0] == word and (times == word).all() else np.ascontiguousarray(words[:, times == word])
+            (done,) = self._code.unpack(word)
+            self._changes[done] = block
+        self._trace.set_since(np.array([bound], dtype=np.int64))
+        self._trace.insert(words)
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """Columns, `epoch`, `diff`; epochs ascending."""
+        if start < self._forgotten_before:
+            raise MisuseError(
+                f"changes of epochs before {self._forgotten_before} are no longer kept; asked for from {start}. Begin with a snapshot"
+            )
+        epochs = [epoch for epoch in sorted(self._changes) if start <= epoch < stop]
+        blocks = [self._changes[epoch] for epoch in epochs]
+        words = np.concatenate(blocks, axis=1) if blocks else np.empty((self._schema.width + 2, 0), dtype=np.int64)
+        table = self._schema.decode(words, SYMBOLS)
+        lengths = [block.shape[1] for block in blocks]
+        table = table.append_column(EPOCH, pa.array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
+        return table.append_column(DIFF, pa.array(words[-1]))
+
+    def snapshot(self) -> pa.Table:
+        """The rows now in the collection, with the column `diff` for their multiplicities."""
+        assert self._trace is not None
+        words = self._trace.snapshot()
+        table = self._schema.decode(words, SYMBOLS)
+        return table.append_column(DIFF, pa.array(words[-1]))
+
+    def forget(self, stop: int) -> None:
+        """Drop changes of epochs before `stop`."""
+        for epoch in [known for known in self._changes if known < stop]:
+            del self._changes[epoch]
+        self._forgotten_before = max(self._forgotten_before, stop)
+
+    def _epoch_max(self) -> int:
+        assert self._code is not None
+        return (1 << self._code.fields[0][1]) - 1

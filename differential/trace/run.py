@@ -1,0 +1,102 @@
+"""A run is an immutable, sorted, consolidated piece of a trace.
+
+    rows(run) = { (key, value, time, diff) }, no two of the same key, value and time, no diff of zero
+
+Large runs are *packed*: a column becomes unsigned offsets of 0, 1, 2, 4 or 8 bytes from its smallest value, so
+that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both through
+a line of the run table (`kernels/memory.py`); the run owns the memory that its line points into.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.memory import HEADER, LUB, ROWS, describe_words
+from differential.kernels.merge import column_ranges, decode_words, encode_words
+from progress._compile import Int64s
+
+PACKED_ROWS_MIN: Final = 8192
+"""A run with fewer rows stays words: packing would cost more than it saves."""
+
+MAPPED_BYTES_MIN: Final = 1 << 18
+"""Memory from this size on is mapped, so that dropping a run gives it back to the system at once."""
+
+WIDTHS: Final = (1, 2, 4)
+
+
+class Run:
+    """A sorted piece of a trace: `line` for kernels, `ranges` of its columns, and the memory behind them.
+
+    line     int64[3 + 3·columns], a line of the run table
+    ranges   int64[columns, 2]: bounds of each column's values (not always tight)
+    """
+
+    __slots__ = ("bytes", "compacted", "line", "memory", "ranges")
+
+    def __init__(self, line: Int64s, ranges: Int64s, memory: Int64s, compacted: bytes) -> None:
+        self.line = line
+        self.ranges = ranges
+        self.memory = memory
+        self.bytes = memory.nbytes
+        self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return int(self.line[ROWS])
+
+    @classmethod
+    def from_words(cls, words: Int64s, guards: int, packed: bool | None = None) -> Run:
+        """A run of sorted consolidated rows, at least one; holds `words` itself unless it packs them."""
+        columns, rows = words.shape
+        assert rows > 0
+        ranges = np.empty((columns, 2), np.int64)
+        lub = column_ranges(words, ranges, guards)
+        if packed is None:
+            packed = rows >= PACKED_ROWS_MIN
+        if packed:
+            line, memory = reserve(rows, ranges)
+            line[ROWS] = rows
+            encode_words(words, line.reshape(1, -1), 0)
+        else:
+            memory = words
+            line = np.zeros(HEADER + 3 * columns, np.int64)
+            describe_words(words, rows, line.reshape(1, -1), 0)
+        line[LUB] = lub
+        return cls(line, ranges, memory, b"")
+
+    def words(self) -> Int64s:
+        """All rows, as words."""
+        return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
+
+
+def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
+    """A line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
+
+    Memory that is never written costs nothing where it is mapped.
+    """
+    columns = ranges.shape[0]
+    line = np.zeros(HEADER + 3 * columns, np.int64)
+    size = 0
+    for column in range(columns):
+        low, high = int(ranges[column, 0]), int(ranges[column, 1])
+        span = high - low
+        width = 0 if span == 0 else next((w for w in WIDTHS if span >> (8 * w) == 0), 8)
+        at = HEADER + 3 * column
+        line[at] = size
+        line[at + 1] = width
+        line[at + 2] = 0 if width == 8 else low
+        size += (rows * width + 63) // 64 * 64
+    memory = _allocate(size)
+    line[HEADER::3] += memory.ctypes.data
+    return line, memory
+
+
+def _allocate(size: int) -> Int64s:
+    """Memory for `size` bytes, contents undefined."""
+    if size < MAPPED_BYTES_MIN:
+        return np.empty((size + 7) // 8, np.int64)
+    return np.frombuffer(mmap.mmap(-1, size), np.int64)

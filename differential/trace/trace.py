@@ -1,0 +1,213 @@
+"""What has a collection been, at every time that somebody may still ask about?
+
+A trace holds updates as a few sorted *runs*, oldest first, sizes falling geometrically, and a small mutable
+*head* for what came in last. Inserting some rows merges them into the head (one kernel call, about 2 µs), or
+appends a run if they are many; merges are paid off gradually, a few rows of merging per row inserted.
+
+    since      antichain of times: nobody will ask about a time that is not ≥ one of them
+    kept       for every t ≥ some time of since, and every (key, value): the sum of diffs at times ≤ t
+    lost       everything else; merges advance times to since, so that what nobody can tell apart is summed
+
+Invariants (`check_invariants`): runs and head are sorted and consolidated; the table has one line per run and
+one for the head, in this order, and each names memory that the trace holds; every run's lub is ≥ its times.
+
+Who may do what: a trace belongs to one operator. Only it inserts, and reading happens inside its activations,
+between inserts: the head changes in place. An arrangement that several operators share will want to read "up
+to insert number s": `sequence` counts inserts, runs are in order of insertion and only neighbours are merged,
+so a reader that lags at s needs no more than (1) `freeze_head` after insert s, and (2) no merge across s until
+it has moved on. Neither is wanted yet; both belong into `_begin_merges`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.memory import HEADER, ROWS
+from differential.kernels.merge import insert_into_head
+from differential.kernels.sort import sort_consolidate
+from differential.trace.merging import Merging
+from differential.trace.run import Run
+from progress._compile import Int64s
+from progress.time_words import word_less_equal, words_are_beyond
+
+HEAD_ROWS_MAX: Final = 1024
+"""Rows of the head: what a tiny insert copies, in the worst case."""
+
+EFFORT_PER_ROW: Final = 4
+"""Rows of merging in each merge under way, paid for each row inserted; two would just do."""
+
+GROWTH: Final = 2
+"""A run is merged with the next newer one unless it is at least this many times as large."""
+
+
+class Trace:
+    """The history of a collection of rows with `kw` key words and `vw` value words; see above.
+
+    Requires of all rows: words int64[kw + vw + 2, n], sorted and consolidated, times of the scope of `guards`.
+    """
+
+    def __init__(self, kw: int, vw: int, guards: int) -> None:
+        self.kw = kw
+        self.vw = vw
+        self.guards = guards
+        self.columns = kw + vw + 2
+        self.sequence = 0
+        self._runs: list[Run] = []
+        self._merges: dict[int, Merging] = {}  # by position of the older of the two runs
+        self._since: Int64s = np.zeros(1, np.int64)
+        self._head = np.empty((2 * self.columns, HEAD_ROWS_MAX), np.int64)
+        self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
+        self._head_rows = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows held, those not compacted yet included."""
+        return int(self.table[:, ROWS].sum())
+
+    @property
+    def bytes(self) -> int:
+        """Memory held for rows, merges under way included."""
+        merging = sum(merge.bytes for merge in self._merges.values())
+        return sum(run.bytes for run in self._runs) + merging + self._head.nbytes
+
+    def insert(self, words: Int64s) -> None:
+        """Add rows. Cost: about 3 µs for a few, sorting apart; EFFORT_PER_ROW rows of merging for each."""
+        rows = words.shape[1]
+        assert words.shape[0] == self.columns
+        if rows == 0:
+            return
+        self.sequence += 1
+        if self._head_rows + rows > HEAD_ROWS_MAX:
+            self.freeze_head()
+        if rows <= HEAD_ROWS_MAX // 2:
+            self._head_rows = insert_into_head(self._head, self.table, len(self._runs), words, self.guards)
+            if self._merges:
+                self._work(EFFORT_PER_ROW * rows)
+        else:
+            self.freeze_head()
+            self._append(Run.from_words(words, self.guards))
+            self._work(EFFORT_PER_ROW * rows)
+
+    def freeze_head(self) -> None:
+        """Make the head a run of its own."""
+        rows, self._head_rows = self._head_rows, 0
+        if rows == 0:
+            return
+        line = self.table[-1]
+        start = self.columns * int(line[2])
+        self._append(Run.from_words(self._head[start : start + self.columns, :rows].copy(), self.guards))
+
+    def set_since(self, since: Int64s) -> None:
+        """Nobody will ask about times that are not ≥ one of `since`; none at all: about no time, all is dropped.
+
+        Requires: every time of `since` is ≥ one of the last. Cost: nothing now; merges do the work.
+        """
+        self._since = since
+        if since.shape[0] == 0:
+            self._runs.clear()
+            self._merges.clear()
+            self._head_rows = 0
+            self._rewrite_table()
+
+    def effort(self, rows: int) -> bool:
+        """Spend `rows` rows of merging; returns whether there is more to do. For idle moments."""
+        if not self._merges:
+            if len(self._runs) > 1:
+                self._merge_at(len(self._runs) - 2)
+            elif len(self._runs) == 1 and self._runs[0].compacted != self._since.tobytes():
+                self._merge_at(0)
+        self._work(rows)
+        return bool(self._merges) or len(self._runs) > 1
+
+    def compact(self) -> None:
+        """Merge everything into one run, with all times advanced to since; a pause of some 20 ns a row."""
+        if self._since.shape[0] == 0:
+            return
+        self.freeze_head()
+        while self._merges or len(self._runs) > 1:
+            self.effort(1 << 40)
+        if self._runs and self._runs[0].compacted != self._since.tobytes():
+            self._merge_at(0)
+            self._work(1 << 40)
+
+    def snapshot(self, at: int | None = None) -> Int64s:
+        """The rows that accumulate at time `at` (None: at the end of all time), sorted, all with that time.
+
+        Requires: `at` is ≥ some time of since. The time column holds `at`, or 0.
+        """
+        parts = [run.words() for run in self._runs]
+        start = self.columns * int(self.table[-1, 2])
+        parts.append(self._head[start : start + self.columns, : self._head_rows])
+        words = np.concatenate(parts, axis=1)
+        if at is not None:
+            keep = ((at | self.guards) - words[-2]) & self.guards == self.guards
+            words = words[:, keep]
+        words[-2] = 0 if at is None else at
+        return sort_consolidate(np.ascontiguousarray(words))
+
+    def _append(self, run: Run) -> None:
+        self._runs.append(run)
+        self._begin_merges()
+        self._rewrite_table()
+
+    def _begin_merges(self) -> None:
+        """Begin merges of neighbours whose sizes are too close, newest first; a run takes part in one merge."""
+        index = len(self._runs) - 2
+        while index >= 0:
+            free = not {index - 1, index, index + 1} & self._merges.keys()
+            if free and self._runs[index].rows < GROWTH * self._runs[index + 1].rows:
+                self._merge_at(index)
+            index -= 1
+
+    def _merge_at(self, index: int) -> None:
+        """Begin merging run `index` with the next newer one, if there is one."""
+        newer = self._runs[index + 1] if index + 1 < len(self._runs) else None
+        self._merges[index] = Merging(self._runs[index], newer, self._since, self.guards)
+
+    def _work(self, budget: int) -> None:
+        """Give every merge under way `budget` rows; put the results of those that are done in place."""
+        while budget > 0 and self._merges:
+            for merge in self._merges.values():
+                merge.work(budget)
+            finished = sorted((index for index, merge in self._merges.items() if merge.is_done), reverse=True)
+            if not finished:
+                return
+            for index in finished:
+                merge = self._merges.pop(index)
+                result = merge.result()
+                taken = 1 if merge.newer is None else 2
+                self._runs[index : index + taken] = [] if result is None else [result]
+                lost = taken - (result is not None)
+                self._merges = {at if at < index else at - lost: other for at, other in self._merges.items()}
+            self._begin_merges()
+            self._rewrite_table()
+
+    def _rewrite_table(self) -> None:
+        """One line per run and one for the head."""
+        table = np.zeros((len(self._runs) + 1, HEADER + 3 * self.columns), np.int64)
+        for index, run in enumerate(self._runs):
+            table[index] = run.line
+        if self._head_rows:
+            table[-1] = self.table[-1]
+        self.table = table
+
+    def check_invariants(self) -> None:
+        """Assert what the module says; reads every row."""
+        assert len(self.table) == len(self._runs) + 1
+        assert self._head_rows == self.table[-1, ROWS]
+        start = self.columns * int(self.table[-1, 2])
+        pieces = [(run.words(), int(run.line[1])) for run in self._runs]
+        pieces.append((self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, 1])))
+        for index, (words, lub) in enumerate(pieces):
+            assert words.shape[1] > 0 or index == len(self._runs), "an empty run"
+            again = sort_consolidate(words)
+            assert np.array_equal(again, words), f"piece {index} is not sorted and consolidated"
+            assert all(word_less_equal(int(time), lub, self.guards) for time in words[-2]), f"lub of piece {index}"
+            beyond = np.empty(words.shape[1], np.bool_)
+            words_are_beyond(words[-2].copy(), np.zeros(1, np.int64), self.guards, beyond)
+            assert beyond.all(), "a time that is not ≥ 0"
+        for index, merge in self._merges.items():
+            assert merge.older is self._runs[index]
+            assert merge.newer is None or merge.newer is self._runs[index + 1]

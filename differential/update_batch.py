@@ -1,0 +1,138 @@
+"""Updates in flight: rows of words with times of their own and differences.
+
+    words   int64[w + 2, n], C-contiguous: w words of the row, time word, diff; n ≥ 1 on a wire
+
+Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one gives
+the array away, and several receivers may hold it.
+
+On the wire a batch is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the array
+(little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows that the
+receiver has not got yet. Both ends assert the same shape.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
+import msgpack
+import numpy as np
+
+from differential.kernels.hashing import partition_by_key_hash
+from differential.kernels.times import shift_times
+from differential.symbols import SymbolEntries
+from differential.worker_symbols import SYMBOLS
+from progress._compile import Int64s
+from timely.batch import Batch, Frame, register
+from timely.errors import InternalError, PeerError
+
+__all__ = ["KeyRoute", "UpdateBatch", "words_of"]
+
+WORDS_MAX: Final = 4096
+"""Columns of a batch; a header that names more is malformed."""
+
+_KEEP_ALL: Final = (1 << 63) - 1
+_NO_ENTRIES: Final = SymbolEntries()
+
+assert sys.byteorder == "little", "rows travel in the byte order of the machine, which is little-endian everywhere we run"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class UpdateBatch:
+    """Rows of updates: int64[words + 2, rows], row words, time word, diff."""
+
+    words: Int64s
+    entries: SymbolEntries = _NO_ENTRIES
+
+    KIND: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        words = self.words
+        if words.ndim != 2 or words.shape[0] < 2 or words.dtype != np.int64 or not words.flags.c_contiguous:
+            raise InternalError(f"an update batch is int64[≥ 2, n] by columns, not {words.dtype}{words.shape}")
+
+    @property
+    def rows(self) -> int:
+        """How many updates."""
+        return int(self.words.shape[1])
+
+    def shifted(self, keep: int, add: int) -> Self:
+        """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
+        if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
+            return self
+        return type(self)(shift_times(self.words, keep, add))
+
+    def to_frames(self) -> list[Frame]:
+        """Header and rows; the second frame is the memory of the array itself."""
+        columns, rows = self.words.shape
+        frames: list[Frame] = [msgpack.packb({"words": columns, "rows": rows}), self.words.reshape(-1).view(np.uint8).data]
+        if self.entries:
+            frames.append(self.entries.to_bytes())
+        return frames
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[memoryview]) -> Self:
+        """The batch of two or three frames; `PeerError` unless header and rows agree exactly.
+
+        Rows are copied: kernels are compiled for arrays that may be written, which frames on a wire are not.
+        """
+        if len(frames) not in (2, 3):
+            raise PeerError(f"updates come as two or three frames, not {len(frames)}")
+        if len(frames) == 3:
+            SYMBOLS.learn(SymbolEntries.from_bytes(frames[2]))
+        try:
+            header = msgpack.unpackb(frames[0])
+        except (ValueError, msgpack.UnpackException) as error:
+            raise PeerError(f"updates with a header that is not msgpack: {error}") from error
+        if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
+            raise PeerError(f"updates with a header that is not {{words, rows}}: {header!r}")
+        columns, rows = header["words"], header["rows"]
+        if type(columns) is not int or type(rows) is not int or not 2 <= columns <= WORDS_MAX or rows < 1:
+            raise PeerError(f"updates with an impossible shape: {columns!r} words, {rows!r} rows")
+        size = frames[1].nbytes
+        if size != 8 * columns * rows:
+            raise PeerError(f"updates of {rows} rows of {columns} words are {8 * columns * rows} bytes, not {size}")
+        return cls(np.frombuffer(frames[1], np.int64).reshape(columns, rows).copy())
+
+
+def words_of(batch: Batch) -> Int64s:
+    """The rows of an update batch; `InternalError` for a batch of another kind."""
+    if not isinstance(batch, UpdateBatch):
+        raise InternalError(f"a differential operator got a {type(batch).__name__}")
+    return batch.words
+
+
+@dataclass(frozen=True)
+class KeyRoute:
+    """Sends each row to the worker that its first `kw` words hash to; no key words: all rows to worker 0.
+
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
+    """
+
+    kw: int
+    symbol_words: tuple[int, ...] = ()
+
+    def describe(self) -> str:
+        """Part of the dataflow's fingerprint."""
+        return f"by key of {self.kw} words"
+
+    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+        """The rows of each worker, by index; None where there are none."""
+        if not isinstance(batch, UpdateBatch):
+            raise InternalError(f"a key route got a {type(batch).__name__}")
+        if workers == 1:
+            return [batch]
+        words, bounds = partition_by_key_hash(batch.words, self.kw, workers)
+        parts: list[Batch | None] = []
+        for worker in range(workers):
+            start, stop = int(bounds[worker]), int(bounds[worker + 1])
+            parts.append(self._part(np.ascontiguousarray(words[:, start:stop]), worker) if stop > start else None)
+        return parts
+
+    def _part(self, words: Int64s, worker: int) -> UpdateBatch:
+        if not self.symbol_words:
+            return UpdateBatch(words)
+        return UpdateBatch(words, SYMBOLS.delta_for(worker, words[list(self.symbol_words)]))

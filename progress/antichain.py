@@ -1,0 +1,91 @@
+"""A set of times of which none comes before another: the lower edge of what can still happen.
+
+A *frontier* is an antichain F read as the set of times beyond it: { t : some f in F is ≤ t }. The frontier
+{minimum} says that everything can still happen, the empty one that nothing can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from progress._compile import Int64s, kernel
+from progress.time_words import word_less_equal
+from progress.timestamp import TimeShape, Timestamp
+
+
+class Antichain:
+    """The minimal elements of the times inserted so far.
+
+    Laws: no element is ≤ another · is_beyond(t) iff some inserted time is ≤ t · order of insertion is
+    irrelevant
+    """
+
+    __slots__ = ("_elements", "shape")
+
+    def __init__(self, shape: TimeShape, times: Iterable[Timestamp] = ()) -> None:
+        self.shape = shape
+        self._elements: list[Timestamp] = []
+        for time in times:
+            self.insert(time)
+
+    def insert(self, time: Timestamp) -> bool:
+        """Add a time and drop what comes after it; whether it was minimal."""
+        if self.is_beyond(time):
+            return False
+        self._elements = [element for element in self._elements if not self.shape.less_equal(time, element)]
+        self._elements.append(time)
+        return True
+
+    def is_beyond(self, time: Timestamp) -> bool:
+        """Whether some element is ≤ `time`."""
+        return any(self.shape.less_equal(element, time) for element in self._elements)
+
+    def elements(self) -> list[Timestamp]:
+        """The elements, sorted."""
+        return sorted(self._elements, key=self.shape.sort_key)
+
+    def check_invariants(self) -> None:
+        """Assert that no element comes before another."""
+        for index, element in enumerate(self._elements):
+            assert self.shape.is_timestamp(element), element
+            others = self._elements[:index] + self._elements[index + 1 :]
+            assert not any(self.shape.less_equal(other, element) for other in others), self
+
+    def __iter__(self) -> Iterator[Timestamp]:
+        return iter(self.elements())
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Antichain) and self.shape == other.shape and self.elements() == other.elements()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(map(str, self.elements())) + "}"
+
+
+@kernel
+def insert_word(elements: Int64s, count: int, word: int, guards: int) -> int:
+    """Insert `word` into the sorted antichain `elements[:count]`; return the new count.
+
+    Requires: room for one more element. Ensures: sorted by integer, none ≤ another. Cost: O(count).
+    """
+    position = 0
+    while position < count and elements[position] <= word:
+        if word_less_equal(elements[position], word, guards):
+            return count
+        position += 1
+    # What comes after `word` in the order of times comes after it as an integer, too.
+    kept = position
+    for index in range(position, count):
+        if not word_less_equal(word, elements[index], guards):
+            elements[kept] = elements[index]
+            kept += 1
+    for index in range(kept, position, -1):
+        elements[index] = elements[index - 1]
+    elements[position] = word
+    return kept + 1

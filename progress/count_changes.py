@@ -1,0 +1,63 @@
+"""Which counts has a step changed?
+
+Callbacks only append here: +1 for a message sent, -1 for one consumed, and so on, for a pointstamp
+(location, word). Changes of one step are summed up before they leave, so that a message that was sent and
+consumed within the step is never heard of.
+
+Increments come first in what is handed on. A reader that took a decrement first could think a time
+complete that the same step keeps open.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Change: TypeAlias = tuple[int, int, int]
+"""(location, word of the time, difference of the count)."""
+
+
+class CountChanges:
+    """Changes of occurrence counts, summed up by pointstamp, that travel together.
+
+    Laws: the sum by pointstamp of `consolidated` is that of what was added · no zero, no pointstamp twice ·
+    every increment stands before every decrement
+    """
+
+    __slots__ = ("_deltas",)
+
+    def __init__(self) -> None:
+        self._deltas: dict[tuple[int, int], int] = {}
+
+    def add(self, location: int, word: int, delta: int) -> None:
+        """Change the count of (location, word) by `delta`."""
+        key = (location, word)
+        self._deltas[key] = self._deltas.get(key, 0) + delta
+
+    def consolidated(self) -> list[Change]:
+        """The changes so far, increments first, otherwise in the order in which pointstamps were met."""
+        raised: list[Change] = []
+        lowered: list[Change] = []
+        for (location, word), delta in self._deltas.items():
+            if delta > 0:
+                raised.append((location, word, delta))
+            elif delta < 0:
+                lowered.append((location, word, delta))
+        return raised + lowered
+
+    def take(self) -> list[Change]:
+        """`consolidated`, and start afresh."""
+        changes = self.consolidated()
+        self._deltas.clear()
+        return changes
+
+    def __bool__(self) -> bool:
+        """Whether anything was added since the last `take`, even if it has cancelled out."""
+        return bool(self._deltas)
+
+    def check_invariants(self) -> None:
+        """Assert what the laws promise of `consolidated`."""
+        changes = self.consolidated()
+        assert all(delta != 0 for _, _, delta in changes), changes
+        assert len({change[:2] for change in changes}) == len(changes), changes
+        signs = [delta > 0 for _, _, delta in changes]
+        assert signs == sorted(signs, reverse=True), changes

@@ -1,0 +1,145 @@
+"""When does one logical time come before another?
+
+A *timestamp* is a flat tuple `(epoch, c1, …, ck)` of integers ≥ 0: one counter per enclosing loop, two
+for a prioritised loop. Its scope has a `TimeShape`, which cuts the tuple into *chains*:
+
+    within a chain the order is lexicographic, between chains it is the product order
+    a ≤ b   iff   for every chain   a[chain] ≤ b[chain]   as tuples
+
+Each chain is totally ordered, so times form a lattice: `lub` and `glb` take the larger or smaller part
+chain by chain. A relational join is a join, a lattice join is a `lub`; never the same word.
+
+A *level* is a nesting depth: level 0 the epoch, level 1 a loop, level 2 a loop within it. A level has one
+coordinate, or two if it is prioritised. Chains need not follow levels: a lexicographic loop extends the
+chain of the loop around it.
+
+Here times are exact and unlimited. `time_words.py` is the compiled twin, one time in one integer; one
+property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import ClassVar, TypeAlias
+
+Timestamp: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TimeShape:
+    """How times of one scope look and how they are ordered.
+
+        chains              lengths of the chains, in order; the first is the epoch's, of length 1
+        level_coordinates   how many coordinates each nesting level has: root 1, loop 1, prioritised loop 2
+
+    Laws: `less_equal` is a partial order · `lub` and `glb` are its least upper and greatest lower bound ·
+    `sort_key` is a linear extension · for s beyond F: advance_by(t, F) ≤ s iff t ≤ s
+    """
+
+    chains: tuple[int, ...]
+    level_coordinates: tuple[int, ...]
+
+    ROOT: ClassVar[TimeShape]
+
+    def __post_init__(self) -> None:
+        assert self.chains[0] == 1 == self.level_coordinates[0], "the epoch is a chain of its own"
+        assert all(length > 0 for length in self.chains), self.chains
+        assert all(count in (1, 2) for count in self.level_coordinates), self.level_coordinates
+        assert sum(self.chains) == sum(self.level_coordinates), (self.chains, self.level_coordinates)
+
+    # -- scopes below this one --
+
+    def loop(self) -> TimeShape:
+        """The scope of a loop in this scope: its counter is a chain of its own (product order)."""
+        return TimeShape((*self.chains, 1), (*self.level_coordinates, 1))
+
+    def prioritized_loop(self) -> TimeShape:
+        """The scope of a prioritised loop: counters (p, i), all of priority p before p + 1."""
+        return TimeShape((*self.chains, 2), (*self.level_coordinates, 2))
+
+    def lexicographic_loop(self) -> TimeShape:
+        """The scope of a loop whose counter extends the last loop's chain; at the root it is as `loop`."""
+        if len(self.chains) == 1:
+            return self.loop()
+        return TimeShape((*self.chains[:-1], self.chains[-1] + 1), (*self.level_coordinates, 1))
+
+    # -- measures --
+
+    @cached_property
+    def coordinates(self) -> int:
+        """How many integers a time of this scope has."""
+        return sum(self.chains)
+
+    @property
+    def levels(self) -> int:
+        """How deep this scope is nested; the root has one level."""
+        return len(self.level_coordinates)
+
+    @cached_property
+    def bounds(self) -> tuple[tuple[int, int], ...]:
+        """For each chain, the coordinates [start, stop) that it covers."""
+        stops = tuple(accumulate(self.chains))
+        return tuple(zip((0, *stops[:-1]), stops, strict=True))
+
+    def is_timestamp(self, value: object) -> bool:
+        """Whether `value` is a time of this scope: a tuple of the right length, of integers ≥ 0."""
+        return (
+            isinstance(value, tuple)
+            and len(value) == self.coordinates
+            and all(isinstance(part, int) and part >= 0 for part in value)
+        )
+
+    # -- order --
+
+    def minimum(self) -> Timestamp:
+        """The time before all others."""
+        return (0,) * self.coordinates
+
+    def less_equal(self, a: Timestamp, b: Timestamp) -> bool:
+        """Whether `a` comes before `b` or is `b`."""
+        assert len(a) == self.coordinates == len(b), (a, b, self)
+        return all(a[start:stop] <= b[start:stop] for start, stop in self.bounds)
+
+    def less_than(self, a: Timestamp, b: Timestamp) -> bool:
+        """Whether `a` comes before `b` and is not `b`."""
+        return a != b and self.less_equal(a, b)
+
+    def lub(self, a: Timestamp, b: Timestamp) -> Timestamp:
+        """The earliest time that both `a` and `b` come before."""
+        assert len(a) == self.coordinates == len(b), (a, b, self)
+        return tuple(part for start, stop in self.bounds for part in max(a[start:stop], b[start:stop]))
+
+    def glb(self, a: Timestamp, b: Timestamp) -> Timestamp:
+        """The latest time that comes before both `a` and `b`."""
+        assert len(a) == self.coordinates == len(b), (a, b, self)
+        return tuple(part for start, stop in self.bounds for part in min(a[start:stop], b[start:stop]))
+
+    def advance_by(self, time: Timestamp, frontier: Iterable[Timestamp]) -> Timestamp:
+        """The time that stands for `time` once nobody looks before `frontier`: ⋀ over f of (time ∨ f).
+
+        For every s beyond the frontier (some f ≤ s): advanced ≤ s iff time ≤ s. With an empty frontier
+        nobody looks at all, and `time` is returned as it is.
+        """
+        advanced: Timestamp | None = None
+        for element in frontier:
+            candidate = self.lub(time, element)
+            advanced = candidate if advanced is None else self.glb(advanced, candidate)
+        assert advanced is None or self.less_equal(time, advanced)
+        return time if advanced is None else advanced
+
+    def sort_key(self, time: Timestamp) -> Timestamp:
+        """A key that sorts times so that none comes before a smaller one: the tuple itself."""
+        assert len(time) == self.coordinates, (time, self)
+        return time
+
+    def __str__(self) -> str:
+        return (
+            "×".join(str(length) for length in self.chains) + "/" + "+".join(map(str, self.level_coordinates))
+        )
+
+
+ROOT = TimeShape((1,), (1,))
+TimeShape.ROOT = ROOT

@@ -1,0 +1,287 @@
+"""What does each operator mean? Slow and obvious definitions, the twins of everything in `differential`.
+
+    row           a tuple of Python values
+    collection    Counter: row → multiplicity, never 0, possibly negative
+    history       dict: time → collection of differences at that time
+
+Operators are functions from collections to collections, with no notion of time. `difference` lifts one to
+histories: at every time that matters it applies the plain function to the accumulated inputs, and subtracts
+what its output has already accumulated to. That is the meaning that every operator of `differential` must
+have (DESIGN, "The meaning that never changes"), so a test compares an operator's output with
+`difference(plain)(inputs)`, or, where the operator may choose between equivalent histories, with `plain` at
+every time of `closure`.
+
+Times are tuples. Which order they have is a parameter: `less_equal` and `lub` are by default those of the
+product order. Any order in which chains of neighbouring coordinates compare lexicographically will do, for
+then the lexicographic order of the whole tuple is a linear extension of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+__all__ = [
+    "Collection",
+    "History",
+    "Lifted",
+    "Plain",
+    "Row",
+    "Time",
+    "accumulated_at",
+    "aggregate",
+    "assert_same_meaning",
+    "closure",
+    "collection",
+    "concat",
+    "consolidate",
+    "difference",
+    "distinct",
+    "filter_rows",
+    "flat_map",
+    "history",
+    "iterate",
+    "iterate_rounds",
+    "join",
+    "map_rows",
+    "negate",
+    "product_less_equal",
+    "product_lub",
+    "reduce",
+    "select",
+]
+
+Row = tuple[Hashable, ...]
+Time = tuple[int, ...]
+Collection = Counter[Row]
+History = dict[Time, Collection]
+
+
+class Lifted(Protocol):
+    """The same of histories."""
+
+    def __call__(self, *inputs: History) -> History: ...
+
+
+class Plain(Protocol):
+    """An operator's plain definition: collections in, a collection out."""
+
+    def __call__(self, *inputs: Collection) -> Collection: ...
+
+
+# Times and histories
+
+
+def product_less_equal(left: Time, right: Time) -> bool:
+    """Every coordinate less or equal."""
+    return all(a <= b for a, b in zip(left, right, strict=True))
+
+
+def product_lub(left: Time, right: Time) -> Time:
+    """The least time not before either."""
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))
+
+
+def collection(rows: Iterable[Row] | Mapping[Row, int]) -> Collection:
+    """A collection of rows, or of rows with multiplicities; zeros are dropped."""
+    counted = Counter(rows if isinstance(rows, Mapping) else list(rows))
+    return Counter({row: count for row, count in counted.items() if count})
+
+
+def history(updates: Iterable[tuple[Row, Time, int]]) -> History:
+    """The history of (row, time, diff) triples, those of equal row and time summed."""
+    found: History = {}
+    for row, time, diff in updates:
+        found.setdefault(time, Counter())[row] += diff
+    consolidated = {time: collection(rows) for time, rows in found.items()}
+    return {time: rows for time, rows in consolidated.items() if rows}
+
+
+def accumulated_at(
+    of: History, time: Time, less_equal: Callable[[Time, Time], bool] = product_less_equal
+) -> Collection:
+    """The collection at `time`: the sum of all differences at times ≤ `time`."""
+    total: Collection = Counter()
+    for at, rows in of.items():
+        if less_equal(at, time):
+            for row, diff in rows.items():
+                total[row] += diff
+    return collection(total)
+
+
+def closure(times: Iterable[Time], lub: Callable[[Time, Time], Time] = product_lub) -> list[Time]:
+    """`times` and all their least upper bounds, smallest first (a linear extension of the order)."""
+    closed: set[Time] = set()
+    for time in times:
+        closed |= {time} | {lub(time, other) for other in closed}
+    return sorted(closed)
+
+
+def difference(
+    plain: Plain,
+    less_equal: Callable[[Time, Time], bool] = product_less_equal,
+    lub: Callable[[Time, Time], Time] = product_lub,
+) -> Lifted:
+    """The one function of histories that accumulates, at every time, to `plain` of its accumulated inputs."""
+
+    def lifted(*inputs: History) -> History:
+        output: History = {}
+        for time in closure({time for one in inputs for time in one}, lub):
+            wanted = plain(*(accumulated_at(one, time, less_equal) for one in inputs))
+            already = accumulated_at(output, time, less_equal)
+            change = concat(wanted, negate(already))
+            if change:
+                output[time] = change
+        return output
+
+    return lifted
+
+
+def assert_same_meaning(
+    actual: History,
+    plain: Plain,
+    *inputs: History,
+    less_equal: Callable[[Time, Time], bool] = product_less_equal,
+    lub: Callable[[Time, Time], Time] = product_lub,
+) -> None:
+    """Fail unless `actual` accumulates to `plain` of the inputs at every time of the closure of all."""
+    times = {time for one in (*inputs, actual) for time in one}
+    for time in closure(times, lub):
+        have = accumulated_at(actual, time, less_equal)
+        want = plain(*(accumulated_at(one, time, less_equal) for one in inputs))
+        assert have == want, f"at {time}: {dict(have)} instead of {dict(want)}"
+
+
+# Operators that treat each row by itself
+
+
+def map_rows(rows: Collection, function: Callable[[Row], Row]) -> Collection:
+    """`function` of each row."""
+    return flat_map(rows, lambda row: [function(row)])
+
+
+select = map_rows
+"""Columns computed from columns are a function of the row."""
+
+
+def flat_map(rows: Collection, function: Callable[[Row], Iterable[Row]]) -> Collection:
+    """All rows of `function` of each row."""
+    found: Collection = Counter()
+    for row, count in rows.items():
+        for result in function(row):
+            found[result] += count
+    return collection(found)
+
+
+def filter_rows(rows: Collection, condition: Callable[[Row], object]) -> Collection:
+    """The rows for which `condition` is true."""
+    return collection({row: count for row, count in rows.items() if condition(row)})
+
+
+def concat(*many: Collection) -> Collection:
+    """Multiplicities added."""
+    total: Collection = Counter()
+    for rows in many:
+        for row, count in rows.items():
+            total[row] += count
+    return collection(total)
+
+
+def negate(rows: Collection) -> Collection:
+    """Opposite multiplicities."""
+    return collection({row: -count for row, count in rows.items()})
+
+
+def consolidate(rows: Collection) -> Collection:
+    """The same collection: consolidation has no meaning, only an effect on how it is stored."""
+    return collection(rows)
+
+
+# Operators that look at several rows
+
+
+def distinct(rows: Collection) -> Collection:
+    """Each row of positive multiplicity once."""
+    return collection({row: 1 for row, count in rows.items() if count > 0})
+
+
+def join(left: Collection, right: Collection, keys: int = 1) -> Collection:
+    """Pairs of rows with equal first `keys` columns: key, rest of left, rest of right; counts multiplied."""
+    found: Collection = Counter()
+    for one, count in left.items():
+        for other, times in right.items():
+            if one[:keys] == other[:keys]:
+                found[(*one, *other[keys:])] += count * times
+    return collection(found)
+
+
+def groups(rows: Collection, keys: int = 1) -> dict[Row, Collection]:
+    """The rows of each key (the first `keys` columns) without it; a key is there if one of its rows is."""
+    found: dict[Row, Collection] = {}
+    for row, count in collection(rows).items():
+        found.setdefault(row[:keys], Counter())[row[keys:]] += count
+    return found
+
+
+def reduce(
+    rows: Collection, function: Callable[[Row, Collection], Iterable[Row] | Mapping[Row, int]], keys: int = 1
+) -> Collection:
+    """`function(key, group)` gives rows, or rows with multiplicities; the key is put before each."""
+    found: Collection = Counter()
+    for key, group in groups(rows, keys).items():
+        for row, count in collection(function(key, group)).items():
+            found[(*key, *row)] += count
+    return collection(found)
+
+
+def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int = 1) -> Collection:
+    """For each key one row: the key, then each aggregate (name, index of the column after the key).
+
+    count is the sum of multiplicities, sum that of value times multiplicity; min and max look at rows of
+    positive multiplicity only, and a group that has none gives no row if one of them is asked for.
+    """
+
+    def one_row(key: Row, group: Collection) -> list[Row]:
+        present = [row for row, count in group.items() if count > 0]
+        if not present and any(name in ("min", "max") for name, _ in aggregates):
+            return []
+        return [tuple(_aggregate(name, column, group, present) for name, column in aggregates)]
+
+    return reduce(rows, one_row, keys)
+
+
+def _aggregate(name: str, column: int, group: Collection, present: Sequence[Row]) -> Hashable:
+    if name == "count":
+        return sum(group.values())
+    if name == "sum":
+        return sum(row[column] * count for row, count in group.items())  # type: ignore[operator,misc]  # numbers
+    assert name in ("min", "max")
+    values = [row[column] for row in present]
+    return min(values) if name == "min" else max(values)  # type: ignore[type-var]  # of one ordered type
+
+
+# Loops
+
+
+def iterate(
+    start: Collection, body: Callable[[Collection], Collection], rounds_max: int = 10_000
+) -> Collection:
+    """The fixed point of `body` from `start`, from scratch; loops nest by calling this within `body`."""
+    current = collection(start)
+    for _ in range(rounds_max):
+        following = collection(body(current))
+        if following == current:
+            return current
+        current = following
+    raise AssertionError(f"no fixed point after {rounds_max} rounds")
+
+
+def iterate_rounds(
+    start: Collection, body: Callable[[Collection], Collection], rounds: int
+) -> list[Collection]:
+    """The collection of the loop's variable in rounds 0 (`start`), 1 (`body(start)`), … up to `rounds`."""
+    found = [collection(start)]
+    for _ in range(rounds):
+        found.append(collection(body(found[-1])))
+    return found

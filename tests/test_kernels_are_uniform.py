@@ -1,0 +1,144 @@
+"""Every kernel compiles once: one signature, out of whole numbers and arrays of them.
+
+  shape_*     what the source of a kernel may say (static)
+  compiled_*  what was compiled by the time all other tests have run (this file runs last; see conftest.py)
+
+A second signature means that somewhere an array arrived with another layout or type, or a Python value where
+the rest passes a numpy one. It costs seconds at a user's first start, and a slower machine code at each call.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+from house import PACKAGES, Module, modules, report
+from numba.core.dispatcher import Dispatcher
+
+ALLOWED_TYPES = ("int", "bool", "None", "Int64s", "Int32s", "Bools")
+"""Names that a kernel's annotations are made of; tuples of them are fine. Narrow integers are for storage
+only: a loop counter or an index is always an `int`, which is an int64 inside."""
+
+SEVERAL_SIGNATURES: dict[str, str] = {}
+"""Kernels, as `module.name`, that are meant to compile more than once, and why."""
+
+ARGUMENTS_MAX = 8
+FORBIDDEN_WORDS = ("fastmath", "locals", "float32", "uint16", "uint8", "int16", "int8")
+
+
+def _is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        ast.unparse(decorator) in ("kernel", "_compile.kernel") for decorator in function.decorator_list
+    )
+
+
+SOURCES = [
+    (module, function)
+    for package in PACKAGES
+    for module in modules(package)
+    for function in module.functions
+    if _is_kernel(function)
+]
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    arguments = function.args
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def test_shape_kernels_take_and_return_whole_numbers_and_arrays_of_them() -> None:
+    report(
+        f"{module.where(function.lineno)}: {function.name} has {ast.unparse(annotation)}"
+        for module, function in SOURCES
+        for annotation in [*(argument.annotation for argument in _parameters(function)), function.returns]
+        if annotation is not None and not _names(annotation) <= _allowed_in(module)
+    )
+
+
+def _names(annotation: ast.expr) -> set[str]:
+    return {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)} - {"tuple"}
+
+
+def _allowed_in(module: Module) -> set[str]:
+    """The plain types, and a module's own named tuples of columns (more than eight arguments want one)."""
+    records = {
+        part.name
+        for part in ast.walk(module.tree)
+        if isinstance(part, ast.ClassDef) and any(ast.unparse(base) == "NamedTuple" for base in part.bases)
+    }
+    return {*ALLOWED_TYPES, *records}
+
+
+def test_shape_kernels_have_no_defaults_and_no_keyword_arguments() -> None:
+    """A default left out is another signature than the same value given."""
+    report(
+        f"{module.where(function.lineno)}: {function.name}"
+        for module, function in SOURCES
+        if function.args.defaults or function.args.kwonlyargs or function.args.vararg or function.args.kwarg
+    )
+
+
+def test_shape_kernels_are_called_with_few_arguments() -> None:
+    report(
+        f"{module.where(function.lineno)}: {function.name} takes {len(_parameters(function))}"
+        for module, function in SOURCES
+        if len(_parameters(function)) > ARGUMENTS_MAX
+    )
+
+
+def test_shape_kernels_use_no_narrow_integers_and_no_inexact_arithmetic() -> None:
+    """A counter of 16 bits never reaches 70 000; a sum under fastmath never cancels exactly."""
+    report(
+        f"{module.where(part.lineno)}: {word}"
+        for module, function in SOURCES
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name | ast.Attribute)
+        for word in [part.id if isinstance(part, ast.Name) else part.attr]
+        if word in FORBIDDEN_WORDS
+    )
+
+
+def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpreter_lock() -> None:
+    source = Module(Path("progress/_compile.py"))
+    calls = [
+        part
+        for part in ast.walk(source.tree)
+        if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("njit")
+    ]
+    assert len(calls) == 1, "there is one way in which kernels are compiled"
+    options = {option.arg: ast.unparse(option.value) for option in calls[0].keywords}
+    assert options.get("nogil") == "True"
+    assert options.get("cache") == "True"
+    assert not {"fastmath", "locals", "parallel"} & set(options)
+
+
+def test_shape_the_decorated_function_is_still_there_in_python() -> None:
+    """Reference tests and coverage call `py_func`; a debugger can step through it."""
+    for name, dispatcher in _dispatchers().items():
+        assert callable(dispatcher.py_func), name
+
+
+def _dispatchers() -> dict[str, Dispatcher]:
+    """Every kernel, compiled or not, by the name of where it is defined."""
+    found = {}
+    for module, function in SOURCES:
+        kernel = getattr(importlib.import_module(module.name), function.name, None)
+        assert isinstance(kernel, Dispatcher), (
+            f"{module.where(function.lineno)}: {function.name} is not found in its module: "
+            "a kernel is a free function at the top of a file, and its name is its own"
+        )
+        found[f"{module.name}.{function.name}"] = kernel
+    return found
+
+
+def test_compiled_every_kernel_has_at_most_one_signature() -> None:
+    report(
+        f"{name}: {[str(signature) for signature in dispatcher.signatures]}"
+        for name, dispatcher in sorted(_dispatchers().items())
+        if len(dispatcher.signatures) > 1 and name not in SEVERAL_SIGNATURES
+    )
+
+
+def test_compiled_exceptions_still_exist() -> None:
+    assert set(SEVERAL_SIGNATURES) <= set(_dispatchers())

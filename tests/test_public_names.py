@@ -1,0 +1,54 @@
+"""What each package offers: `__all__` says it, the module holds it, a docstring explains it.
+
+declared_*    `__all__` against what the file binds
+importable_*  the names really come out of an import, without Spark being imported on the way
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from house import PACKAGES, ROOT, modules, report
+
+OURS = [module for package in PACKAGES for module in modules(package)]
+DECLARED = [module for module in OURS if module.declared_names is not None]
+PUBLIC_PACKAGES = [
+    module for module in OURS if module.is_package and (module.reexported_names or module.name in PACKAGES)
+]
+
+
+def test_declared_every_package_says_what_it_offers() -> None:
+    report(f"{module.path}: no __all__" for module in PUBLIC_PACKAGES if module.declared_names is None)
+
+
+def test_declared_names_are_there() -> None:
+    """A name that readers expect in a module may come from elsewhere in the project."""
+    report(
+        f"{module.path}: {name} is declared and not there"
+        for module in DECLARED
+        for name in set(module.declared_names or ()) - module.defined_names - module.reexported_names
+    )
+
+
+def test_declared_are_all_public_names() -> None:
+    """All that a file defines; and all that a package imports from ours, if its file does nothing else."""
+    report(
+        f"{module.path}: {name} is public, not declared: add it or begin it with _"
+        for module in DECLARED
+        for name in (module.defined_names or module.reexported_names) - set(module.declared_names or ())
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_importable_every_name_comes_out_of_the_package_and_spark_stays_out(package: str) -> None:
+    """One fresh process each: what another test has imported must not help."""
+    program = (
+        f"import sys, {package}\n"
+        f"missing = [name for name in {package}.__all__ if not hasattr({package}, name)]\n"
+        "assert not missing, missing\n"
+        "assert 'pyspark' not in sys.modules, 'importing it starts to load Spark'\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

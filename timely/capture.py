@@ -1,0 +1,147 @@
+"""Outputs: what a dataflow produced, by epoch, readable once the epoch is complete.
+
+A `CaptureVertex` puts what comes in into an `OutputLog`; frontier news tell the log which epochs are complete. The
+log knows the form of the rows; records are here, collections bring their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import msgpack
+import pyarrow as pa
+
+from progress.time_words import TimeCode
+from progress.errors import InternalError, MisuseError
+
+from .batch import Batch, Records
+from .vertex import Vertex
+
+
+class OutputLog(Protocol):
+    """Keeps the batches of one output on one worker."""
+
+    def start(self, code: TimeCode) -> None:
+        """Called once, before anything is added: how times are packed into words."""
+        ...
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        """A batch whose rows are at or after `epoch`."""
+        ...
+
+    def complete(self, epoch: int) -> None:
+        """All epochs before `epoch` are complete."""
+        ...
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for collections, `diff`."""
+        ...
+
+    def snapshot(self) -> pa.Table:
+        """The accumulated collection as of the last complete epoch."""
+        ...
+
+    def forget(self, stop: int) -> None:
+        """Changes of epochs before `stop` will not be asked for again."""
+        ...
+
+
+class OutputCodec(Protocol):
+    """Makes logs; its description is part of the fingerprint."""
+
+    def new_log(self) -> OutputLog:
+        """A log for one worker."""
+        ...
+
+    def describe(self) -> str:
+        """Stable text."""
+        ...
+
+
+class RecordLog:
+    """Records by epoch."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, list[object]] = {}
+        self._complete = 0
+
+    def start(self, code: TimeCode) -> None:
+        """Records carry no time words."""
+        del code
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        """Keep the records of a batch."""
+        if not isinstance(batch, Records):
+            raise InternalError(f"an output of records got a {type(batch).__name__}")
+        self._records.setdefault(epoch, []).extend(batch.records)
+
+    def complete(self, epoch: int) -> None:
+        """Remember how far it is complete."""
+        assert epoch >= self._complete
+        self._complete = epoch
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """Columns `epoch` (int64) and `record` (msgpack)."""
+        epochs: list[int] = []
+        packed: list[bytes] = []
+        for epoch in sorted(self._records):
+            if start <= epoch < min(stop, self._complete):
+                epochs.extend([epoch] * len(self._records[epoch]))
+                packed.extend(msgpack.packb(record, use_bin_type=True) for record in self._records[epoch])
+        return pa.table({"epoch": pa.array(epochs, pa.int64()), "record": pa.array(packed, pa.binary())})
+
+    def snapshot(self) -> pa.Table:
+        """Refused: records have no differences to accumulate."""
+        raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
+
+    def forget(self, stop: int) -> None:
+        """Drop old records."""
+        for epoch in [known for known in self._records if known < stop]:
+            del self._records[epoch]
+
+
+class RecordsOut:
+    """Outputs of Python records."""
+
+    def new_log(self) -> OutputLog:
+        """An empty log."""
+        return RecordLog()
+
+    def describe(self) -> str:
+        """Its name."""
+        return "records"
+
+
+class CaptureVertex(Vertex):
+    """Puts all that comes in into a log."""
+
+    word_times: ClassVar[bool] = True
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, log: OutputLog) -> None:
+        self.log = log
+        self.complete_before = 0
+
+    def on_start(self) -> None:
+        """The log learns the form of times."""
+        self.log.start(self.code)
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Into the log, by epoch."""
+        del port
+        for word, batch in messages:
+            (epoch,) = self.code.unpack(word)
+            self.log.add(epoch, batch)
+
+    def on_frontier(self) -> None:
+        """Epochs before the frontier are complete; with an empty frontier all are."""
+        frontier = self.frontier(0)
+        epoch = self.code.unpack(int(frontier[0]))[0] if len(frontier) else FOREVER
+        if epoch > self.complete_before:
+            self.complete_before = epoch
+            self.log.complete(epoch)
+
+
+FOREVER = 2**62
+"""An epoch after all others: where the frontier of a closed dataflow is."""

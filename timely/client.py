@@ -1,0 +1,260 @@
+"""Talking to workers in other processes.
+
+    RemoteWorkers   all workers of a cluster, asked together: what `cluster.py` stands on
+    AppendClient    only appends, to be used where rows are made (a Spark executor, a loader)
+
+Nothing waits for a worker that is gone: while an answer is outstanding, connections and, for workers that this
+process has started, the processes themselves are watched.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+import pyarrow as pa
+
+from .batch import Frame
+from .errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
+from .handshake import PROTOCOL_VERSION
+from .launcher import Launcher
+from .limits import CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX, REQUEST_BYTES_MAX, VERDICT_SECONDS_MAX
+from .requests import Append, Hello, Reply, Request, decode_reply, encode_request, number_of
+from .transport.zeromq import ClientSockets
+
+__all__ = ["AppendClient", "RemoteWorkers", "append_target", "place_of", "socket_address"]
+
+_SHORT_WAIT_SECONDS = 0.5
+
+
+class RemoteWorkers:
+    """All workers of a cluster, in order of their indices, over sockets.
+
+    Args:
+        addresses: of the client ports, one per worker in order.
+        launcher: of these workers, if this process has started them; they are stopped by `close`.
+
+    One request at a time: threads take turns.
+    """
+
+    def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None) -> None:
+        self.addresses = [socket_address(address) for address in addresses]
+        self.count = len(self.addresses)
+        self._launcher = launcher
+        self._sockets = ClientSockets(self.addresses)
+        self._lock = threading.Lock()
+        self._number = 0
+        self._broken: TimelyError | None = None
+        self._descriptors = [] if launcher is None else launcher.descriptors
+        for descriptor in self._descriptors:
+            self._sockets.watch(descriptor)
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+    ) -> list[Reply]:
+        """Send each (worker, request, table) and gather the replies, in that order.
+
+        Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone.
+        """
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            pending: dict[tuple[int, int], int] = {}
+            for position, (worker, request, table) in enumerate(requests):
+                self._number += 1
+                pending[worker, self._number] = position
+                self._sockets.send(worker, checked(encode_request(self._number, request, table)))
+            return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+
+    def close(self, is_shutdown: bool = False) -> None:
+        """Let go of the sockets; end the workers if this process has started them."""
+        del is_shutdown
+        with self._lock:
+            if self._broken is None:
+                self._broken = MisuseError("this cluster is closed: connect again")
+            self._sockets.close()
+            if self._launcher is not None:
+                self._launcher.stop()
+
+    def _gather(self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float) -> list[Reply]:
+        replies: dict[int, Reply] = {}
+        failures: list[tuple[int, TimelyError]] = []
+        grace = deadline
+        while pending:
+            workers = {worker for worker, _ in pending}
+            for worker in workers:
+                self._take(worker, pending, replies, failures)
+            lost = self._find_lost({worker for worker, _ in pending})
+            now = time.monotonic()
+            if (failures or lost) and grace == deadline:
+                grace = min(deadline, now + VERDICT_SECONDS_MAX)
+            failures.extend(lost)
+            if not pending or _has_cause(failures) or (failures and now >= grace):
+                break
+            if now >= deadline:
+                late = ", ".join(f"{worker} at {self.addresses[worker]}" for worker in sorted({worker for worker, _ in pending}))
+                raise WaitTimeoutError(f"no answer from worker {late} within {timeout_seconds:g} s")
+            self._sockets.wait(min(_SHORT_WAIT_SECONDS if not failures else 0.02, max(0.0, min(deadline, grace) - now)))
+        if failures:
+            raise self._judge(failures)
+        return [replies[position] for position in sorted(replies)]
+
+    def _take(
+        self,
+        worker: int,
+        pending: dict[tuple[int, int], int],
+        replies: dict[int, Reply],
+        failures: list[tuple[int, TimelyError]],
+    ) -> None:
+        while (frames := self._sockets.recv_nowait(worker)) is not None:
+            position = pending.pop((worker, number_of(frames)), None)
+            if position is None:
+                continue  # the answer to a request that was given up
+            answer = decode_reply(frames)
+            if isinstance(answer, Reply):
+                replies[position] = answer
+            else:
+                failures.append((worker, answer))
+
+    def _find_lost(self, workers: set[int]) -> list[tuple[int, TimelyError]]:
+        """Workers of whom an answer is outstanding and none will come."""
+        if self._launcher is not None:
+            try:
+                self._launcher.check()
+            except PeerError as error:
+                self._broken = error
+                self._forget_ended()
+                return [(-1, error)]
+        return [
+            (worker, PeerError(f"worker {worker} at {self.addresses[worker]} is gone: its connection broke before it answered"))
+            for worker in sorted(workers)
+            if self._sockets.is_broken(worker)
+        ]
+
+    def _forget_ended(self) -> None:
+        assert self._launcher is not None
+        alive = set(self._launcher.descriptors)
+        for descriptor in [old for old in self._descriptors if old not in alive]:
+            self._sockets.unwatch(descriptor)
+        self._descriptors = [old for old in self._descriptors if old in alive]
+
+    def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
+        """The failure that explains the others."""
+        ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
+        worker, error = ranked[0]
+        if isinstance(error, PeerError):
+            self._broken = error
+        elif worker >= 0 and self.count > 1:
+            error.add_note(f"reported by worker {worker} at {self.addresses[worker]}")
+        return error
+
+
+def _has_cause(failures: list[tuple[int, TimelyError]]) -> bool:
+    """Whether one of the failures explains itself; a lost peer may have a cause that another worker knows."""
+    return any(worker < 0 or not isinstance(error, PeerError) for worker, error in failures)
+
+
+class AppendClient:
+    """Appends rows to an input of a running cluster; which worker takes an append depends on (writer, sequence) only.
+
+    A context manager. `addresses` are the client ports of all workers, in order of their indices.
+    """
+
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
+        self._workers = RemoteWorkers(addresses)
+        self._dataflow = dataflow
+
+    def __enter__(self) -> AppendClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> bool:
+        """Add `table`, whose column `diff` says how often each row is added, to an open epoch.
+
+        Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError` if the
+        epoch is sealed, `PeerError` if the worker cannot be reached.
+        """
+        request = Append(self._dataflow, input, epoch, writer, sequence, 0)
+        (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
+        return bool(reply.integer("is_new"))
+
+    def close(self) -> None:
+        """Disconnect; the cluster goes on."""
+        self._workers.close()
+
+
+class append_target:  # noqa: N801 - read as a function: `append_target(addresses)()`
+    """Makes `AppendClient`s elsewhere: holds addresses only, so that it can be sent to another process by any means."""
+
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
+        self.addresses = list(addresses)
+        self.dataflow = dataflow
+
+    def __call__(self) -> AppendClient:
+        """A new connection to the cluster."""
+        return AppendClient(self.addresses, self.dataflow)
+
+
+def place_of(writer: str, sequence: int, workers: int) -> int:
+    """The worker that an append goes to; the same in every process, so that a repeated append meets the first."""
+    return zlib.crc32(f"{writer}\0{sequence}".encode()) % workers
+
+
+def socket_address(address: str) -> str:
+    """ "host:port" as an address of a socket; raises `MisuseError` for anything else."""
+    if address.startswith(("tcp://", "ipc://", "inproc://")):
+        return address
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise MisuseError(f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready")
+    return f"tcp://{host}:{port}"
+
+
+def checked(frames: list[Frame]) -> list[Frame]:
+    """The frames of a request, unless one is too large for a worker to take."""
+    for frame in frames:
+        if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
+            raise MisuseError(f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most {REQUEST_BYTES_MAX:,} at once")
+    return frames
+
+
+def discover(addresses: Sequence[str]) -> list[str]:
+    """The client addresses of all workers of the cluster that `addresses` belong to, in order of their indices.
+
+    Raises `PeerError` if nobody answers there, or the addresses belong to different clusters.
+    """
+    probe = RemoteWorkers(addresses)
+    try:
+        hellos = probe.ask([(place, Hello(), None) for place in range(len(addresses))], CONNECT_SECONDS_MAX)
+    except WaitTimeoutError as error:
+        raise PeerError(
+            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host and port"
+        ) from error
+    finally:
+        probe.close()
+    found: dict[int, str] = {}
+    for address, hello in zip(probe.addresses, hellos, strict=True):
+        if hello.integer("version") != PROTOCOL_VERSION:
+            raise PeerError(f"the worker at {address} speaks protocol version {hello.integer('version')}, this client {PROTOCOL_VERSION}")
+        index = hello.integer("index")
+        if found.setdefault(index, address) != address:
+            raise MisuseError(f"{address} and {found[index]} are both worker {index}: give each worker's address once, of one cluster only")
+    workers, told = hellos[0].integer("workers"), hellos[0].items("addresses")
+    if len(found) == workers:
+        return [found[index] for index in range(workers)]
+    return [found.get(index, str(told[index])) for index in range(workers)]
+
+
+def new_writer() -> str:
+    """A name that no other writer has."""
+    return f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+Factory = Callable[[], AppendClient]

@@ -1,0 +1,113 @@
+"""Workers in the caller's own process: no sockets, no other process; results in the same call.
+
+Several workers take turns, and talk through memory: all that workers do across processes is done here, too, and in
+the same order each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from .builders import Builder
+from .errors import MisuseError, TimelyError, VertexError
+from .limits import REPLY_SECONDS_MAX, WORKERS_MAX
+from .requests import Reply, Request, Seal, Value
+from .server import Later, Server
+from .transport.memory import MemoryNetwork
+from .worker.core import Worker
+
+__all__ = ["EmbeddedWorkers"]
+
+
+class EmbeddedWorkers:
+    """`count` workers that run while they are asked something."""
+
+    def __init__(self, count: int, seed: int | None = None) -> None:
+        if not 1 <= count <= WORKERS_MAX:
+            raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
+        network = MemoryNetwork(count, seed)
+        self.count = count
+        self.addresses: list[str] = []
+        self._network = network
+        self._workers = [Worker(index, count, network.transport(index) if count > 1 else None) for index in range(count)]
+        self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
+        self._broken: BaseException | None = None
+        for server in self._servers:
+            server.greet()
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+    ) -> list[Reply]:
+        """Do what is asked of each worker, and step until all answers are known.
+
+        Raises what a vertex raises, as it is. There is no waiting: what does not come by working never comes, and is
+        an error at once, whatever the timeout.
+        """
+        del timeout_seconds
+        self._check()
+        answers = [self._servers[worker].handle(request, table) for worker, request, table in requests]
+        if any(isinstance(request, Seal) for _, request, _ in requests):
+            self._run_until_idle()
+        return self._settle(answers)
+
+    def install(self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value]) -> list[Reply]:
+        """Install what `builder`, a function of this process, builds, on all workers."""
+        self._check()
+        return self._settle([server.install(dataflow, spec, builder, arguments) for server in self._servers])
+
+    def close(self, is_shutdown: bool = False) -> None:
+        """Nothing can be asked any more."""
+        del is_shutdown
+        if self._broken is None:
+            self._broken = MisuseError("this cluster is closed: connect again")
+
+    def _check(self) -> None:
+        if self._broken is None:
+            return
+        if isinstance(self._broken, TimelyError):
+            raise self._broken
+        raise MisuseError(f"this cluster stopped when a vertex raised {self._broken!r}: connect again") from self._broken
+
+    def _settle(self, answers: Sequence[Reply | Later]) -> list[Reply]:
+        settled: list[Reply] = []
+        waiting: dict[int, Later] = {}
+        for position, answer in enumerate(answers):
+            settled.append(answer if isinstance(answer, Reply) else Reply())
+            if isinstance(answer, Later):
+                waiting[position] = answer
+        failure: TimelyError | None = None
+        while waiting:
+            moved = self._step()
+            for position, later in list(waiting.items()):
+                try:
+                    reply = later.ready()
+                except TimelyError as error:
+                    # The others may still have something to hear of it; the first error is the cause.
+                    failure = failure if isinstance(failure, VertexError) else error
+                    del waiting[position]
+                    continue
+                if reply is not None:
+                    settled[position] = reply
+                    del waiting[position]
+            if not moved and waiting:
+                raise next(iter(waiting.values())).late()
+        if failure is not None:
+            raise failure
+        return settled
+
+    def _run_until_idle(self) -> None:
+        while self._step():
+            pass
+
+    def _step(self) -> bool:
+        moved = False
+        try:
+            for worker in self._workers:
+                moved = worker.step() or moved
+        except BaseException as error:
+            self._broken = error
+            raise
+        return moved or self._network.in_flight() > 0
+

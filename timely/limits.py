@@ -1,0 +1,72 @@
+"""Every bound of the runtime, with its unit. What is beyond one is refused with an error, never cut or dropped.
+
+Bounds that depend on one another are asserted here, at import.
+"""
+
+from typing import Final
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+
+WORKERS_MAX: Final = 256
+"""Workers of one cluster: each is joined with every other, so connections grow with the square."""
+
+FRAME_BYTES_MAX: Final = 2 * GIB - MIB
+"""One frame between workers; a frame is at most one column of one batch."""
+
+REQUEST_BYTES_MAX: Final = 256 * MIB
+"""One frame of a client's request; larger tables are sent in pieces."""
+
+APPEND_BYTES_MAX: Final = 64 * MIB
+"""About how large a piece of a table is that a client sends in one append."""
+
+COPIED_BYTES_MAX: Final = 64 * KIB
+"""Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its sender
+must not change it any more."""
+
+SPREAD_ROWS_MIN: Final = 8_192
+"""An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
+
+CONNECT_SECONDS_MAX: Final = 10.0
+"""How long a client waits for the first answer of a running worker."""
+
+START_SECONDS_MAX: Final = 120.0
+"""How long workers on one host may take to start and find one another."""
+
+GATHER_SECONDS_MAX: Final = 3600.0
+"""How long a worker waits for those of other hosts, which may be started by hand."""
+
+INSTALL_SECONDS_MAX: Final = 300.0
+"""How long an install may take: imports, and on a fresh machine the compilation of kernels."""
+
+REPLY_SECONDS_MAX: Final = 300.0
+"""How long a client waits for an answer that depends on no other worker."""
+
+STOP_SECONDS_MAX: Final = 5.0
+"""How long a worker may take to end after it was told to; then it is killed."""
+
+LOST_SECONDS_MAX: Final = 0.3
+"""How long after its connection broke a peer's farewell may still come in; without one it is lost."""
+
+VERDICT_SECONDS_MAX: Final = 1.0
+"""How long a client waits, after one worker has failed, for another that knows the cause better."""
+
+HEARTBEAT_MS_DEFAULT: Final = 1_000
+"""How often an idle connection between workers is probed."""
+
+HEARTBEAT_MS_MAX: Final = 4_000
+"""After so long without an answer to a probe the peer counts as lost."""
+
+IDLE_SECONDS_MAX: Final = 1.0
+"""An idle worker looks up at least so often."""
+
+STDERR_COUNT_MAX: Final = 40
+"""Last lines of a worker's error stream that its launcher keeps for the report of its death."""
+
+assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
+assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
+assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
+assert HEARTBEAT_MS_DEFAULT < HEARTBEAT_MS_MAX, "one probe at least before a peer counts as lost"
+assert HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX <= 5_000, "a lost peer is noticed within five seconds"
+assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, "the cause is known before the killing begins"

@@ -1,0 +1,332 @@
+"""What may a client ask of a worker, and how does that look on the wire?
+
+    request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
+              frame 1: the table of an append, as an Arrow IPC stream
+    reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
+                       [protocol version, number of the request, "error", [class names, message]]
+              frame 1: a table, if one was asked for
+
+Fields have exactly the types that the classes below declare; anything else is a `RequestError`. Nothing is pickled,
+and nothing that a client sends is executed but the builder that `Install` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import msgpack
+import pyarrow as pa
+
+from .batch import Frame
+from .errors import PeerError, RequestError, TimelyError, class_names, revive
+from .handshake import PROTOCOL_VERSION
+
+__all__ = [
+    "Append",
+    "Arrived",
+    "Changes",
+    "Describe",
+    "Forget",
+    "Frontier",
+    "Hello",
+    "Install",
+    "Reply",
+    "Request",
+    "Reserve",
+    "Seal",
+    "Shutdown",
+    "Snapshot",
+    "Stats",
+    "Value",
+    "Wait",
+    "decode_reply",
+    "decode_request",
+    "encode_error",
+    "encode_reply",
+    "encode_request",
+    "frame_to_table",
+    "number_of",
+    "schema_from_bytes",
+    "schema_to_bytes",
+    "table_to_frame",
+]
+
+Value = object
+"""What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Who are you? Values: version, index, workers, addresses of all workers' client ports, dataflows by index."""
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """Worker 0 hands out the index of the next dataflow. Values: dataflow."""
+
+
+@dataclass(frozen=True)
+class Install:
+    """Build and start `spec`, "module:function", as dataflow `dataflow`. Values as of `Describe`."""
+
+    dataflow: int
+    spec: str
+    arguments: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Values: name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow schema or None,
+    converter or None], …], outputs [[name, description], …], stages (lines of text)."""
+
+    dataflow: int
+
+
+@dataclass(frozen=True)
+class Append:
+    """Add the table to an epoch that is open. `diff` 1 inserts, -1 removes, 0: the column `diff` says. Values: is_new."""
+
+    dataflow: int
+    input: str
+    epoch: int
+    writer: str
+    sequence: int
+    diff: int
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Values: missing, those of `expected` [[input, writer, sequence], …] that this worker does not have."""
+
+    dataflow: int
+    epoch: int
+    expected: list[Value]
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Declare all inputs' epochs up to `epoch` complete; an error if one of `expected` is missing. Values: epoch."""
+
+    dataflow: int
+    epoch: int
+    expected: list[Value] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Values: complete, the first epoch that is not complete at `output` (of all outputs, if empty)."""
+
+    dataflow: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for ever."""
+
+    dataflow: int
+    output: str
+    epoch: int
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete. `stop` -1: of those complete by now.
+
+    Values: complete. Table: columns, epoch, diff.
+    """
+
+    dataflow: int
+    output: str
+    start: int
+    stop: int
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The collection accumulated at `epoch`, once it is complete. Values: complete. Table: columns."""
+
+    dataflow: int
+    output: str
+    epoch: int
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Changes of epochs before `stop` will not be asked for again."""
+
+    dataflow: int
+    output: str
+    stop: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Values: counters of the worker and of its dataflows, as of now."""
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """End, and with it the whole cluster."""
+
+
+Request = (
+    Hello | Reserve | Install | Describe | Append | Arrived | Seal | Frontier | Wait | Changes | Snapshot | Forget | Stats
+    | Shutdown
+)  # fmt: skip
+
+_REQUESTS: dict[str, type[Request]] = {
+    known.__name__.lower(): known
+    for known in (
+        Hello, Reserve, Install, Describe, Append, Arrived, Seal, Frontier, Wait, Changes, Snapshot, Forget, Stats, Shutdown,
+    )
+}  # fmt: skip
+_TYPES: dict[str, type] = {"int": int, "str": str, "float": float, "dict[str, Value]": dict, "list[Value]": list}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a worker answers: named values, and a table where one was asked for."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    table: pa.Table | None = None
+
+    def integer(self, name: str) -> int:
+        """The value `name`, an integer; `PeerError` if the worker sent something else."""
+        value = self.values.get(name)
+        if not isinstance(value, int):
+            raise PeerError(f"a reply says {name} = {value!r} where an integer belongs")
+        return value
+
+    def text(self, name: str) -> str:
+        """The value `name`, a string; `PeerError` if the worker sent something else."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            raise PeerError(f"a reply says {name} = {value!r} where a text belongs")
+        return value
+
+    def items(self, name: str) -> list[Value]:
+        """The value `name`, a list; `PeerError` if the worker sent something else."""
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            raise PeerError(f"a reply says {name} = {value!r} where a list belongs")
+        return value
+
+    def columns(self) -> pa.Table:
+        """The table; `PeerError` if there is none."""
+        if self.table is None:
+            raise PeerError("a reply came without the table that was asked for")
+        return self.table
+
+
+def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
+    """Frames of a request; raises `RequestError` for an argument that msgpack does not hold."""
+    values = {declared.name: getattr(request, declared.name) for declared in fields(request)}
+    try:
+        header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RequestError(
+            f"{type(request).__name__.lower()} takes None, bool, int (64 bits), float, str, bytes, lists and dicts of these: {error}"
+        ) from error
+    return [header] if table is None else [header, table_to_frame(table)]
+
+
+def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | None]:
+    """The request in `frames`; `RequestError` says what is wrong with it."""
+    version, _, name, values = _header(frames)
+    if version != PROTOCOL_VERSION:
+        raise RequestError(f"the client speaks protocol version {version}, this worker {PROTOCOL_VERSION}: use the same release")
+    made = _REQUESTS.get(name) if isinstance(name, str) else None
+    if made is None:
+        raise RequestError(f"there is no request {str(name)[:80]!r}: there are {', '.join(sorted(_REQUESTS))}")
+    if not isinstance(values, dict):
+        raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
+    declared = {one.name: str(one.type) for one in fields(made)}
+    if values.keys() != declared.keys():
+        raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {sorted(map(str, values))}")
+    for one, kind in declared.items():
+        if type(values[one]) is not _TYPES[kind]:
+            raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(values[one]).__name__}")
+    return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
+
+
+def number_of(frames: Sequence[memoryview]) -> int:
+    """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed request."""
+    try:
+        number = _header(frames)[1]
+    except RequestError:
+        return 0
+    return number if isinstance(number, int) else 0
+
+
+def encode_reply(number: int, reply: Reply) -> list[Frame]:
+    """Frames of a reply."""
+    header: Frame = msgpack.packb([PROTOCOL_VERSION, number, "ok", reply.values])
+    return [header] if reply.table is None else [header, table_to_frame(reply.table)]
+
+
+def encode_error(number: int, error: TimelyError) -> list[Frame]:
+    """Frames of a reply that raises `error` on the client."""
+    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    return [msgpack.packb([PROTOCOL_VERSION, number, "error", [class_names(error), message]])]
+
+
+def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
+    """A worker's answer, or the error that it reports; `PeerError` for frames that are neither."""
+    try:
+        version, _, kind, body = _header(frames)
+    except RequestError as error:
+        raise PeerError(f"a worker's answer cannot be read: {error}") from error
+    if version != PROTOCOL_VERSION:
+        raise PeerError(f"the worker speaks protocol version {version}, this client {PROTOCOL_VERSION}: use the same release")
+    if kind == "ok" and isinstance(body, dict):
+        return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)
+    match body:
+        case [list(names), str(message)] if kind == "error":
+            return revive([str(name) for name in names], message)
+    raise PeerError(f"a worker's answer is neither a reply nor an error: {str(kind)[:80]!r}")
+
+
+def _header(frames: Sequence[memoryview]) -> tuple[Value, Value, Value, Value]:
+    if not 1 <= len(frames) <= 2:
+        raise RequestError(f"a message has one or two frames, not {len(frames)}")
+    try:
+        parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise RequestError(f"the header is not msgpack: {error}") from error
+    if not isinstance(parts, list) or len(parts) != 4:
+        raise RequestError("the header is not a list of four: version, number, name, fields")
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def table_to_frame(table: pa.Table) -> Frame:
+    """The table as one Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def frame_to_table(frame: memoryview) -> pa.Table:
+    """The table in an Arrow IPC stream, checked in full; `RequestError` if it is none."""
+    try:
+        table = pa.ipc.open_stream(pa.py_buffer(frame)).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise RequestError(f"the table is not a valid Arrow IPC stream: {error}") from error
+    return table
+
+
+def schema_to_bytes(schema: pa.Schema) -> bytes:
+    """An Arrow schema as bytes, for `Describe`."""
+    return bytes(schema.serialize())
+
+
+def schema_from_bytes(packed: bytes) -> pa.Schema:
+    """The inverse of `schema_to_bytes`."""
+    return pa.ipc.read_schema(pa.py_buffer(packed))
+

@@ -1,0 +1,17 @@
+"""Spark in and Spark out: epochs from DataFrames to a running cluster, outputs back as DataFrames and
+Parquet.
+
+Spark is the data pipeline; the dataflow is not run by it. Imports `progress`, `timely` and PySpark, and is
+the only folder that imports PySpark. It re-exports nothing, because `mention_stream` and `java` must start
+without PySpark.
+
+Read in this order, which is the order in which rows pass:
+
+    java.py, session.py      a quiet local Spark with whatever Java there is
+    interactions.py          a file of timed interactions, every line checked
+    windows.py               what enters and leaves a sliding window in each epoch
+    epochs.py                rows with an epoch, checked and laid out for sending
+    feed.py                  executors send them to the workers; the driver learns what must have arrived
+    sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
+    mention_stream.py        a made-up week of mentions, for machines without data
+"""

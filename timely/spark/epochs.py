@@ -1,0 +1,210 @@
+"""A DataFrame with an epoch column, checked and laid out for sending.
+
+Rows are hashed over `writers` partitions and sorted within each by epoch, then by every other column. Both
+are decided by the rows alone, so a partition that Spark has to make again (a lost executor, a retried task)
+is the same row for row. That is what lets `feed.py` number its appends, and the workers count each of them
+once.
+
+    columns   what is left for the input when epoch and diff are taken away, in the DataFrame's order
+    diff      how often a row is added (or, if negative, taken away): a column, or 1 for every row without one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from timely.spark.errors import InputFormatError
+
+__all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "epoch_rows"]
+
+EPOCH = "epoch"
+DIFF = "diff"
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_ALLOWED = (
+    *_INTEGERS,
+    T.FloatType,
+    T.DoubleType,
+    T.BooleanType,
+    T.StringType,
+    T.BinaryType,
+    T.TimestampType,
+    T.DateType,
+)
+_ALLOWED_NAMES = "whole numbers, float, double, boolean, string, binary, timestamp, date"
+
+
+class EpochSize(NamedTuple):
+    """How many rows of an epoch are added and taken away, multiplicities counted."""
+
+    entered: int
+    left: int
+
+    @property
+    def rows(self) -> int:
+        """Both together."""
+        return self.entered + self.left
+
+
+@dataclass(frozen=True)
+class EpochRows:
+    """Checked rows, partitioned by writer, sorted within each, and cached.
+
+    `frame` has the data `columns`, then epoch and diff (bigint). `sizes` names each epoch that has rows,
+    ascending.
+    """
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    writers: int
+    sizes: Mapping[int, EpochSize]
+
+    def chunks(self, epochs: int | None = None, rows_max: int = 262_144) -> list[range]:
+        """Consecutive epochs from 0, cut so that each chunk has at most `rows_max` rows, or is one epoch.
+
+        `epochs` is how many there are in all; up to the last one that has rows if None. A chunk is what one
+        Spark job sends, so it bounds what the workers hold of epochs that are not sealed yet.
+        """
+        stop = epochs if epochs is not None else max(self.sizes, default=-1) + 1
+        chunks: list[range] = []
+        first = rows = 0
+        for epoch in sorted(self.sizes):
+            if epoch >= stop:
+                break
+            if epoch > first and rows + self.sizes[epoch].rows > rows_max:
+                chunks.append(range(first, epoch))
+                first, rows = epoch, 0
+            rows += self.sizes[epoch].rows
+        if first < stop:
+            chunks.append(range(first, stop))
+        return chunks
+
+    def release(self) -> None:
+        """Let Spark forget the cached rows."""
+        self.frame.unpersist()
+
+
+def epoch_rows(
+    frame: DataFrame, *, epoch: str = EPOCH, diff: str | None = None, writers: int = 2
+) -> EpochRows:
+    """Check `frame`, lay its rows out for `writers` writers, and count them by epoch: one Spark job.
+
+    `epoch` and `diff` name columns; without `diff` every row is added once. Raises `InputFormatError` for a
+    column that is missing or of a type that has no place in a collection, for nulls, negative epochs and
+    diffs of 0.
+    """
+    if writers < 1:
+        raise ValueError(f"writers is 1 or more, not {writers}")
+    columns = _checked_schema(frame, epoch, diff)
+    diffs = F.lit(1) if diff is None else F.col(_quoted(diff))
+    plain = frame.select(
+        *(_widened(frame, name) for name in columns),
+        F.col(_quoted(epoch)).cast("bigint").alias(EPOCH),
+        diffs.cast("bigint").alias(DIFF),
+    )
+    by_content = [F.col(_quoted(name)) for name in columns]
+    laid_out = (
+        plain.repartition(writers, *by_content, EPOCH)
+        .sortWithinPartitions(EPOCH, *by_content, DIFF)
+        .persist(StorageLevel.MEMORY_AND_DISK)
+    )
+    return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, columns))
+
+
+def _checked_schema(frame: DataFrame, epoch: str, diff: str | None) -> tuple[str, ...]:
+    """The names of the data columns."""
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    if len(types) < len(frame.columns):
+        raise InputFormatError(
+            f"two columns of the DataFrame have the same name: {', '.join(frame.columns)}. Rename one."
+        )
+    for role, name in ((EPOCH, epoch), (DIFF, diff)):
+        if name is not None and name not in types:
+            raise InputFormatError(
+                f"there is no column {name!r} for the {role}; the DataFrame has {', '.join(types)}."
+            )
+        if name is not None and not isinstance(types[name], _INTEGERS):
+            raise InputFormatError(
+                f"the {role} column {name!r} is {types[name].simpleString()}, not a whole number. "
+                "Cast it to bigint."
+            )
+    columns = tuple(name for name in types if name not in (epoch, diff))
+    for name in columns:
+        if not isinstance(types[name], _ALLOWED):
+            raise InputFormatError(
+                f"column {name!r} is {types[name].simpleString()}. A collection can have columns of these "
+                f"types: {_ALLOWED_NAMES}. Cast it, or take it out with drop({name!r})."
+            )
+        if name in (EPOCH, DIFF):
+            raise InputFormatError(
+                f"the data column {name!r} has a name that is reserved for the {name}. Rename it."
+            )
+    if not columns:
+        raise InputFormatError("the DataFrame has no data column besides the epoch and the diff.")
+    return columns
+
+
+def _widened(frame: DataFrame, name: str) -> Column:
+    """Narrow numbers as bigint or double: a collection knows one width of each."""
+    column, kind = F.col(_quoted(name)), frame.schema[name].dataType
+    if isinstance(kind, _INTEGERS):
+        return column.cast("bigint").alias(name)
+    return column.cast("double").alias(name) if isinstance(kind, T.FloatType) else column
+
+
+def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, EpochSize]:
+    """Rows by epoch, ascending, counted in the same job that looks for what may not be in them."""
+    nulls = [
+        F.count_if(F.isnull(_quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
+    ]
+    counts: pa.Table = (
+        frame.groupBy(EPOCH)
+        .agg(
+            F.sum(F.greatest(F.col(DIFF), F.lit(0))).alias("entered"),
+            F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("left"),
+            F.count_if(F.col(DIFF) == 0).alias("zeros"),
+            *nulls,
+        )
+        .orderBy(EPOCH)
+        .toArrow()
+    )
+    found: dict[str, list[int | None]] = counts.to_pydict()
+    for at, name in enumerate((*columns, DIFF)):
+        _refuse(
+            frame,
+            sum(n or 0 for n in found[f"null {at}"]),
+            F.isnull(_quoted(name)),
+            f"no value in column {name!r}",
+        )
+    _refuse(frame, sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
+    _refuse(frame, sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
+    _refuse(frame, sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0")
+    sizes = zip(found[EPOCH], found["entered"], found["left"], strict=True)
+    return {epoch: EpochSize(entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None}
+
+
+def _refuse(frame: DataFrame, count: int, which: Column, what: str) -> None:
+    """Raise if there are such rows, showing the first of them."""
+    if count == 0:
+        return
+    shown = frame.where(which).limit(1).collect()[0].asDict()
+    row = ", ".join(f"{name} {value!r}" for name, value in shown.items())
+    total = frame.where(which).count()
+    frame.unpersist()
+    rows = "1 row of the DataFrame has" if total == 1 else f"{total:,} rows of the DataFrame have"
+    raise InputFormatError(
+        f"{rows} {what}, for example:\n  {row}\n"
+        "Every value has to be there, epochs are 0 or more, diffs are not 0: filter such rows out."
+    )
+
+
+def _quoted(name: str) -> str:
+    """A column name as Spark has to be told it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,26 @@
+"""Errors of the Spark side, hung below the tree that `progress/errors.py` draws.
+
+MisuseError
+├─ InputFormatError       an input file, or a row of a DataFrame, is not what it has to be
+├─ OutputError            the output directory holds something else, or another run writes to it
+└─ SparkStartError        no Java, one that is too old, or Spark did not start
+PeerError                 (as it is) an executor could not reach a worker, or lost it
+"""
+
+from __future__ import annotations
+
+from progress.errors import MisuseError
+
+__all__ = ["InputFormatError", "OutputError", "SparkStartError"]
+
+
+class InputFormatError(MisuseError):
+    """Input that cannot be read. The message names file and line (or column), and says how to mend it."""
+
+
+class OutputError(MisuseError):
+    """Results cannot be written there. The message names the directory and what is in the way."""
+
+
+class SparkStartError(MisuseError):
+    """Spark cannot start on this machine. The message names what is missing and how to get it."""

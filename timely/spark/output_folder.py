@@ -1,0 +1,183 @@
+"""A folder that one run at a time writes results to, and that readers may read at any moment.
+
+What becomes visible becomes so by a rename within the folder, after its bytes are on disk. Everything else
+(the lock, the job's description, files in the making) has a name that begins with `_`, which readers of
+Parquet pass over.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from timely.spark.errors import OutputError
+
+__all__ = ["OutputFolder", "changes_file", "first_line"]
+
+_JOB, _LOCK, _STAGING = "_job.json", "_lock", "_staging"
+_SNAPSHOT = "snapshot.parquet"
+_CHANGES = re.compile(r"epoch-(\d{8,})\.parquet")
+
+
+class OutputFolder:
+    """`path`, locked for this run, with what an earlier run of the same job has committed there.
+
+    `job` describes the job whose changes are kept here; None for a folder with a snapshot. Raises
+    `OutputError` if the folder cannot be made or written, if another run has it, and if it holds anything
+    that is not of this job.
+    """
+
+    def __init__(self, path: Path, job: dict[str, str | int | None] | None) -> None:
+        self.path = path.expanduser().absolute()
+        self._lock = self._locked()
+        try:
+            self.found = self._checked_content(job)
+        except BaseException:
+            self.close()
+            raise
+        self.committed = self.found
+        """Epochs 0 to committed - 1 are committed; `found` is what it was at the beginning."""
+
+    def check_same(self, epoch: int, rows: int) -> None:
+        """Raise `OutputError` unless the committed changes of `epoch` have this number of rows."""
+        there = pq.read_metadata(self.path / changes_file(epoch)).num_rows
+        if there != rows:
+            raise OutputError(
+                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run finds "
+                f"{rows}.\nThe input has changed since. Remove {self.path}, or choose another --output."
+            )
+
+    def fresh_staging(self, name: str) -> Path:
+        """The path of a folder that Spark may make and write to."""
+        folder = self.path / _STAGING / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(exist_ok=True)
+        return folder
+
+    def publish(self, staged: Path, epoch: int) -> None:
+        """Commit the next epoch: its file, complete, gets the name under which it is read."""
+        assert epoch == self.committed, f"epoch {epoch} after {self.committed - 1}"
+        self._rename(staged, self.path / changes_file(epoch))
+        self.committed += 1
+
+    def replace_snapshot(self, staged: Path) -> None:
+        """Put a complete file in the place of the snapshot."""
+        self._rename(staged, self.path / _SNAPSHOT)
+
+    def close(self) -> None:
+        """Remove what is not committed and let other runs in."""
+        shutil.rmtree(self.path / _STAGING, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _rename(self, source: Path, target: Path) -> None:
+        # Without the two fsyncs a machine that loses power may keep the new name and not the bytes.
+        _to_disk(source)
+        source.replace(target)
+        _to_disk(self.path)
+
+    def _locked(self) -> int | None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"the folder {self.path} cannot be made: {error.strerror}. Choose another --output."
+            ) from error
+        self._refuse_foreign_files()
+        try:
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise OutputError(
+                f"{self.path} cannot be written: {error.strerror}. Choose another --output."
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise OutputError(
+                    f"another run is writing to {self.path}. Wait for it, stop it, or give another --output."
+                ) from error
+            raise OutputError(
+                f"{self.path} cannot be locked: {error.strerror}. Choose another --output."
+            ) from error
+        return lock
+
+    def _refuse_foreign_files(self) -> None:
+        ours = {_JOB, _LOCK, _STAGING, _SNAPSHOT}
+        names = sorted(entry.name for entry in self.path.iterdir())
+        foreign = [name for name in names if name not in ours and not _CHANGES.fullmatch(name)]
+        if foreign:
+            more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+            raise OutputError(
+                f"{self.path} holds something that is not ours: {', '.join(foreign[:3])}{more}.\n"
+                "Nothing was written. Choose another --output, or move those files away."
+            )
+
+    def _checked_content(self, job: dict[str, str | int | None] | None) -> int:
+        """How many epochs are committed, after checking whose they are; states the job if it is new."""
+        shutil.rmtree(self.path / _STAGING, ignore_errors=True)
+        epochs = sorted(
+            int(found.group(1)) for name in self.path.iterdir() if (found := _CHANGES.fullmatch(name.name))
+        )
+        if job is None:
+            return 0
+        if epochs != list(range(len(epochs))):
+            missing = min(set(range(len(epochs))) - set(epochs))
+            raise OutputError(
+                f"{self.path} lacks the file of epoch {missing}, but has later ones. Remove the folder."
+            )
+        stated = self.path / _JOB
+        if not stated.exists():
+            if epochs:
+                raise OutputError(
+                    f"{self.path} has epochs but no {_JOB}, so whose they are is unknown. Remove the folder."
+                )
+            unfinished = self.path / _STAGING
+            unfinished.mkdir()
+            (unfinished / _JOB).write_text(json.dumps(job, indent=1) + "\n")
+            self._rename(unfinished / _JOB, stated)
+            return 0
+        _refuse_other_job(self.path, json.loads(stated.read_text()), json.loads(json.dumps(job)))
+        return len(epochs)
+
+
+def _refuse_other_job(path: Path, before: dict[str, object], now: dict[str, object]) -> None:
+    differ = [
+        f"  {name}: {before.get(name)!r} there, {now.get(name)!r} now"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    if differ:
+        raise OutputError(
+            f"{path} has the results of another job:\n" + "\n".join(differ) + "\n"
+            f"Choose another --output, or remove {path}."
+        )
+
+
+def changes_file(epoch: int) -> str:
+    """The name of the file with the changes of `epoch`."""
+    return f"epoch-{epoch:08}.parquet"
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the Java stack below it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    caused = [line for line in lines if line.startswith("Caused by:")]
+    return (caused[-1:] or lines[:1] or [type(error).__name__])[0].removeprefix("Caused by:").strip()
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,235 @@
+"""Writing a dataflow's output as Parquet, one commit for each complete epoch.
+
+    DIR/changes/epoch-00000007.parquet     the changes of epoch 7: the output's columns, epoch, diff
+    DIR/changes/_job.json                  which job writes here
+    DIR/changes/_lock, _staging/           one writer at a time; files that are not committed yet
+    DIR/snapshot/snapshot.parquet          the output as of the last epoch
+
+Spark writes each file into the staging folder; renaming it to its place is the commit. So whoever reads
+`DIR/changes` sees whole epochs from 0 on without a gap, whenever he looks and wherever the writer was killed.
+An epoch without changes is a file without rows. Names that begin with `_` are passed over by whatever reads
+Parquet.
+
+The same job, started again on the same directory, finds what is committed, checks that it would write the
+same number of rows, and goes on behind it. A thread of its own writes, so that the dataflow does not wait; it
+takes all epochs that wait into one Spark job (a job costs 0.12 s however little it writes) and commits them
+one after another.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from progress.errors import MisuseError
+from timely.spark.epochs import DIFF, EPOCH
+from timely.spark.errors import OutputError
+from timely.spark.output_folder import OutputFolder, first_line
+
+__all__ = ["ChangesSink", "write_snapshot"]
+
+_WAITING_EPOCHS_MAX = 32
+_WAITING_ROWS_MAX = 4_000_000
+_FILE = "_epoch_file"
+
+
+class ChangesSink:
+    """The change log of one output in `directory`/changes. Use it in a `with` block, from one thread.
+
+    `job` says what the changes are of (input, window, …): a directory with the changes of another job is
+    refused. Leaving the block waits for the epochs that were handed over, also if it is left by an error:
+    they are complete. Raises `OutputError` if something else is in the directory, or another run writes to
+    it.
+    """
+
+    def __init__(self, spark: SparkSession, directory: str | Path, job: dict[str, str | int | None]) -> None:
+        self._spark = spark
+        self._folder = OutputFolder(Path(directory) / "changes", job)
+        self._handed_over = self._folder.committed
+        self._waiting: queue.Queue[tuple[int, pa.Table] | None] = queue.Queue(_WAITING_EPOCHS_MAX)
+        self._rows = _RowBound(_WAITING_ROWS_MAX)
+        self._failure: OutputError | None = None
+        self._nothing: Path | None = None
+        self._writer = threading.Thread(target=self._write_until_closed, name="changes sink", daemon=True)
+        self._writer.start()
+
+    @property
+    def committed(self) -> int:
+        """How many epochs are committed; those that wait to be written are not."""
+        return self._folder.committed
+
+    def commit(self, epoch: int, table: pa.Table) -> bool:
+        """Hand over the changes of a complete epoch; False if an earlier run has committed it.
+
+        `table` has the output's columns and then `epoch` (int64, the same in all rows) and `diff` (int64).
+        Epochs come in order, from 0. Raises what went wrong with an earlier epoch, `MisuseError` for one out
+        of order, and `OutputError` if an earlier run has committed other changes for this one. Waits while
+        too much is waiting to be written.
+        """
+        self._raise_failure()
+        _check_changes(epoch, table)
+        if epoch < self._folder.found:
+            self._folder.check_same(epoch, table.num_rows)
+            return False
+        if epoch != self._handed_over:
+            raise MisuseError(
+                f"epoch {epoch} was handed to {self._folder.path}; the next one is {self._handed_over}"
+            )
+        self._rows.take(table.num_rows)
+        self._waiting.put((epoch, table))
+        self._handed_over += 1
+        return True
+
+    def flush(self) -> None:
+        """Wait until everything handed over is committed; raise if it could not be."""
+        self._waiting.join()
+        self._raise_failure()
+
+    def close(self) -> None:
+        """Commit what is waiting, then let other runs write here. Raises like `flush`; may be repeated."""
+        if self._writer.is_alive():
+            self._waiting.put(None)
+            self._writer.join()
+            self._folder.close()
+        self._raise_failure()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except OutputError:
+            if error is None:  # otherwise the error that is already on its way says more
+                raise
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _write_until_closed(self) -> None:
+        closing = False
+        while not closing:
+            group = [self._waiting.get()]
+            while True:
+                try:
+                    group.append(self._waiting.get_nowait())
+                except queue.Empty:
+                    break
+            closing = None in group
+            epochs = [entry for entry in group if entry is not None]
+            # After a failure the rest is only taken off the queue: a later epoch may not be there without the
+            # earlier.
+            if epochs and self._failure is None:
+                self._write_or_fail(epochs)
+            self._rows.give_back(sum(table.num_rows for _, table in epochs))
+            for _ in group:
+                self._waiting.task_done()
+
+    def _write_or_fail(self, epochs: list[tuple[int, pa.Table]]) -> None:
+        try:
+            self._write(epochs)
+        except OutputError as error:
+            self._failure = error
+        except Exception as error:  # Spark and the JVM raise many kinds; the thread must not die of one
+            failure = OutputError(
+                f"epoch {self._folder.committed} could not be written to {self._folder.path}: "
+                f"{first_line(error)}\nThe {self._folder.committed} epochs before it are committed; "
+                "the same command, given again, goes on behind them."
+            )
+            failure.__cause__ = error
+            self._failure = failure
+
+    def _write(self, epochs: list[tuple[int, pa.Table]]) -> None:
+        """One Spark job for all of them, then one rename each, in order."""
+        staged = self._folder.fresh_staging("epochs")
+        changed = [table for _, table in epochs if table.num_rows]
+        if changed:
+            frame = _as_frame(self._spark, pa.concat_tables(changed))
+            frame.withColumn(_FILE, F.col(EPOCH)).coalesce(1).write.partitionBy(_FILE).parquet(str(staged))
+        for epoch, table in epochs:
+            source = (
+                _only_part(staged / f"{_FILE}={epoch}") if table.num_rows else self._copy_of_nothing(table)
+            )
+            self._folder.publish(source, epoch)
+        shutil.rmtree(staged, ignore_errors=True)
+
+    def _copy_of_nothing(self, table: pa.Table) -> Path:
+        """A staged file without rows, copied from one that Spark has written."""
+        if self._nothing is None:
+            folder = self._folder.fresh_staging("nothing")
+            _as_frame(self._spark, table).coalesce(1).write.parquet(str(folder))
+            self._nothing = _only_part(folder)
+        return Path(shutil.copy(self._nothing, self._nothing.with_name("copy.parquet")))
+
+
+def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) -> Path:
+    """Write `table` as `directory`/snapshot, in place of an earlier one; a reader sees the one or the other,
+    whole.
+
+    Returns the folder, which `spark.read.parquet` reads. Raises `OutputError` if it holds anything else.
+    """
+    folder = OutputFolder(Path(directory) / "snapshot", job=None)
+    try:
+        staged = folder.fresh_staging("snapshot")
+        _as_frame(spark, table).coalesce(1).write.parquet(str(staged))
+        folder.replace_snapshot(_only_part(staged))
+        shutil.rmtree(staged, ignore_errors=True)
+    except OSError as error:
+        raise OutputError(f"the snapshot could not be written to {folder.path}: {error}") from error
+    finally:
+        folder.close()
+    return folder.path
+
+
+def _check_changes(epoch: int, table: pa.Table) -> None:
+    names: list[str] = table.column_names
+    if names[-2:] != [EPOCH, DIFF]:
+        raise MisuseError(
+            f"changes have the output's columns, then epoch and diff; these have {', '.join(names)}"
+        )
+    others = set(table.column(EPOCH).unique().to_pylist()) - {epoch}
+    if others:
+        raise MisuseError(f"the changes of epoch {epoch} hold rows of other epochs: {sorted(others)[:5]}")
+
+
+def _as_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    frame: DataFrame = spark.createDataFrame(table)
+    return frame
+
+
+def _only_part(folder: Path) -> Path:
+    """The one Parquet file in a folder that Spark has written."""
+    parts = sorted(folder.glob("part-*.parquet"))
+    if len(parts) != 1:
+        raise OutputError(f"Spark wrote {len(parts)} files to {folder} where one was expected")
+    return parts[0]
+
+
+class _RowBound:
+    """At most this many rows wait; a single epoch with more than that waits alone."""
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._rows = 0
+        self._changed = threading.Condition()
+
+    def take(self, rows: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows == 0 or self._rows + rows <= self._rows_max)
+            self._rows += rows
+
+    def give_back(self, rows: int) -> None:
+        with self._changed:
+            self._rows -= rows
+            self._changed.notify_all()

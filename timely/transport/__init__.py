@@ -1,0 +1,34 @@
+"""How frames get from worker to worker: one protocol, two forms.
+
+`memory` is for several workers in one process (embedded use, tests, simulation); `zeromq` for processes and hosts.
+Both deliver what one worker sends to another in the order in which it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..batch import Frame
+
+__all__ = ["Transport"]
+
+
+class Transport(Protocol):
+    """One worker's door to the others."""
+
+    def send(self, peer: int, frames: Sequence[Frame]) -> None:
+        """Hand a message over; it will arrive after all that was sent to `peer` before. Never blocks for long."""
+        ...
+
+    def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
+        """All messages that have arrived, as (peer, frames); raises `PeerError` when a peer is lost."""
+        ...
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Block until something may have arrived, at most `timeout_seconds`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all resources."""
+        ...

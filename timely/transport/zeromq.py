@@ -1,0 +1,283 @@
+"""Sockets: between workers, and between workers and clients. The only file that imports zmq.
+
+    WorkerMesh     one worker's door to the others: a `Transport`
+    ServerSocket   a worker's door for clients
+    ClientSockets  a client's doors to all workers of a cluster
+
+Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one worker
+sends another arrives in order. Nothing is dropped: queues have no high-water mark (a slow peer costs memory, never
+messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not change them afterwards.
+
+A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if its host
+falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from ..batch import Frame
+from ..errors import MisuseError, PeerError
+from ..limits import COPIED_BYTES_MAX, FRAME_BYTES_MAX, HEARTBEAT_MS_DEFAULT, HEARTBEAT_MS_MAX, LOST_SECONDS_MAX, REQUEST_BYTES_MAX
+
+__all__ = ["ClientSockets", "ServerSocket", "WorkerMesh"]
+
+_NAME: Final = b"naiad-worker-"
+_RECONNECT_MS: Final = 20
+_LINGER_MS: Final = 1_000
+_LOOKS: Final = 64
+"""While messages keep coming, connections are looked at once in so many times."""
+_BROKEN: Final = zmq.EVENT_DISCONNECTED
+
+
+class _Poller:
+    """Waits for sockets and file descriptors; knows which were readable at the last look."""
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+
+    def add(self, source: zmq.Socket[bytes] | int) -> None:
+        self._poller.register(source, zmq.POLLIN)
+
+    def remove(self, source: zmq.Socket[bytes] | int) -> None:
+        self._poller.unregister(source)
+
+    def wait(self, timeout_seconds: float) -> None:
+        self._poller.poll(max(0, round(timeout_seconds * 1000)))
+
+
+class WorkerMesh:
+    """Joins worker `index` with its peers.
+
+    Args:
+        index: of this worker.
+        listen: where it listens, such as "ipc:///tmp/x/mesh-0" or "tcp://*:7301"; several are possible.
+        peers: where each other worker listens.
+        mend: what to tell the user if an address of `listen` is taken.
+
+    Raises `MisuseError` when it cannot listen there.
+    """
+
+    def __init__(self, index: int, listen: Sequence[str], peers: Mapping[int, str], mend: str = "") -> None:
+        self.index = index
+        self._peers = dict(peers)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller = _Poller()
+        self._lost: dict[int, float] = {}
+        self._looks = 0
+        self._inbound = self._context.socket(zmq.ROUTER)
+        self._outbound: dict[int, zmq.Socket[bytes]] = {}
+        self._monitors: dict[int, zmq.Socket[bytes]] = {}
+        self._names = {_NAME + str(peer).encode(): peer for peer in peers}
+        try:
+            self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
+            _prepare(self._inbound)
+            for address in listen:
+                _listen(self._inbound, address, mend)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+        self._poller.add(self._inbound)
+        for peer, address in peers.items():
+            self._join(peer, address)
+
+    def send(self, peer: int, frames: Sequence[Frame]) -> None:
+        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large, `PeerError` for a lost peer."""
+        for frame in frames:
+            if len(frame) > COPIED_BYTES_MAX and memoryview(frame).nbytes > FRAME_BYTES_MAX:
+                raise MisuseError(
+                    f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than {FRAME_BYTES_MAX:,}: "
+                    "insert fewer rows per epoch, or use more workers"
+                )
+        _send(self._outbound[peer], frames)
+
+    def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
+        """What has come in, in order for each peer; `PeerError` when a peer is lost."""
+        arrived: list[tuple[int, list[memoryview]]] = []
+        inbound = self._inbound
+        while cast(int, inbound.get(zmq.EVENTS)) & zmq.POLLIN:
+            name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
+            peer = self._names.get(name.bytes)
+            # Not one of ours: another program that found the port. Its talk is not read.
+            if peer is not None:
+                arrived.append((peer, [frame.buffer for frame in frames]))
+        self._looks += 1
+        if not arrived or self._looks % _LOOKS == 0:
+            self._check_peers()
+        return arrived
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Block until a message, an event of a connection, or anything that is `watch`ed has come in."""
+        self._poller.wait(min(timeout_seconds, LOST_SECONDS_MAX) if self._lost else timeout_seconds)
+
+    def watch(self, source: ServerSocket | int) -> None:
+        """Let `wait` return also when this socket or file descriptor becomes readable."""
+        self._poller.add(source if isinstance(source, int) else source.socket)
+
+    def close(self) -> None:
+        """Send what is queued, for at most a second, and let go of all sockets."""
+        for socket in self._outbound.values():
+            socket.disable_monitor()
+        for monitor in self._monitors.values():
+            monitor.close(linger=0)
+        self._monitors.clear()
+        self._context.destroy(linger=_LINGER_MS)
+
+    def _join(self, peer: int, address: str) -> None:
+        socket = self._context.socket(zmq.DEALER)
+        _prepare(socket)
+        socket.set(zmq.IDENTITY, _NAME + str(self.index).encode())
+        monitor = socket.get_monitor_socket(_BROKEN)
+        self._poller.add(monitor)
+        self._monitors[peer] = monitor
+        socket.connect(address)
+        self._outbound[peer] = socket
+
+    def _check_peers(self) -> None:
+        now = time.monotonic()
+        for peer, monitor in self._monitors.items():
+            if _events(monitor) & _BROKEN:
+                self._lost.setdefault(peer, now)
+        for peer, since in self._lost.items():
+            if now - since >= LOST_SECONDS_MAX:
+                raise PeerError(
+                    f"worker {self.index} lost worker {peer} at {self._peers[peer]}: its process ended, or its host cannot be reached"
+                )
+
+
+class ServerSocket:
+    """Where clients reach a worker.
+
+    Args:
+        address: where to listen; port 0 takes any that is free.
+        mend: what to tell the user if the address is taken.
+    """
+
+    def __init__(self, address: str, mend: str = "") -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.socket = self._context.socket(zmq.ROUTER)
+        try:
+            self.socket.set(zmq.MAXMSGSIZE, REQUEST_BYTES_MAX)
+            _prepare(self.socket)
+            _listen(self.socket, address, mend)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+        self.address = cast(bytes, self.socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
+
+    def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
+        """Requests that have come in, as (who asks, frames)."""
+        arrived: list[tuple[bytes, list[memoryview]]] = []
+        while cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN:
+            client, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            arrived.append((client.bytes, [frame.buffer for frame in frames]))
+        return arrived
+
+    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
+        """Answer; a client that has gone is no error."""
+        _send(self.socket, [client, *frames])
+
+    def close(self) -> None:
+        """Send what is queued, for at most a second, and let go of the socket."""
+        self._context.destroy(linger=_LINGER_MS)
+
+
+class ClientSockets:
+    """Connections to some workers; connecting happens in the background."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self.addresses = list(addresses)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller = _Poller()
+        self._sockets: list[zmq.Socket[bytes]] = []
+        self._monitors: list[zmq.Socket[bytes]] = []
+        try:
+            for address in addresses:
+                self._connect(address)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+
+    def send(self, worker: int, frames: Sequence[Frame]) -> None:
+        """Queue a request for a worker."""
+        _send(self._sockets[worker], frames)
+
+    def recv_nowait(self, worker: int) -> list[memoryview] | None:
+        """The next message of a worker, if one has come in."""
+        socket = self._sockets[worker]
+        if not cast(int, socket.get(zmq.EVENTS)) & zmq.POLLIN:
+            return None
+        return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+
+    def is_broken(self, worker: int) -> bool:
+        """Whether the connection to a worker has broken since the last call; a refused one has not, it is retried."""
+        return bool(_events(self._monitors[worker]) & _BROKEN)
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Block until a message or an event of a connection comes in."""
+        self._poller.wait(timeout_seconds)
+
+    def watch(self, descriptor: int) -> None:
+        """Let `wait` return also when this file descriptor becomes readable."""
+        self._poller.add(descriptor)
+
+    def unwatch(self, descriptor: int) -> None:
+        """The inverse of `watch`."""
+        self._poller.remove(descriptor)
+
+    def close(self) -> None:
+        """Let go of all sockets; requests that have not left are forgotten."""
+        for socket, monitor in zip(self._sockets, self._monitors, strict=True):
+            socket.disable_monitor()
+            monitor.close(linger=0)
+        self._context.destroy(linger=0)
+
+    def _connect(self, address: str) -> None:
+        socket = self._context.socket(zmq.DEALER)
+        _prepare(socket)
+        monitor = socket.get_monitor_socket(_BROKEN)
+        try:
+            socket.connect(address)
+        except zmq.ZMQError as error:
+            monitor.close(linger=0)
+            raise MisuseError(f"{address!r} is no address of a worker ({error}): write host:port") from error
+        self._sockets.append(socket)
+        self._monitors.append(monitor)
+        self._poller.add(socket)
+        self._poller.add(monitor)
+
+
+def _prepare(socket: zmq.Socket[bytes]) -> None:
+    socket.set(zmq.SNDHWM, 0)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.LINGER, _LINGER_MS)
+    socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
+    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_MS_DEFAULT)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_MS_MAX)
+    socket.copy_threshold = COPIED_BYTES_MAX
+
+
+def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> None:
+    try:
+        socket.bind(address)
+    except zmq.ZMQError as error:
+        if error.errno == zmq.EADDRINUSE:
+            raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
+        raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
+
+
+def _send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
+    socket.send_multipart(frames, copy=False)
+
+
+def _events(monitor: zmq.Socket[bytes]) -> int:
+    """The kinds of events that a connection has had since the last call, as one mask."""
+    seen = 0
+    while cast(int, monitor.get(zmq.EVENTS)) & zmq.POLLIN:
+        seen |= int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"])
+    return seen

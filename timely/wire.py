@@ -1,0 +1,83 @@
+"""Messages between workers, to frames and back.
+
+    frame 0      header: magic "ND", version, kind, dataflow; for data also connector, time word, batch kind
+    frame 1 …    data: the frames of the batch · progress: one frame of count changes ·
+                 control: one frame of `handshake.py`, which belongs to no dataflow
+
+Both ends check the same things; a malformed frame is a `PeerError` that names the peer.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from progress.errors import PeerError
+
+WIRE_VERSION = 1
+_MAGIC = b"ND"
+_COMMON = struct.Struct("<2sBBI")
+_DATA = struct.Struct("<IqH")
+_KIND_DATA = 1
+_KIND_PROGRESS = 2
+_KIND_CONTROL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DataHeader:
+    """A batch on a connector of a dataflow at a time word."""
+
+    dataflow: int
+    connector: int
+    word: int
+    batch_kind: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressHeader:
+    """Count changes of a dataflow."""
+
+    dataflow: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlHeader:
+    """What workers say to one another apart from any dataflow's running: see `handshake.py`."""
+
+
+def write_data_header(header: DataHeader) -> bytes:
+    """Header of a data message."""
+    assert header.word >= 0
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_DATA, header.dataflow) + _DATA.pack(header.connector, header.word, header.batch_kind)
+
+
+def write_progress_header(header: ProgressHeader) -> bytes:
+    """Header of a progress message."""
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_PROGRESS, header.dataflow)
+
+
+def write_control_header() -> bytes:
+    """Header of a control message."""
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_CONTROL, 0)
+
+
+def read_header(frame: memoryview | bytes, peer: int) -> DataHeader | ProgressHeader | ControlHeader:
+    """The header in `frame`; `PeerError` when it is not one."""
+    size = len(frame)
+    if size < _COMMON.size:
+        raise PeerError(f"worker {peer} sent a header of {size} bytes; at least {_COMMON.size} are needed")
+    magic, version, kind, dataflow = _COMMON.unpack_from(frame)
+    if magic != _MAGIC:
+        raise PeerError(f"worker {peer} sent something that is no message of this system (it starts with {bytes(frame[:2])!r})")
+    if version != WIRE_VERSION:
+        raise PeerError(f"worker {peer} speaks wire version {version}, this worker {WIRE_VERSION}: run the same release everywhere")
+    if kind == _KIND_PROGRESS and size == _COMMON.size:
+        return ProgressHeader(dataflow)
+    if kind == _KIND_CONTROL and size == _COMMON.size:
+        return ControlHeader()
+    if kind == _KIND_DATA and size == _COMMON.size + _DATA.size:
+        connector, word, batch_kind = _DATA.unpack_from(frame, _COMMON.size)
+        if word < 0:
+            raise PeerError(f"worker {peer} sent a time word below zero ({word}) on connector {connector}")
+        return DataHeader(dataflow, connector, word, batch_kind)
+    raise PeerError(f"worker {peer} sent a header of kind {kind} with {size} bytes")

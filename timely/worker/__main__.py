@@ -1,0 +1,87 @@
+"""`python -m timely.worker`: the workers of one host, until a client or a signal ends them.
+
+The command itself only watches; each worker is a process of its own (`process.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from types import FrameType
+
+from ..builders import load_function
+from ..errors import TimelyError
+from ..launcher import Launcher, LocalFolder
+from .options import Options, parse_options
+from .settings import cluster_settings
+
+
+class _Interrupted(BaseException):
+    """A signal asked for the end."""
+
+
+def main(arguments: list[str]) -> int:
+    """Start, say who is ready, wait for the end; the exit status is 0 only if the end was asked for."""
+    options = parse_options(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.path.insert(0, os.getcwd())
+    try:
+        if options.warm:
+            load_function(options.warm, "--warm")()
+        return _run(options)
+    except _Interrupted:
+        return 0
+    except TimelyError as error:
+        _print_error(str(error))
+        return 1
+
+
+def _run(options: Options) -> int:
+    folder = LocalFolder()
+    settings = cluster_settings(
+        options.hosts,
+        options.this_host,
+        options.workers,
+        options.client_port,
+        folder.path,
+        is_tcp_only=options.is_tcp_only,
+        installs=options.installs,
+        log_level=options.log_level,
+    )
+    # Their modules are looked for where the command was given, as `python -m` does for its own.
+    with Launcher(settings, _forward, folder) as launcher:
+        launcher.wait_ready(
+            lambda index, address: _print_ready(options, index, address), timeout_seconds=settings[0].gather_seconds + 60
+        )
+        launcher.wait_end()
+    return 0
+
+
+def _print_ready(options: Options, index: int, address: str) -> None:
+    if options.is_json:
+        print(json.dumps({"worker": index, "address": address.removeprefix("tcp://")}), flush=True)
+    else:
+        total = len(options.hosts) * options.workers
+        print(f"worker {index} of {total} is ready for clients at {address.removeprefix('tcp://')}", flush=True)
+
+
+def _print_error(message: str) -> None:
+    print(f"timely.worker: {message}", file=sys.stderr, flush=True)
+
+
+def _forward(index: int, line: str) -> None:
+    print(f"worker {index}: {line}", file=sys.stderr, flush=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # Once is enough: a second signal must not interrupt the ending of the workers.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise _Interrupted
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

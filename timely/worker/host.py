@@ -1,0 +1,178 @@
+"""The place of a vertex on a worker: its inbox, its rights, its way out.
+
+A host checks what its vertex may do, records count changes for progress tracking, and hands batches to connectors.
+It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker applies once per step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from progress._compile import Int64s
+from progress.errors import TimeRegressionError
+from progress.time_words import TimeCode
+
+from ..batch import Batch
+
+if TYPE_CHECKING:
+    from ..vertex import Vertex
+    from .connector import Connector
+    from .instance import Instance
+
+_RECENT_EVENTS = 6
+
+
+class Host:
+    """One stage on one worker."""
+
+    __slots__ = (
+        "_held", "_instance", "_received", "activations", "code", "due", "events", "has_frontier_news", "inbox", "is_queued",
+        "name", "notifies", "outputs", "ports", "requested", "site", "stage", "vertex", "wants_frontier", "worker", "workers",
+    )  # fmt: skip
+
+    def __init__(self, instance: Instance, stage: int, name: str, site: str, code: TimeCode, outputs: int) -> None:
+        self._instance = instance
+        self.stage = stage
+        self.name = name
+        self.site = site
+        self.code = code
+        self.worker = instance.worker
+        self.workers = instance.workers
+        self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
+        self.ports: list[int] = []
+        self.inbox: list[tuple[int, int, int, Batch]] = []
+        self.requested: set[int] = set()
+        self.due: list[int] = []
+        self.has_frontier_news = False
+        self.is_queued = False
+        self.vertex: Vertex | None = None
+        self.wants_frontier = False
+        self.notifies = False
+        self.activations = 0
+        self._held: dict[int, int] = {}
+        self._received: set[int] = set()
+        self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
+
+    def title(self) -> str:
+        """Who it is, as errors say it."""
+        return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
+
+    # Called by the vertex.
+
+    def send(self, output: int, batch: Batch, word: int) -> None:
+        """Send `batch` at `word` by every connector of `output`."""
+        if word not in self._received and word not in self._held:
+            self._check_right(word, "sent")
+        try:
+            connectors = self.outputs[output]
+        except IndexError:
+            raise TimeRegressionError(f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs") from None
+        for connector in connectors:
+            connector.send(batch, word)
+
+    def hold(self, word: int) -> None:
+        """One more capability at `word`."""
+        held = self._held
+        if word not in self._received and word not in held:
+            self._check_right(word, "asked to hold")
+        held[word] = held.get(word, 0) + 1
+        self._instance.count(self.stage, word, 1)
+
+    def release(self, word: int) -> None:
+        """One capability at `word` less."""
+        held = self._held
+        count = held.get(word, 0)
+        if count == 0:
+            raise TimeRegressionError(f"{self.title()} releases {self.code.unpack(word)}, which it does not hold")
+        if count == 1:
+            del held[word]
+        else:
+            held[word] = count - 1
+        self._instance.count(self.stage, word, -1)
+
+    def request(self, word: int) -> None:
+        """Ask for a notification at `word`."""
+        if word in self.requested:
+            return
+        if word not in self._received and word not in self._held:
+            self._check_right(word, "asked for notification")
+        self.events.append(("notify_at", word))
+        self.requested.add(word)
+        self._instance.count(self.stage, word, 1)
+        self._instance.recheck.add(self.stage)
+
+    def frontier(self, port: int) -> Int64s:
+        """Frontier of input `port` in this worker's view."""
+        return self._instance.tracker.frontier(self.ports[port])
+
+    # Called by the instance.
+
+    def activate(self) -> None:
+        """Let the vertex consume everything that is ready: messages, then notifications, then frontier news."""
+        assert self.vertex is not None
+        self.activations += 1
+        if self.inbox:
+            self._deliver()
+        if self.due:
+            self._notify()
+        if self.has_frontier_news:
+            self.has_frontier_news = False
+            if self.wants_frontier:
+                self.vertex.on_frontier()
+
+    def held_words(self) -> dict[int, int]:
+        """Words held, with their counts; for reports."""
+        return dict(self._held)
+
+    def _deliver(self) -> None:
+        vertex = self.vertex
+        assert vertex is not None
+        inbox, self.inbox = self.inbox, []
+        received = self._received
+        by_port: dict[int, list[tuple[int, Batch]]] = {}
+        for port, _, word, batch in inbox:
+            received.add(word)
+            waiting = by_port.get(port)
+            if waiting is None:
+                by_port[port] = [(word, batch)]
+            else:
+                waiting.append((word, batch))
+        for port, messages in by_port.items():
+            if self.notifies:
+                self.events.extend(("on_recv", word) for word, _ in messages)
+            vertex.recv_all(port, messages)
+        received.clear()
+        count = self._instance.count
+        for _, location, word, _ in inbox:
+            count(location, word, -1)
+
+    def _notify(self) -> None:
+        vertex = self.vertex
+        assert vertex is not None
+        due, self.due = self.due, []
+        for word in due:
+            self.requested.discard(word)
+            self._received.add(word)
+            self.events.append(("on_notify", word))
+            vertex.on_notify(self.code.unpack(word))
+            self._received.discard(word)
+            self._instance.count(self.stage, word, -1)
+
+    def _check_right(self, word: int, what: str) -> None:
+        guards = self.code.guards
+        for owned in self._received:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        for owned in self._held:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        unpack = self.code.unpack
+        rights = sorted(unpack(owned) for owned in {*self._received, *self._held})
+        recent = " · ".join(f"{event} {unpack(at)}" for event, at in self.events)
+        raise TimeRegressionError(
+            f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
+            f"{' or '.join(map(str, rights)) if rights else 'no time at all: it neither received nor holds one now'}.\n"
+            f"  the stage was built at {self.site}\n"
+            f"  last events here: {recent or 'none'}"
+        )

@@ -1,0 +1,225 @@
+"""One dataflow on one worker: hosts, connectors, tracker, and the run queue.
+
+The run queue holds hosts with work, in topological order. An activation lets a vertex consume everything that is
+ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step cancels out and
+never reaches the tracker; `take_changes` hands them over once per step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from progress.errors import InternalError, MisuseError
+from progress.tracker import Tracker
+
+from ..batch import Batch
+from ..capture import FOREVER, CaptureVertex
+from ..freeze import FrozenDataflow
+from ..input import InputHandle
+from .connector import Connector
+from .host import Host
+
+if TYPE_CHECKING:
+    from .core import Worker
+
+Change = tuple[int, int, int]
+"""(location, time word, by how much its occurrence count changes)."""
+
+
+class Instance:
+    """A frozen dataflow, instantiated on worker `worker` of `workers`."""
+
+    def __init__(self, owner: Worker, index: int, frozen: FrozenDataflow) -> None:
+        self._owner = owner
+        self.index = index
+        self.worker = owner.index
+        self.workers = owner.workers
+        self.frozen = frozen
+        self._changes: dict[tuple[int, int], int] = {}
+        self._ready: list[int] = []
+        self.recheck: set[int] = set()
+        self.hosts = [
+            Host(self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs)
+            for stage, declaration in enumerate(frozen.stages)
+        ]
+        self.connectors = self._connect()
+        self._port_owner: list[int] = []
+        self.tracker = Tracker(frozen.graph, self._make_vertices())
+        self.inputs = {
+            name: InputHandle(self, name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
+            for name, declared in frozen.dataflow.inputs.items()
+        }
+        self._open_inputs()
+        for host in self.hosts:
+            if host.vertex is not None:
+                host.vertex.bind(host)
+
+    def output(self, name: str) -> CaptureVertex:
+        """The capturing vertex of a named output."""
+        declared = self.frozen.dataflow.outputs.get(name)
+        if declared is None:
+            raise MisuseError(f"no output {name!r}: there are {sorted(self.frozen.dataflow.outputs) or 'none'}")
+        vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
+        assert isinstance(vertex, CaptureVertex)
+        return vertex
+
+    def input(self, name: str) -> InputHandle:
+        """The handle of a named input."""
+        handle = self.inputs.get(name)
+        if handle is None:
+            raise MisuseError(f"no input {name!r}: there are {sorted(self.inputs) or 'none'}")
+        return handle
+
+    def count(self, location: int, word: int, delta: int) -> None:
+        """An occurrence count changes; the only way by which callbacks reach progress tracking."""
+        key = (location, word)
+        changes = self._changes
+        total = changes.get(key, 0) + delta
+        if total:
+            changes[key] = total
+        else:
+            del changes[key]
+
+    def take_changes(self) -> list[Change]:
+        """The changes since the last call, consolidated, increments first."""
+        changes = [(location, word, delta) for (location, word), delta in self._changes.items()]
+        self._changes = {}
+        if len(changes) > 1:
+            changes.sort(key=_increments_first)
+        return changes
+
+    def enqueue(self, target: Host, port: int, location: int, word: int, batch: Batch) -> None:
+        """A message waits for `target`."""
+        target.inbox.append((port, location, word, batch))
+        if not target.is_queued:
+            target.is_queued = True
+            heapq.heappush(self._ready, target.stage)
+
+    def receive(self, connector: int, word: int, batch: Batch) -> None:
+        """A message came in from another worker."""
+        arrived = self.connectors[connector]
+        self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
+
+    def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
+        self._owner.send_data(peer, self.index, connector, word, batch)
+
+    def has_work(self) -> bool:
+        """Whether some vertex is ready to run."""
+        return bool(self._ready)
+
+    def run(self, activations: int) -> int:
+        """Activate up to `activations` vertices, topologically first ones first; returns how many ran."""
+        ready = self._ready
+        hosts = self.hosts
+        ran = 0
+        while ready and ran < activations:
+            host = hosts[heapq.heappop(ready)]
+            host.is_queued = False
+            try:
+                host.activate()
+            except Exception as error:
+                error.add_note(f"while {host.title()} ran, built at {host.site}")
+                raise
+            ran += 1
+        return ran
+
+    def apply(self, changes: list[Change]) -> None:
+        """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
+        for port in self.tracker.apply(changes):
+            stage = self._port_owner[port]
+            host = self.hosts[stage]
+            host.has_frontier_news = True
+            if host.requested:
+                self.recheck.add(stage)
+            if host.wants_frontier:
+                self._wake(host)
+
+    def check_notifications(self) -> None:
+        """Find requested notifications that have become due; call after own changes were applied."""
+        if not self.recheck:
+            return
+        for stage in sorted(self.recheck):
+            host = self.hosts[stage]
+            waiting = host.requested.difference(host.due)
+            frontiers = [int(word) for port in host.ports for word in self.tracker.frontier(port)]
+            guards = host.code.guards
+            due = sorted(
+                word for word in waiting if not any(((word | guards) - front) & guards == guards for front in frontiers)
+            )
+            if due:
+                host.due.extend(due)
+                self._wake(host)
+        self.recheck.clear()
+
+    def send_input(self, host: Host, batch: Batch, word: int) -> None:
+        """Rows of an epoch that is being sealed enter."""
+        for connector in host.outputs[0]:
+            connector.send(batch, word)
+
+    def advance_input(self, host: Host, old: int, new: int | None) -> None:
+        """The open epoch of an input moves on; `None`: the input is closed."""
+        if new is not None:
+            self.count(host.stage, host.code.pack((new,)), 1)
+        self.count(host.stage, host.code.pack((old,)), -1)
+
+    def epochs_done(self) -> int:
+        """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if nothing is."""
+        shift = self.frozen.layout.shifts[0]
+        return min((word >> shift for _, word, _, _ in self.tracker.active()), default=FOREVER)
+
+    def is_complete(self) -> bool:
+        """Whether nothing is outstanding anywhere, in this worker's view."""
+        return not self._ready and not self._changes and self.tracker.is_idle()
+
+    def _wake(self, host: Host) -> None:
+        if not host.is_queued:
+            host.is_queued = True
+            heapq.heappush(self._ready, host.stage)
+
+    def _connect(self) -> list[Connector]:
+        stages = len(self.hosts)
+        layout = self.frozen.layout
+        guards = sum(layout.guard(level) for level in range(layout.levels))
+        connectors: list[Connector] = []
+        for spec in self.frozen.connectors:
+            times = (spec.keep, spec.add, guards, spec.is_identity)
+            target = self.hosts[spec.target]
+            connector = Connector(self, spec.index, stages + spec.index, target, spec.port, times, spec.transform, spec.route)
+            self.hosts[spec.source].outputs[spec.output].append(connector)
+            connectors.append(connector)
+        return connectors
+
+    def _make_vertices(self) -> list[list[int]]:
+        """Instantiate all vertices; returns the watched ports, each as the connector locations that feed it."""
+        watched: list[list[int]] = []
+        stages = len(self.hosts)
+        for stage, declaration in enumerate(self.frozen.stages):
+            if declaration.vertex is None:
+                continue
+            host = self.hosts[stage]
+            host.vertex = declaration.vertex()
+            host.wants_frontier = host.vertex.wants_frontier
+            host.notifies = not host.vertex.word_times
+            for port in range(declaration.inputs):
+                feeding = [stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port]
+                host.ports.append(len(watched))
+                watched.append(feeding)
+                self._port_owner.append(stage)
+        return watched
+
+    def _open_inputs(self) -> None:
+        opening: list[Change] = []
+        for handle in self.frozen.dataflow.inputs.values():
+            stage = self.frozen.stage_of[handle.stage]
+            opening.append((stage, self.hosts[stage].code.pack((0,)), self.workers))
+        if not opening:
+            raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
+        self.apply(opening)
+
+
+def _increments_first(change: Change) -> bool:
+    # Increments leave before decrements. A peer that saw the decrement first could think the time complete and
+    # notify too early; in this order it can only wait a little longer.
+    return change[2] < 0

@@ -1,0 +1,125 @@
+"""The command line of `python -m timely.worker`, as timely users know it: -w, -n, -p, -h."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MisuseError
+from .settings import HostAddress
+
+__all__ = ["Options", "parse_options", "read_hosts"]
+
+_BASE_PORT = 7301
+_CLIENT_PORT = 7401
+
+_EXAMPLES = """examples:
+  one host, two workers          python -m timely.worker -w 2
+  two hosts, one worker each     python -m timely.worker -n 2 -p 0 -h hosts.txt    (on the first)
+                                 python -m timely.worker -n 2 -p 1 -h hosts.txt    (on the second)
+
+A client joins by   timely.connect("host:7401").   All hosts get the same -n, -w and host file."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says. `workers` is per host; ports are those of the first worker of a host."""
+
+    workers: int
+    hosts: tuple[HostAddress, ...]
+    this_host: int
+    is_tcp_only: bool
+    client_port: int
+    installs: tuple[str, ...]
+    warm: str | None
+    log_level: str
+    is_json: bool
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Read the command line; exits with status 2 and the usage if it is wrong, as commands do."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.keys is not None:
+        parser.error("--keys is reserved: encrypted connections are not there yet. Use a private network, or a tunnel such as ssh or WireGuard")
+    try:
+        hosts = read_hosts(given.h, given.n, given.w, given.base_port)
+        if not 0 <= given.p < given.n:
+            raise MisuseError(f"-p {given.p}: with -n {given.n} the index of a host is 0 to {given.n - 1}")
+        if given.w < 1:
+            raise MisuseError(f"-w {given.w}: a host has at least one worker")
+        if given.client_port and given.client_port + given.w > 65_536:
+            raise MisuseError(f"--client-port {given.client_port}: ports end at 65535, and each worker needs one")
+    except MisuseError as error:
+        parser.error(str(error))
+    return Options(
+        workers=given.w,
+        hosts=tuple(hosts),
+        this_host=given.p,
+        is_tcp_only=given.transport == "tcp",
+        client_port=given.client_port,
+        installs=tuple(given.install),
+        warm=given.warm,
+        log_level=given.log_level,
+        is_json=given.json,
+    )
+
+
+def read_hosts(path: Path | None, hosts: int, workers: int, base_port: int) -> list[HostAddress]:
+    """The hosts of a cluster, one `host[:port]` per line; without a file all are this machine.
+
+    Raises `MisuseError` naming the file and line.
+    """
+    if hosts < 1:
+        raise MisuseError(f"-n {hosts}: a cluster has at least one host")
+    if path is None:
+        return [HostAddress("localhost", base_port + number * workers) for number in range(hosts)]
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise MisuseError(f"-h {path}: the host file cannot be read: {error.strerror}") from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if text:
+            found.append(_host_address(text, base_port, f"{path}:{number}"))
+    if len(found) < hosts:
+        raise MisuseError(f"-h {path}: the file names {len(found)} hosts, but -n says {hosts}")
+    return found[:hosts]
+
+
+def _host_address(text: str, base_port: int, where: str) -> HostAddress:
+    name, colon, port = text.rpartition(":")
+    if not colon:
+        return HostAddress(text, base_port)
+    if not name or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise MisuseError(f"{where}: {text!r} is not host or host:port")
+    return HostAddress(name, int(port))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m timely.worker",
+        description="Start the workers of one host and keep them until a client or a signal ends them.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    add = parser.add_argument
+    add("-w", type=int, default=1, metavar="WORKERS", help="workers on this host, a process each (1)")
+    add("-n", type=int, default=1, metavar="HOSTS", help="hosts in the cluster (1)")
+    add("-p", type=int, default=0, metavar="INDEX", help="index of this host, from 0 (0)")
+    add("-h", type=Path, metavar="FILE", help="host file: one host[:port] per line; without it all are this machine")
+    add("--transport", choices=["auto", "tcp"], default="auto", help="auto: ipc within a host, tcp between; tcp: always")
+    add("--progress", choices=["eager"], default="eager", help="when workers tell each other of progress: after each step")
+    add("--client-port", type=int, default=_CLIENT_PORT, metavar="PORT", help=f"for clients of this host's first worker, counting up; 0: any free ({_CLIENT_PORT})")
+    add("--base-port", type=int, default=_BASE_PORT, metavar="PORT", help=f"between hosts, first worker, counting up ({_BASE_PORT})")
+    add("--install", action="append", default=[], metavar="MODULE:FUNCTION", help="a dataflow to install at the start; repeatable")
+    add("--warm", metavar="MODULE:FUNCTION", help="called once before the workers start, for example to compile kernels")
+    add("--keys", metavar="FOLDER", help="reserved")
+    add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
+    add("--json", action="store_true", help="one JSON object per ready worker on standard output")
+    add("--help", action="help", help="show this")
+    return parser

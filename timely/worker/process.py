@@ -1,0 +1,250 @@
+"""One worker process: step, serve, wait.
+
+    standard input    one line of settings; then nothing: its end means that the launcher is gone
+    standard output   one JSON line when ready {"ready": index, "address": …} or failed {"failed": message}; what
+                      user code prints goes to the error stream instead
+
+The loop owns the sockets and looks at them between steps. An error of a vertex ends the process: waiting clients and
+the other workers are told why, and the exit status is not 0.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import IO
+
+from ..builders import load_builder
+from ..errors import InternalError, PeerError, TimelyError, VertexError
+from ..limits import IDLE_SECONDS_MAX, STOP_SECONDS_MAX
+from ..requests import Reply, decode_request, encode_error, encode_reply, number_of
+from ..server import Later, Server
+from ..transport.zeromq import ServerSocket, WorkerMesh
+from .core import Worker
+from .settings import WorkerSettings
+
+__all__ = ["EXIT_FAILED", "EXIT_PEER_LOST", "WorkerProcess", "main"]
+
+EXIT_FAILED = 1
+EXIT_PEER_LOST = 3
+"""This worker is well, but another one is gone: the launcher looks for the cause elsewhere."""
+
+_log = logging.getLogger("timely")
+_PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
+_DRAIN_SECONDS = 0.1
+
+
+class WorkerProcess:
+    """The rim of one worker: its sockets, its clients, its end."""
+
+    def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
+        self._settings = settings
+        self._report = report
+        self._waiting: list[tuple[bytes, int, Later]] = []
+        self._is_told_to_stop = False
+        self._wake_recv, self._wake_send = socket.socketpair()
+        self._wake_recv.setblocking(False)
+        self._wake_send.setblocking(False)
+        peers = {index: address for index, address in enumerate(settings.peers) if index != settings.index}
+        self._mesh = WorkerMesh(settings.index, settings.listen, peers, _PORT_MEND)
+        self._clients = ServerSocket(settings.client_listen, _PORT_MEND)
+        self._mesh.watch(self._clients)
+        self._mesh.watch(self._wake_recv.fileno())
+        self.address = _public_address(self._clients.address, settings.client_host)
+        self._worker = Worker(settings.index, settings.workers, self._mesh)
+        self._server = Server(self._worker, self.address)
+
+    def stop_soon(self) -> None:
+        """End after the present step; may be called from a signal handler or another thread."""
+        self._is_told_to_stop = True
+        try:
+            self._wake_send.send(b"!")
+        except OSError:
+            pass  # closed already, or full of earlier calls: it is awake
+
+    def run(self) -> int:
+        """Work until told to end; returns the exit status."""
+        try:
+            self._gather()
+            self._install()
+            self._report({"ready": self._settings.index, "address": self.address})
+            self._loop()
+        except PeerError as error:
+            return self._fail(error, EXIT_PEER_LOST)
+        except TimelyError as error:
+            return self._fail(error, EXIT_FAILED)
+        except Exception as error:
+            return self._fail(_vertex_error(error, self._settings), EXIT_FAILED)
+        finally:
+            self._close()
+        return 0
+
+    def _loop(self) -> None:
+        while not self._must_stop():
+            worked = self._worker.step()
+            served = self._serve()
+            if worked or self._waiting:
+                self._answer_waiting()
+            if not (worked or served):
+                self._wait(IDLE_SECONDS_MAX)
+        self._server.say_farewell("")
+
+    def _gather(self) -> None:
+        """Wait until all peers are there and agree on the terms."""
+        self._server.greet()
+        deadline = time.monotonic() + self._settings.gather_seconds
+        while self._server.not_greeted and not self._must_stop():
+            if not self._worker.step():
+                self._wait(IDLE_SECONDS_MAX)
+            if time.monotonic() > deadline:
+                absent = ", ".join(f"{peer} at {self._settings.peers[peer]}" for peer in self._server.not_greeted)
+                raise PeerError(f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s for worker {absent}")
+
+    def _install(self) -> None:
+        for dataflow, spec in enumerate(self._settings.installs):
+            if self._must_stop():
+                return
+            try:
+                answer = self._server.install(dataflow, spec, load_builder(spec), {})
+            except TimelyError as error:
+                self._server.installations.fail(dataflow, spec, error)
+                raise
+            while isinstance(answer, Later) and not self._must_stop():
+                answer = answer.ready() or answer
+                if isinstance(answer, Later) and not self._worker.step():
+                    self._wait(IDLE_SECONDS_MAX)
+
+    def _must_stop(self) -> bool:
+        return self._is_told_to_stop or self._server.is_stopping
+
+    def _wait(self, seconds: float) -> None:
+        if self._waiting:
+            seconds = min(seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic()))
+        self._mesh.wait(seconds)
+        try:
+            while self._wake_recv.recv(64):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _serve(self) -> bool:
+        requests = self._clients.recv_nowait()
+        for client, frames in requests:
+            number = number_of(frames)
+            try:
+                request, table = decode_request(frames)
+                answer = self._server.handle(request, table)
+            except TimelyError as error:
+                self._clients.send(client, encode_error(number, error))
+                continue
+            if isinstance(answer, Later):
+                self._waiting.append((client, number, answer))
+            else:
+                self._clients.send(client, encode_reply(number, answer))
+        return bool(requests)
+
+    def _answer_waiting(self) -> None:
+        still: list[tuple[bytes, int, Later]] = []
+        now = time.monotonic()
+        for client, number, later in self._waiting:
+            try:
+                reply: Reply | None = later.ready()
+                if reply is None and now >= later.deadline:
+                    raise later.late()
+            except TimelyError as error:
+                self._clients.send(client, encode_error(number, error))
+                continue
+            if reply is None:
+                still.append((client, number, later))
+            else:
+                self._clients.send(client, encode_reply(number, reply))
+        self._waiting = still
+
+    def _fail(self, error: TimelyError, status: int) -> int:
+        """Tell everybody who may be waiting why this worker ends."""
+        message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        _log.error("worker %d of %d: %s", self._settings.index, self._settings.workers, message)
+        self._report({"failed": f"{type(error).__name__}: {message}", "is_cause": status != EXIT_PEER_LOST})
+        try:
+            self._server.say_farewell(f"{type(error).__name__}: {message}")
+            for client, number, _ in self._waiting:
+                self._clients.send(client, encode_error(number, error))
+            until = time.monotonic() + _DRAIN_SECONDS
+            while time.monotonic() < until:
+                for client, frames in self._clients.recv_nowait():
+                    self._clients.send(client, encode_error(number_of(frames), error))
+                self._mesh.wait(_DRAIN_SECONDS / 5)
+        except Exception as second:
+            _log.error("worker %d could not tell the others: %s", self._settings.index, second)
+        return status
+
+    def _close(self) -> None:
+        self._mesh.close()
+        self._clients.close()
+        self._wake_recv.close()
+        self._wake_send.close()
+
+
+def _vertex_error(error: Exception, settings: WorkerSettings) -> TimelyError:
+    """What a client is told about an exception that is none of ours: what failed, where, and its traceback."""
+    notes = getattr(error, "__notes__", [])
+    made = VertexError if notes else InternalError
+    where = notes[-1] if notes else f"in worker {settings.index} of {settings.workers}"
+    return made(f"{type(error).__name__}: {error}\n  {where}\n{''.join(traceback.format_exception(error)).rstrip()}")
+
+
+def _public_address(address: str, host: str) -> str:
+    """The address that clients use: the host's name instead of the interface that was listened at."""
+    return f"tcp://{host}:{address.rpartition(':')[2]}" if host and address.startswith("tcp://") else address
+
+
+def main() -> int:
+    """Run the worker that standard input describes; the entry point of the launcher's children."""
+    reports = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the launcher decides what it means
+    line = sys.stdin.readline()
+    if not line:
+        return EXIT_PEER_LOST
+
+    def report(values: dict[str, object]) -> None:
+        try:
+            print(json.dumps(values), file=reports, flush=True)
+        except OSError:
+            pass  # the launcher is gone; the watch on standard input ends this process
+
+    settings = WorkerSettings.from_json(line)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    sys.path[:0] = [path for path in settings.paths if path not in sys.path]
+    try:
+        process = WorkerProcess(settings, report)
+    except TimelyError as error:
+        report({"failed": f"{type(error).__name__}: {error}", "is_cause": True})
+        return EXIT_FAILED
+    signal.signal(signal.SIGTERM, lambda number, frame: process.stop_soon())
+    threading.Thread(target=_watch_launcher, args=(sys.stdin, process), daemon=True).start()
+    return process.run()
+
+
+def _watch_launcher(stream: IO[str], process: WorkerProcess) -> None:
+    """End with the launcher, even if a vertex never returns."""
+    try:
+        while os.read(stream.fileno(), 1024):
+            pass
+    except OSError:
+        pass
+    process.stop_soon()
+    time.sleep(STOP_SECONDS_MAX)
+    os._exit(EXIT_PEER_LOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""What one worker process is told at its start, and who tells whom which address.
+
+The launcher writes `WorkerSettings` as one line of JSON to the standard input of each process. Addresses:
+
+    mesh      ipc in the launcher's folder within a host, tcp port `base_port` + worker on this host between hosts
+    clients   tcp port `client_port` + worker on this host, or ipc for a cluster that its client has started
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..errors import InternalError, MisuseError
+from ..limits import GATHER_SECONDS_MAX, START_SECONDS_MAX, WORKERS_MAX
+
+__all__ = ["HostAddress", "WorkerSettings", "check_workers", "cluster_settings", "local_settings"]
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """All that a worker process has to know.
+
+    index, workers    which worker of how many
+    listen            its own mesh addresses
+    peers             mesh address of every worker (the own one is not used)
+    client_listen     where it listens for clients
+    client_host       the host by which clients know it, for tcp
+    paths             prepended to `sys.path`: for workers that their client has started, where the client imports from
+    installs          builders to install at the start, "module:function"
+    gather_seconds    how long it waits for all peers
+    """
+
+    index: int
+    workers: int
+    listen: tuple[str, ...]
+    peers: tuple[str, ...]
+    client_listen: str
+    client_host: str = ""
+    paths: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
+    log_level: str = "warning"
+    gather_seconds: float = START_SECONDS_MAX
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> WorkerSettings:
+        """The inverse of `to_json`."""
+        try:
+            values = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(line).items()}
+            settings: WorkerSettings = _make(**values)
+            return settings
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InternalError(f"a worker process got settings that it cannot read: {line[:200]!r}") from error
+
+
+@dataclass(frozen=True)
+class HostAddress:
+    """One host of a cluster: its name and the mesh port of its first worker."""
+
+    name: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs on the same machine can reach it."""
+        return self.name in _LOOPBACK
+
+
+def local_settings(workers: int, folder: Path, *, paths: Sequence[str] = (), log_level: str = "warning") -> list[WorkerSettings]:
+    """A cluster on this machine for one client: everything by ipc in `folder`, which should have a short name."""
+    check_workers(workers)
+    mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
+    return [
+        WorkerSettings(index, workers, (mesh[index],), mesh, f"ipc://{folder}/c{index}", paths=tuple(paths), log_level=log_level)
+        for index in range(workers)
+    ]
+
+
+def cluster_settings(
+    hosts: Sequence[HostAddress],
+    this_host: int,
+    workers_per_host: int,
+    client_port: int,
+    folder: Path,
+    *,
+    is_tcp_only: bool = False,
+    installs: Sequence[str] = (),
+    log_level: str = "warning",
+) -> list[WorkerSettings]:
+    """The workers of host `this_host`, whose indices begin at `this_host` × `workers_per_host`."""
+    check_workers(len(hosts) * workers_per_host)
+    own = hosts[this_host]
+    by_tcp = [f"tcp://{host.name}:{host.port + place}" for host in hosts for place in range(workers_per_host)]
+    first = this_host * workers_per_host
+    peers = list(by_tcp)
+    if not is_tcp_only:
+        peers[first : first + workers_per_host] = [f"ipc://{folder}/m{place}" for place in range(workers_per_host)]
+    interface = "127.0.0.1" if own.is_loopback else "*"
+    settings = []
+    for place in range(workers_per_host):
+        listen = [] if is_tcp_only else [peers[first + place]]
+        if is_tcp_only or len(hosts) > 1:
+            listen.append(f"tcp://{interface}:{own.port + place}")
+        settings.append(
+            WorkerSettings(
+                first + place,
+                len(peers),
+                tuple(listen),
+                tuple(peers),
+                f"tcp://{interface}:{client_port + place if client_port else 0}",
+                client_host=own.name,
+                installs=tuple(installs),
+                log_level=log_level,
+                gather_seconds=GATHER_SECONDS_MAX if len(hosts) > 1 else START_SECONDS_MAX,
+            )
+        )
+    return settings
+
+
+# The constructor as an untyped function: JSON has no types, and a wrong field is a bug of ours that shows in its use.
+_make: Callable[..., WorkerSettings] = WorkerSettings  # type: ignore[explicit-any]
+
+
+def check_workers(workers: int) -> None:
+    """Raise `MisuseError` unless a cluster can have so many workers."""
+    if not 1 <= workers <= WORKERS_MAX:
+        raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
