@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["CallSite", "call_site"]
+__all__ = ["UNKNOWN_SITE", "CallSite", "call_site"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _OURS: Final = tuple(f"{_ROOT / package}/" for package in ("differential", "timely", "progress"))

@@ -33,6 +33,7 @@ import pyarrow as pa
 from differential.errors import SchemaError
 
 __all__ = [
+    "ANY_METADATA",
     "Bools",
     "ColumnType",
     "Floats",
@@ -54,7 +55,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 Kind: TypeAlias = Literal["int", "float", "bool", "timestamp", "string", "bytes", "any"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # An Arrow field of binary values with this metadata holds packed values of an `any` column.
 ANY_METADATA: Final = {b"differential.type": b"any"}
@@ -176,11 +177,11 @@ def _from_name(name: str) -> ColumnType:
     nullable = bare.endswith("?")
     bare = bare.rstrip("?").strip().lower()
     kind = _OTHER_NAMES.get(bare, bare)
-    for known in KINDS:
+    for known in _KINDS:
         if kind == known:
             return ColumnType(known, nullable)
     raise SchemaError(f"{name!r} is not a column type.\n  {_choices()}")
 
 
 def _choices() -> str:
-    return f"Types are {', '.join(KINDS)}; a question mark at the end allows nulls, as in int?."
+    return f"Types are {', '.join(_KINDS)}; a question mark at the end allows nulls, as in int?."

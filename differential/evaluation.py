@@ -61,7 +61,7 @@ class Compiler:
         assert self.projection.width == schema.width
 
     def compile(self, expr: Expr) -> Compiled:
-        """The compiled form; raises ExpressionError if `expr` does not fit, RowError if a constant fails."""
+        """The compiled form of `expr`; raises ExpressionError if it does not fit the columns."""
         type_ = type_of(expr, self.schema)
         if isinstance(expr, ColumnRef):
             return self._column(expr.name, type_)
@@ -71,10 +71,7 @@ class Compiler:
         assert isinstance(expr, Operation)
         parts = [self.compile(operand) for operand in expr.operands]
         compiled = self._operation(expr, type_, parts)
-        if all(part.constant is not None for part in parts):
-            values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))
-            return constant(type_, values.reshape(()), None if valid is None else valid.reshape(()))
-        return compiled
+        return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
         """The (source, constant) of each word of `expr`, as in `Projection`, if it only moves words."""
@@ -189,6 +186,16 @@ class _Words(SymbolTable):
 
     def lookup(self, words: Int64s) -> list[object]:
         return [f"#{word:x}" for word in words.tolist()]
+
+
+def _folded(compiled: Compiled) -> Compiled:
+    """The constant that an operator of constants gives."""
+    try:
+        values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))
+    except RowError:
+        # It fails in every row that reaches it, which a `when` may see to is none.
+        return compiled
+    return constant(compiled.type, values.reshape(()), None if valid is None else valid.reshape(()))
 
 
 def evaluate(expr: Expr, words: Int64s, schema: Schema, symbols: SymbolTable | None = None) -> Int64s:

@@ -20,10 +20,10 @@ from differential.float_words import words_to_floats
 
 __all__ = ["ARITHMETIC", "COMPARISONS", "both", "extreme", "lifted", "logical", "unary", "when_run"]
 
-Binary: TypeAlias = Callable[[Natural, Natural], Natural]
+_Binary: TypeAlias = Callable[[Natural, Natural], Natural]
 
 
-def _quiet(function: Binary) -> Binary:
+def _quiet(function: _Binary) -> _Binary:
     """`function` without warnings for floats; integers, which never warn here, skip the cost (0.8 µs)."""
 
     def quiet(left: Natural, right: Natural) -> Natural:
@@ -35,7 +35,7 @@ def _quiet(function: Binary) -> Binary:
     return quiet
 
 
-COMPARISONS: Final[dict[str, Binary]] = {
+COMPARISONS: Final[dict[str, _Binary]] = {
     "==": np.equal,
     "!=": np.not_equal,
     "<": np.less,
@@ -45,7 +45,7 @@ COMPARISONS: Final[dict[str, Binary]] = {
 }
 """On words; the result is bool."""
 
-ARITHMETIC: Final[dict[str, Binary]] = {
+ARITHMETIC: Final[dict[str, _Binary]] = {
     "+": _quiet(np.add),
     "-": _quiet(np.subtract),
     "*": _quiet(np.multiply),
@@ -147,19 +147,34 @@ def _is_in(parts: Sequence[Compiled]) -> Run:
 
 
 def _fill_null(parts: Sequence[Compiled]) -> Run:
-    """The first value, or the second where the first is null."""
+    """The first value, or the second where it is null; the second sees only those rows if it can fail."""
     if parts[1].type.kind != parts[0].type.kind:
         parts = [as_float(part) for part in parts]
-    value, default = parts[0].run, parts[1].run
+    value, default, can_fail = parts[0].run, parts[1].run, parts[1].can_fail
 
     def run(words: Int64s) -> Pair:
         values, valid = value(words)
         if valid is None:
             return values, None
+        if can_fail:
+            return _filled(values, valid, default, words)
         other, other_valid = default(words)
         return np.where(valid, values, other), None if other_valid is None else valid | other_valid
 
     return run
+
+
+def _filled(values: Natural, valid: Bools, default: Run, words: Int64s) -> Pair:
+    """`values` with those of `default` where they are null, which alone it is asked for."""
+    missing = (~valid).nonzero()[0]
+    if not missing.size:
+        return values, None
+    other, other_valid = default(words.take(missing, 1))
+    values, valid = values.copy(), np.ones_like(valid)
+    values[missing] = other
+    if other_valid is not None:
+        valid[missing] = other_valid
+    return values, valid
 
 
 def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Run:
@@ -203,13 +218,15 @@ def _when_by_rows(tests: Sequence[Compiled], values: Sequence[Compiled], type_: 
         valid = np.ones(rows, dtype=np.bool_)
         remaining = np.arange(rows)
         for test, value in zip([*tests, None], values, strict=True):
+            if not remaining.size:
+                break
             here = words.take(remaining, 1)
             chosen = np.ones(remaining.size, dtype=np.bool_) if test is None else test.mask(here)
-            branch, branch_valid = value.run(here.compress(chosen, 1))
             taken = remaining[chosen]
-            result[taken] = branch
-            if branch_valid is not None:
-                valid[taken] = branch_valid
+            if taken.size:
+                result[taken], branch_valid = value.run(here.compress(chosen, 1))
+                if branch_valid is not None:
+                    valid[taken] = branch_valid
             remaining = remaining[~chosen]
         return result, valid if type_.nullable else None
 

@@ -15,7 +15,8 @@ side of a comparison in parentheses.
               is false, `true | null` is true; a filter keeps the rows where its condition is true
     int       + - * wrap at 64 bits, as in numpy; // and % round down, as in Python
     zero      `//` and `%` of an integer by 0 stop the dataflow with a RowError; choose with
-              `when(b != 0).then(a // b)` instead. `/` gives a float: inf or nan by 0.
+              `when(b != 0).then(a // b)` instead: a value of `when` or `fill_null` is worked out only in the
+              rows that take it, but both sides of `&` and `|` always are. `/` gives a float: inf or nan by 0.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes, any: compared with == != is_in only; their order is not kept (see `symbols.py`)
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from differential.schema import Schema
 
 __all__ = [
+    "BinaryOp",
     "ColumnRef",
     "Columns",
     "Expr",

@@ -87,7 +87,8 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ExpressionError(f"{value} ({site}) is out of range: integers are 64 bits wide.")
     if isinstance(value, dt.datetime):
-        value = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        value = utc.replace(fold=0)  # says nothing in UTC, but would be printed
     return cast(Constant, value), found
 
 

@@ -1,6 +1,6 @@
 """Collections at the edge of a dataflow: Arrow tables in, Arrow tables out.
 
-    TableIn    columns (and, if there is one, a column `diff`) → update batch at an epoch
+    TableIn    columns → update batch at an epoch
     TableOut   update batches → a log of complete epochs: columns, `epoch`, `diff`; and the accumulated collection
 
 The log keeps each complete epoch's consolidated changes until they are forgotten, and a trace of all rows for
@@ -15,7 +15,6 @@ import pyarrow as pa
 from differential.column_types import Int64s
 from differential.errors import SchemaError
 from differential.schema import Schema, SchemaSpec
-from differential.tables import to_table
 from progress.time_words import TimeCode
 from timely.batch import Batch
 from timely.capture import OutputLog
@@ -48,6 +47,8 @@ def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:  # noqa:
 class TableIn:
     """Encodes tables for an input with the columns of `schema`."""
 
+    converter = "differential.client_tables:client_table"
+
     def __init__(self, schema: Schema, name: str) -> None:
         self.schema = schema
         self.name = name
@@ -60,33 +61,14 @@ class TableIn:
         """What clients must send."""
         return self.schema.to_arrow()
 
-    def to_table(self, data: object) -> pa.Table:
-        """Anything tabular as an Arrow table of the declared columns."""
-        return to_table(data, self.schema, self.name)
-
     def encode(self, table: pa.Table, diff: int, epoch_word: int) -> UpdateBatch:
-        """Rows of `table` at `epoch_word`; their multiplicities are `diff` times the column `diff`, if there is one."""
-        multiplicities = None
-        if DIFF in table.column_names:
-            multiplicities = _diffs(table.column(DIFF), self.name)
-            table = table.drop_columns([DIFF])
+        """The rows of `table` at `epoch_word`, each `diff` times."""
         width = self.schema.width
         words = np.empty((width + 2, table.num_rows), dtype=np.int64)
         words[:width] = self.schema.encode(table, SYMBOLS, self.name)
         words[width] = epoch_word
-        words[width + 1] = diff if multiplicities is None else multiplicities * diff
-        if multiplicities is not None and not multiplicities.all():
-            words = np.ascontiguousarray(words[:, words[-1] != 0])
+        words[width + 1] = diff
         return UpdateBatch(words)
-
-
-def _diffs(column: pa.ChunkedArray, name: str) -> Int64s:
-    if column.null_count:
-        raise SchemaError(f"input {name!r}: the column 'diff' has nulls; every row needs a multiplicity such as 1 or -1")
-    if not pa.types.is_integer(column.type):
-        raise SchemaError(f"input {name!r}: the column 'diff' is {column.type}; multiplicities are whole numbers")
-    diffs: Int64s = column.cast(pa.int64()).to_numpy()
-    return diffs
 
 
 class TableOut:

@@ -84,10 +84,10 @@ def compile_user_step(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s]
     return lambda words: apply(step, make, words, symbols)
 
 
-Make: TypeAlias = Callable[[Row], tuple[object, ...]]
+_Make: TypeAlias = Callable[[Row], tuple[object, ...]]
 
 
-def _map(step: UserStep, make: Make, words: Int64s, symbols: SymbolTable) -> Int64s:
+def _map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s:
     function = cast(Callable[[object], object], step.function)
     results: list[object] = []
     record: object = None
@@ -103,7 +103,7 @@ def _map(step: UserStep, make: Make, words: Int64s, symbols: SymbolTable) -> Int
     return out
 
 
-def _flat_map(step: UserStep, make: Make, words: Int64s, symbols: SymbolTable) -> Int64s | None:
+def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s | None:
     function = cast(Callable[[object], object], step.function)
     results: list[object] = []
     counts: list[int] = []

@@ -88,6 +88,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     # would keep the old body of the callee for ever, so the stamp also names the files it draws on.
     cache = dispatcher._cache._cache_file  # type: ignore[attr-defined]
     stamp = _stamp_of(function, str(cache._source_stamp))
+    assert stamp, "machine code without a stamp would never be renewed"
+    assert id(dispatcher) not in _stamps, "dispatchers live as long as the process"
     cache._source_stamp = stamp
     _stamps[id(dispatcher)] = stamp
     return cast("Callable[P, R]", dispatcher)
@@ -95,6 +97,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def _stamp_of(function: Callable[P, R], own: str) -> tuple[str, ...]:
     """What the machine code of `function` depends on: its file, those of the kernels in its sight, flags."""
+    assert own, "numba stamps every file that it caches for"
     parts = {f"bounds={CHECK_BOUNDS}", own}
     for value in getattr(function, "__globals__", {}).values():
         parts.update(_stamps.get(id(value), ()))

@@ -30,18 +30,22 @@ class Antichain:
 
     def insert(self, time: Timestamp) -> bool:
         """Add a time and drop what comes after it; whether it was minimal."""
+        assert self.shape.is_timestamp(time), f"{time} is no time of scope {self.shape}"
         if self.is_beyond(time):
             return False
         self._elements = [element for element in self._elements if not self.shape.less_equal(time, element)]
         self._elements.append(time)
+        assert self.is_beyond(time)
         return True
 
     def is_beyond(self, time: Timestamp) -> bool:
         """Whether some element is ≤ `time`."""
+        assert self.shape.is_timestamp(time), f"{time} is no time of scope {self.shape}"
         return any(self.shape.less_equal(element, time) for element in self._elements)
 
     def elements(self) -> list[Timestamp]:
         """The elements, sorted."""
+        assert len(set(self._elements)) == len(self._elements), self._elements
         return sorted(self._elements, key=self.shape.sort_key)
 
     def check_invariants(self) -> None:

@@ -47,6 +47,7 @@ class Broadcaster:
     def __init__(self, worker: int, workers: int, locations: int | None = None) -> None:
         if not 0 <= worker < workers <= WORKERS_MAX:
             raise MisuseError(f"worker {worker} of {workers}: at most {WORKERS_MAX}, counted from 0")
+        assert locations is None or locations > 0, "a dataflow without locations has nothing to tell"
         self.worker = worker
         self.workers = workers
         self._locations = locations
@@ -61,8 +62,13 @@ class Broadcaster:
         if not changes or self.workers == 1:
             return None
         header = _HEADER.pack(MAGIC, VERSION, self.worker, self._sent)
+        payload = header + struct.pack(f"<{3 * len(changes)}q", *chain.from_iterable(changes))
+        assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, (
+            "a change is (location, word, delta)"
+        )
+        assert all(delta != 0 for _, _, delta in changes), f"changes are consolidated: {changes}"
         self._sent += 1
-        return header + struct.pack(f"<{3 * len(changes)}q", *chain.from_iterable(changes))
+        return payload
 
     def on_message(self, payload: bytes | bytearray | memoryview) -> list[Change]:
         """The changes in a peer's payload. Raises `PeerError` if it is not the next one of that peer."""
@@ -91,12 +97,16 @@ class Broadcaster:
                 f"progress {sequence} of worker {sender} has {len(body)} bytes of changes, not n × 24, n > 0"
             )
         changes: list[Change] = list(_CHANGE.iter_unpack(body))
+        assert len(changes) * _CHANGE.size == len(body)
         self._check_changes(changes, sender, sequence)
+        assert self._received[self.worker] == 0, "nobody hears himself"
         self._received[sender] = sequence + 1
         return changes
 
     def _check_changes(self, changes: list[Change], sender: int, sequence: int) -> None:
         """Raise `PeerError` for a location that does not exist, a word that is no time, a zero change."""
+        assert changes, "an empty payload is refused before"
+        assert sender != self.worker, "nobody hears himself"
         stop = self._locations
         for change in changes:
             location, word, delta = change
@@ -108,5 +118,7 @@ class Broadcaster:
 
     def check_invariants(self) -> None:
         """Assert that counts are possible."""
-        assert self._sent >= 0 and all(received >= 0 for received in self._received)
+        assert self._sent >= 0, self._sent
+        assert len(self._received) == self.workers, self._received
+        assert all(received >= 0 for received in self._received), self._received
         assert self._received[self.worker] == 0, "nobody hears himself"

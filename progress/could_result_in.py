@@ -11,8 +11,15 @@ pointstamps, because `graph.py` refuses cycles that do not advance.
 Two forms of the same: `MinimalSummaries` on tuples, computed from one source at a time when asked for,
 readable, for messages and checks; `SummaryTable` on words, all pairs at once, compiled, for the tracker.
 
-Limits: the table has an entry of 4 bytes for every pair of locations (a dataflow of 1,000 stages and 1,000
-connectors: 16 MB, about a quarter of a second), so `LOCATIONS_MAX` bounds what is accepted.
+Limits: the table has an entry of 4 bytes for every pair of locations and is computed source by source. With
+as many stages as connectors, in one chain or one loop, that took
+
+    2,000 locations   16 MB   0.1 to 0.2 s
+    4,000 locations   64 MB   0.6 s
+   10,000 locations  400 MB   3.5 s
+
+so it grows with the square, and `LOCATIONS_MAX` bounds what is accepted. Larger dataflows would need the
+rows of locations that are never active (connectors within one worker) to be left out.
 """
 
 from __future__ import annotations
@@ -56,6 +63,8 @@ class MinimalSummaries:
 
     def between(self, source: int, target: int) -> tuple[PathSummary, ...]:
         """The minimal summaries of all paths from `source` to `target`, in a fixed order; () if no path."""
+        assert 0 <= source < self.graph.location_count, source
+        assert 0 <= target < self.graph.location_count, target
         if source not in self._from:
             self._from[source] = self._reach(source)
         return self._from[source].get(target, ())
@@ -64,6 +73,8 @@ class MinimalSummaries:
         """Whether an event at pointstamp `a` can lead to one at `b`. Reflexive."""
         (source, earlier), (target, later) = a, b
         shape = self.graph.shape_of(target)
+        assert self.graph.shape_of(source).is_timestamp(earlier), (a, b)
+        assert shape.is_timestamp(later), (a, b)
         return any(
             shape.less_equal(summary.apply(earlier), later) for summary in self.between(source, target)
         )
@@ -73,6 +84,7 @@ class MinimalSummaries:
         following: list[list[tuple[int, PathSummary]]] = [[] for _ in range(self.graph.location_count)]
         for here, there, summary in self.graph.steps:
             following[here].append((there, summary))
+        assert sum(map(len, following)) == len(self.graph.steps)
         return following
 
     def _reach(self, source: int) -> dict[int, tuple[PathSummary, ...]]:
@@ -94,7 +106,8 @@ class MinimalSummaries:
                         waiting.add(there)
                         queue.append(there)
         # Once round an outer loop the inner counter is 0 again, so the identity need not be alone.
-        assert known[source][0].kept == self.graph.shape_of(source).coordinates and known[source][0].add == 0
+        assert known[source][0] == PathSummary.identity(self.graph.shape_of(source)), known[source]
+        assert all(known.values()), "what is reached is reached by some path"
         return {target: tuple(sorted(found, key=_fixed_order)) for target, found in known.items()}
 
 
@@ -149,15 +162,21 @@ class SummaryTable:
         probes = np.array([code.probe_high for code in codes], dtype=np.int64)
         self.set_of: Int32s = np.zeros((graph.location_count, len(codes)), dtype=np.int32)
         self.sets: Int64s = self._closed(steps, np.stack([self.guards, self.valid, probes]))
+        assert len(self.column_of_group) == len(groups)
+        assert bool(np.diagonal(self.set_of).all()), "the empty path leads from everywhere to itself"
 
     def between(self, source: int, target: int) -> tuple[tuple[int, int], ...]:
         """The minimal summaries from `source` to `target` as (keep, add); () if no path."""
+        assert 0 <= source < self.set_of.shape[0], source
+        assert 0 <= target < self.set_of.shape[1], target
         row = self.sets[self.set_of[source, target]].tolist()
+        assert row[0] <= (self.sets.shape[1] - 1) // 2, "a set fits its row"
         return tuple((row[1 + 2 * index], row[2 + 2 * index]) for index in range(row[0]))
 
     def _closed(self, steps: list[tuple[int, int, int, int]], scopes: Int64s) -> Int64s:
         """Fill `set_of` and return `sets`; the kernel says when it needs more room."""
         count = scopes.shape[1]
+        assert scopes.shape == (3, self.set_of.shape[1]), scopes.shape
         order = _visiting_order(count, steps)
         steps = sorted(steps)
         table = np.array([step[1:] for step in steps], dtype=np.int64).reshape(len(steps), 3)
@@ -167,12 +186,14 @@ class SummaryTable:
             sets = np.zeros((sets_max, 1 + 2 * width), dtype=np.int64)
             used = close_summaries(starts.astype(np.int64), table, order, scopes, self.set_of, sets)
             if used > 0:
+                assert int(self.set_of.max(initial=0)) == used - 1, "every set leads somewhere"
+                assert not sets[0].any(), "set 0 is the empty one"
                 return sets[:used].copy()
             if used == _TOO_FAR:
                 raise GraphError(
                     "the delays along some path sum up to half of what a counter can hold, or more"
                 )
-            assert used in (_TOO_NARROW, _TOO_MANY), used
+            assert used in (_TOO_NARROW, _TOO_MANY), f"the kernel returned {used}"
             width, sets_max = (2 * width, sets_max) if used == _TOO_NARROW else (width, 4 * sets_max)
         raise GraphError(f"more than {_WIDTH_MAX} incomparable ways lead from one stage to another")
 
@@ -203,7 +224,8 @@ def _visiting_order(count: int, steps: list[tuple[int, int, int, int]]) -> Int64
             if not seen[there]:
                 seen[there] = True
                 path.append((there, 0))
-    assert len(done) == count, "every location is visited once"
+    assert len(done) == count, "every location is visited"
+    assert all(seen), "and only once"
     return np.array(done[::-1], dtype=np.int64)
 
 

@@ -30,6 +30,8 @@ class CountChanges:
 
     def add(self, location: int, word: int, delta: int) -> None:
         """Change the count of (location, word) by `delta`."""
+        assert location >= 0, location
+        assert word >= 0, f"word {word:#x} is no time: a counter has left its field"
         key = (location, word)
         self._deltas[key] = self._deltas.get(key, 0) + delta
 
@@ -42,12 +44,14 @@ class CountChanges:
                 raised.append((location, word, delta))
             elif delta < 0:
                 lowered.append((location, word, delta))
+        assert len(raised) + len(lowered) <= len(self._deltas)
         return raised + lowered
 
     def take(self) -> list[Change]:
         """`consolidated`, and start afresh."""
         changes = self.consolidated()
         self._deltas.clear()
+        assert not self, "what is taken is not told twice"
         return changes
 
     def __bool__(self) -> bool:

@@ -87,6 +87,7 @@ class Graph:
         self._check_stages()
         self._check_connectors()
         self.steps: tuple[Step, ...] = tuple(self._all_steps())
+        assert all(there >= len(self.stages) or here >= len(self.stages) for here, there, _ in self.steps)
         cycle = _standing_cycle(self.location_count, self.steps)
         if cycle is not None:
             self._refuse(cycle)
@@ -101,14 +102,18 @@ class Graph:
     def connector_location(self, connector: int) -> int:
         """The location of a connector."""
         assert 0 <= connector < len(self.connectors), connector
-        return len(self.stages) + connector
+        location = len(self.stages) + connector
+        assert location < self.location_count
+        return location
 
     def stage_of(self, location: int) -> int:
         """The stage at a location: itself, or the target of the connector."""
         assert 0 <= location < self.location_count, location
-        return (
-            location if location < len(self.stages) else self.connectors[location - len(self.stages)].target
-        )
+        if location < len(self.stages):
+            return location
+        stage = self.connectors[location - len(self.stages)].target
+        assert 0 <= stage < len(self.stages), stage
+        return stage
 
     def shape_of(self, location: int) -> TimeShape:
         """The shape of the times at a location."""
@@ -120,6 +125,7 @@ class Graph:
 
     def name_of(self, location: int) -> str:
         """A location in words, for messages."""
+        assert 0 <= location < self.location_count, location
         if location < len(self.stages):
             return f"'{self.stages[location].name}' (stage {location})"
         connector = self.connectors[location - len(self.stages)]
@@ -134,7 +140,8 @@ class Graph:
     def internal(self, stage: int, input: int, output: int) -> PathSummary | None:
         """What a message on `input` may lead to on `output`; None: nothing."""
         spec = self.stages[stage]
-        assert 0 <= input < spec.inputs and 0 <= output < spec.outputs, (spec, input, output)
+        assert 0 <= input < spec.inputs, (spec, input)
+        assert 0 <= output < spec.outputs, (spec, output)
         return spec.internal.get((input, output), PathSummary.identity(spec.shape))
 
     def hold_summary(self, stage: int, input: int) -> PathSummary | None:
@@ -145,6 +152,7 @@ class Graph:
         reached. For a stage that declares nothing it is the identity.
         """
         spec = self.stages[stage]
+        assert 0 <= input < spec.inputs, (spec, input)
         latest: PathSummary | None = PathSummary.identity(spec.shape) if spec.outputs == 0 else None
         internals = [self.internal(stage, input, output) for output in range(spec.outputs)]
         for candidate in internals:
@@ -152,6 +160,7 @@ class Graph:
                 other is not None and other.less_equal(candidate, spec.shape) for other in internals
             ):
                 latest = candidate
+        assert latest is None or latest.is_between(spec.shape, spec.shape), latest
         return latest
 
     def _all_steps(self) -> list[Step]:
@@ -177,6 +186,8 @@ class Graph:
                 if inside is not None and inside != hold:
                     summary = inside.then(self.connectors[onward].summary)
                     steps.append((here, self.connector_location(onward), summary))
+        for here, there, summary in steps:
+            assert summary.is_between(self.shape_of(here), self.shape_of(there)), (here, there, summary)
         return steps
 
     # -- checks --
@@ -214,6 +225,8 @@ class Graph:
 
     def _refuse(self, cycle: list[int]) -> None:
         """Name the stages of a cycle that does not advance."""
+        assert cycle, "a cycle has a location"
+        assert len(set(cycle)) == len(cycle), f"no location twice: {cycle}"
         stages: list[int] = []
         for location in cycle:
             stage = self.stage_of(location)
@@ -221,6 +234,7 @@ class Graph:
                 stages.append(stage)
         if len(stages) > 1 and stages[0] == stages[-1]:
             stages.pop()
+        assert stages, "a cycle of connectors alone still has their targets"
         names = " → ".join(f"'{self.stages[stage].name}' (stage {stage})" for stage in (*stages, stages[0]))
         raise GraphError(
             f"this cycle does not advance any counter, so it would wait for itself for ever: {names}. "
@@ -246,6 +260,8 @@ class Graph:
                 f"stage {number} {stage.name!r} scope {stage.shape} ports {stage.inputs}/{stage.outputs}"
                 f" inside ({inner}) from ({'; '.join(incoming[number])}) detail {stage.detail!r}"
             )
+        assert len(lines) == 1 + len(self.stages), "a line for the layout and one for each stage"
+        assert not any("\n" in line for line in lines), "a line is a line"
         return tuple(lines)
 
     def describe(self) -> list[str]:
@@ -277,12 +293,15 @@ def _standing_cycle(locations: int, steps: Sequence[Step]) -> list[int] | None:
         component = _components(following)
         for here, there, summary in chosen:
             if summary.kept == level and component[here] == component[there]:
-                return [here, *_walk(following, component, there, here)]
+                cycle = [here, *_walk(following, component, there, here)]
+                assert len(set(cycle)) == len(cycle), f"a shortest cycle has no location twice: {cycle}"
+                return cycle
     return None
 
 
 def _walk(following: list[list[int]], component: list[int], start: int, goal: int) -> list[int]:
     """A shortest walk from `start` to `goal` inside their component, without `goal` itself."""
+    assert component[start] == component[goal], "only then there is a way"
     came_from = {start: start}
     queue = [start]
     for here in queue:
@@ -291,6 +310,7 @@ def _walk(following: list[list[int]], component: list[int], start: int, goal: in
                 came_from[there] = here
                 queue.append(there)
     assert goal in came_from, "a component is strongly connected"
+    assert set(came_from) <= set(range(len(following)))
     walk = [goal]
     while walk[-1] != start:
         walk.append(came_from[walk[-1]])
@@ -329,4 +349,6 @@ def _components(following: list[list[int]]) -> list[int]:
                 if low[here] == order[here]:
                     while component[here] == unseen:
                         component[stack.pop()] = here
+    assert not stack, "every location has found its component"
+    assert unseen not in component
     return component

@@ -47,6 +47,7 @@ class PathSummary:
     def enter(outer: TimeShape, inner: TimeShape) -> PathSummary:
         """Into a loop: its counters start at 0."""
         assert inner.coordinates > outer.coordinates, (outer, inner)
+        assert inner.levels > outer.levels, (outer, inner)
         return PathSummary(outer.coordinates, 0, (0,) * (inner.coordinates - outer.coordinates))
 
     @staticmethod
@@ -58,6 +59,7 @@ class PathSummary:
     def feedback(shape: TimeShape, by: int = 1) -> PathSummary:
         """Once round the innermost loop: its last counter advances."""
         assert by >= 1, "feedback must advance, or the loop would wait for itself"
+        assert shape.coordinates >= 1, shape
         return PathSummary(shape.coordinates, by)
 
     @property
@@ -68,7 +70,9 @@ class PathSummary:
     def apply(self, time: Timestamp) -> Timestamp:
         """The earliest time at the end of the path for something that starts at `time`."""
         assert len(time) >= self.kept, (time, self)
-        return (*time[: self.kept - 1], time[self.kept - 1] + self.add, *self.appended)
+        result = (*time[: self.kept - 1], time[self.kept - 1] + self.add, *self.appended)
+        assert len(result) == self.coordinates, (time, self)
+        return result
 
     def then(self, later: PathSummary) -> PathSummary:
         """This path and then `later`."""
@@ -78,11 +82,13 @@ class PathSummary:
         if later.kept == self.kept:
             return PathSummary(self.kept, self.add + later.add, later.appended)
         passed = self.appended[: later.kept - self.kept]
+        assert len(passed) == later.kept - self.kept, "what this path appends, the later one may keep"
         return PathSummary(self.kept, self.add, (*passed[:-1], passed[-1] + later.add, *later.appended))
 
     def less_equal(self, other: PathSummary, shape: TimeShape) -> bool:
         """Whether this path leads to a time ≤ that of `other`, whatever the start. `shape`: of the end."""
-        assert self.coordinates == shape.coordinates == other.coordinates, (self, other, shape)
+        assert self.coordinates == shape.coordinates, (self, shape)
+        assert other.coordinates == shape.coordinates, (other, shape)
         return all(self._chain_less_equal(other, start, stop) for start, stop in shape.bounds)
 
     def _chain_less_equal(self, other: PathSummary, start: int, stop: int) -> bool:
@@ -91,6 +97,8 @@ class PathSummary:
         Coordinates vary independently of one another, so a later one counts iff the earlier ones can be
         equal. A kept coordinate can be as large as we like; at its smallest it is what is added to it.
         """
+        assert 0 <= start < stop, "a chain is not empty"
+        assert stop <= self.coordinates, (self, stop)
         for coordinate in range(start, stop):
             if coordinate < self.kept and coordinate >= other.kept:
                 return False
@@ -101,6 +109,7 @@ class PathSummary:
 
     def _least(self, coordinate: int) -> int:
         """The smallest value that a coordinate can have after the path."""
+        assert 0 <= coordinate < self.coordinates, (self, coordinate)
         if coordinate < self.kept - 1:
             return 0
         return self.add if coordinate == self.kept - 1 else self.appended[coordinate - self.kept]
@@ -110,6 +119,7 @@ class PathSummary:
         if not self.kept <= source.coordinates or self.coordinates != target.coordinates:
             return False
         levels = len(_cut(source.level_coordinates, self.kept))
+        assert 1 <= levels <= source.levels, (levels, source)
         same_levels = source.level_coordinates[:levels] == target.level_coordinates[:levels]
         return same_levels and _cut(source.chains, self.kept) == _cut(target.chains, self.kept)
 
@@ -127,7 +137,10 @@ class PathSummary:
             if constant > 0 and constant >= 1 << (bits - 1):
                 raise GraphError(f"a path that adds {constant} at once does not fit a counter of {bits} bits")
             word += constant << shift
-        return source.keep_mask_coordinates(self.kept), word
+        keep = source.keep_mask_coordinates(self.kept)
+        assert keep & ~target.valid == 0, "what is kept has its place in both scopes"
+        assert word & ~target.valid == 0, "constants fit their fields"
+        return keep, word
 
     def __str__(self) -> str:
         added = f"+{self.add}" if self.add else ""
@@ -144,4 +157,6 @@ def _cut(parts: tuple[int, ...], total: int) -> tuple[int, ...]:
             break
         result.append(min(part, total))
         total -= part
+    assert total <= 0, "the list covers what is asked for"
+    assert all(part > 0 for part in result), result
     return tuple(result)

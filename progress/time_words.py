@@ -72,7 +72,10 @@ class TimeLayout:
             raise GraphError(
                 f"loops nest at most {LEVELS_MAX - 1} deep, not {levels - 1}: all counters share one word"
             )
-        return TimeLayout(_DEFAULT_BITS[levels])
+        layout = TimeLayout(_DEFAULT_BITS[levels])
+        assert layout.levels == levels, layout
+        assert layout.guard(0) == 1 << (WORD_BITS - 1), "the epoch's guard is the highest bit in use"
+        return layout
 
     @property
     def levels(self) -> int:
@@ -89,7 +92,9 @@ class TimeLayout:
     def guard(self, level: int) -> int:
         """The guard bit of one level."""
         assert 0 <= level < self.levels, (level, self)
-        return 1 << (self.shifts[level] + self.level_bits[level])
+        bit = self.shifts[level] + self.level_bits[level]
+        assert bit < WORD_BITS, "bit 63 is the sign"
+        return 1 << bit
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class TimeCode:
                 lower = bits - bits // 2
                 fields += [(shift + lower, bits // 2), (shift, lower)]
         assert len(fields) == self.shape.coordinates
+        assert fields == sorted(fields, reverse=True), "earlier coordinates stand higher"
         return tuple(fields)
 
     @cached_property
@@ -133,6 +139,7 @@ class TimeCode:
         first_of_level = [sum(self.shape.level_coordinates[:level]) for level in range(self.shape.levels)]
         levels = [first_of_level.index(start) for start, _ in self.shape.bounds]
         assert levels[0] == 0, "the epoch is a chain of its own"
+        assert levels == sorted(set(levels)), "every chain begins with a level of its own"
         return sum(self.layout.guard(level) for level in levels)
 
     @cached_property
@@ -157,6 +164,8 @@ class TimeCode:
 
     def last_counter(self, word: int) -> int:
         """The last counter of a time: the iteration of the innermost loop, or the epoch at the root."""
+        assert word >= 0, word
+        assert word & ~self.valid == 0, f"word {word:#x} is no time of scope {self.shape}"
         shift, bits = self.fields[-1]
         return (word >> shift) & ((1 << bits) - 1)
 
@@ -171,7 +180,9 @@ class TimeCode:
     def keep_mask_coordinates(self, kept: int) -> int:
         """The value bits of the first `kept` coordinates; may cut a prioritised level in two."""
         assert 0 <= kept <= self.shape.coordinates, (kept, self)
-        return sum(((1 << bits) - 1) << shift for shift, bits in self.fields[:kept])
+        mask = sum(((1 << bits) - 1) << shift for shift, bits in self.fields[:kept])
+        assert mask & ~self.valid == 0, (mask, self)
+        return mask
 
     def pack(self, time: Timestamp) -> int:
         """The word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
@@ -188,6 +199,7 @@ class TimeCode:
                     "and another one may be given to it"
                 )
             word |= value << shift
+        assert word & ~self.valid == 0, (time, self)
         return word
 
     def unpack(self, word: int) -> Timestamp:
@@ -197,16 +209,20 @@ class TimeCode:
                 f"word {word:#x} is no time of this scope: a counter has left its field, or a level is set "
                 f"that the scope does not have (fields {self.layout.level_bits}, scope {self.shape})"
             )
-        return tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
+        time = tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
+        assert self.shape.is_timestamp(time), (word, time)
+        return time
 
     def coordinate_name(self, coordinate: int) -> str:
         """What a coordinate counts, in words, for messages."""
+        assert 0 <= coordinate < self.shape.coordinates, (coordinate, self)
         if coordinate == 0:
             return "the epoch"
         level, before = 0, 0
         while before + self.shape.level_coordinates[level] <= coordinate:
             before += self.shape.level_coordinates[level]
             level += 1
+        assert level < self.shape.levels, (coordinate, self)
         if self.shape.level_coordinates[level] == 1:
             return f"the counter of loop level {level}"
         return f"the {'priority' if coordinate == before else 'counter'} of prioritised loop level {level}"

@@ -64,7 +64,10 @@ class TimeShape:
         """The scope of a loop whose counter extends the last loop's chain; at the root it is as `loop`."""
         if len(self.chains) == 1:
             return self.loop()
-        return TimeShape((*self.chains[:-1], self.chains[-1] + 1), (*self.level_coordinates, 1))
+        shape = TimeShape((*self.chains[:-1], self.chains[-1] + 1), (*self.level_coordinates, 1))
+        assert shape.chains[0] == 1, "the epoch stays a chain of its own"
+        assert shape.coordinates == self.coordinates + 1
+        return shape
 
     # -- measures --
 
@@ -82,6 +85,8 @@ class TimeShape:
     def bounds(self) -> tuple[tuple[int, int], ...]:
         """For each chain, the coordinates [start, stop) that it covers."""
         stops = tuple(accumulate(self.chains))
+        assert stops[-1] == self.coordinates, "chains cover every coordinate"
+        assert len(stops) == len(self.chains)
         return tuple(zip((0, *stops[:-1]), stops, strict=True))
 
     def is_timestamp(self, value: object) -> bool:
@@ -100,7 +105,8 @@ class TimeShape:
 
     def less_equal(self, a: Timestamp, b: Timestamp) -> bool:
         """Whether `a` comes before `b` or is `b`."""
-        assert len(a) == self.coordinates == len(b), (a, b, self)
+        assert len(a) == self.coordinates, (a, self)
+        assert len(b) == self.coordinates, (b, self)
         return all(a[start:stop] <= b[start:stop] for start, stop in self.bounds)
 
     def less_than(self, a: Timestamp, b: Timestamp) -> bool:
@@ -109,12 +115,14 @@ class TimeShape:
 
     def lub(self, a: Timestamp, b: Timestamp) -> Timestamp:
         """The earliest time that both `a` and `b` come before."""
-        assert len(a) == self.coordinates == len(b), (a, b, self)
+        assert len(a) == self.coordinates, (a, self)
+        assert len(b) == self.coordinates, (b, self)
         return tuple(part for start, stop in self.bounds for part in max(a[start:stop], b[start:stop]))
 
     def glb(self, a: Timestamp, b: Timestamp) -> Timestamp:
         """The latest time that comes before both `a` and `b`."""
-        assert len(a) == self.coordinates == len(b), (a, b, self)
+        assert len(a) == self.coordinates, (a, self)
+        assert len(b) == self.coordinates, (b, self)
         return tuple(part for start, stop in self.bounds for part in min(a[start:stop], b[start:stop]))
 
     def advance_by(self, time: Timestamp, frontier: Iterable[Timestamp]) -> Timestamp:
@@ -123,6 +131,7 @@ class TimeShape:
         For every s beyond the frontier (some f ≤ s): advanced ≤ s iff time ≤ s. With an empty frontier
         nobody looks at all, and `time` is returned as it is.
         """
+        assert len(time) == self.coordinates, (time, self)
         advanced: Timestamp | None = None
         for element in frontier:
             candidate = self.lub(time, element)

@@ -95,6 +95,9 @@ class Tracker:
         self._room = 0
         self._active_count = 0
         self._make_room(0)
+        assert self._images_max >= 1
+        assert self._changes.flags.c_contiguous, "changes are packed into it as bytes"
+        assert len(self._packers) == _CHANGES_PACKED_MAX + 1
 
     # -- the one way in --
 
@@ -114,8 +117,7 @@ class Tracker:
             self._packers[count].pack_into(self._changes_buffer, 0, *chain.from_iterable(changes))
             table = self._changes
         else:
-            table = np.array(changes, dtype=np.int64)
-        assert table.shape[1] == 3, "a change is (location, word, delta)"
+            table = np.fromiter(chain.from_iterable(changes), np.int64, 3 * count).reshape(count, 3)
         moved = apply_changes(
             table,
             count,
@@ -129,6 +131,7 @@ class Tracker:
         if moved < 0:
             self._refuse(changes[int(self._result[1])], moved)
         self._active_count = int(self._result[0])
+        assert 0 <= self._active_count <= self._room, f"{self._active_count} active, room for {self._room}"
         if moved == 0:
             return []
         ports: list[int] = self._result[1 : 1 + moved].tolist()
@@ -147,9 +150,13 @@ class Tracker:
         edges[:, : self._edges.shape[1]] = self._edges
         self._active, self._edges, self._room = active, edges, room
         assert self._room >= self._active_count + count
+        assert self._edges.shape[1] >= _EDGE + self._room * self._images_max, (
+            "every image may be in a frontier"
+        )
 
     def _refuse(self, change: Change, code: int) -> None:
         """Raise what is wrong with a change."""
+        assert self._active_count == int(self._result[0]), "a refused change has changed nothing"
         location, word, delta = change
         if code == _BAD_LOCATION:
             raise InternalError(
@@ -168,11 +175,13 @@ class Tracker:
 
         The same array until the frontier changes; not to be written to. Empty: the port is complete for ever.
         """
+        assert 0 <= port < len(self.watched), port
         known = self._frontiers[port]
         if known is None:
             # Not marked read-only: numba compiles every kernel once more for arrays that are.
             known = self._edges[port, _EDGE : _EDGE + self._edges[port, _SIZE]].copy()
             self._frontiers[port] = known
+        assert known.flags.c_contiguous, "one layout, one compiled signature"
         return known
 
     def is_idle(self) -> bool:
@@ -182,6 +191,8 @@ class Tracker:
     def active(self) -> list[tuple[int, int, int, int]]:
         """All active pointstamps as (location, word, occurrences, precursors), sorted."""
         columns = self._active[:_IN_FRONTIER, : self._active_count].T.tolist()
+        assert len(columns) == self._active_count
+        assert all(row[_OCCURRENCES] != 0 for row in columns), columns
         return sorted((row[_LOCATION], row[_WORD], row[_OCCURRENCES], row[_PRECURSORS]) for row in columns)
 
     def occurrences(self, location: int, word: int) -> int:
@@ -194,6 +205,7 @@ class Tracker:
 
     def story(self, location: int, word: int) -> str:
         """A pointstamp, and what holds it back, in words."""
+        assert 0 <= location < self.graph.location_count, location
         time = self.graph.code_of(location).unpack(word)
         holders = [
             f"{self.graph.name_of(other)} at {self.graph.code_of(other).unpack(earlier)} ×{count}"
@@ -206,6 +218,8 @@ class Tracker:
 
     def _could_result_in(self, source: int, earlier: int, target: int, later: int) -> bool:
         guards = int(self.table.guards[target])
+        assert earlier & ~int(self.table.valid[source]) == 0, (source, earlier)
+        assert later & ~int(self.table.valid[target]) == 0, (target, later)
         images = [(earlier & keep) + add for keep, add in self.table.between(source, target)]
         return any(
             image & ~int(self.table.valid[target]) == 0 and ((later | guards) - image) & guards == guards
@@ -243,7 +257,8 @@ class Tracker:
 def results_in(set_number: int, earlier: int, later: int, sets: Int64s, guards: int, valid: int) -> bool:
     """Whether time `earlier` could result in `later` by one of the summaries of a set.
 
-    A path that leads out of a field can never be gone: whoever sends along it is refused.
+    A path that leads out of a field can never be gone: whoever sends along it is refused. (In a prioritised
+    loop the counter runs over into the priority instead. That is a time before all that could be meant.)
     """
     for index in range(sets[set_number, 0]):
         image = (earlier & sets[set_number, 1 + 2 * index]) + sets[set_number, 2 + 2 * index]
@@ -355,14 +370,14 @@ def mark_frontier(count: int, touched: int, active: Int64s) -> int:
 
 
 @kernel
-def replace_edge(edge: Int64s, size: int, kept: Int64s) -> bool:
-    """Make the antichain `edge[:size]` that of a port, whose row is `kept`; whether it was another."""
-    differs = bool(kept[_SIZE] != size)
+def replace_edge(edge: Int64s, size: int, port: int, edges: Int64s) -> bool:
+    """Make the antichain `edge[:size]` that of a port; whether it was another."""
+    differs = bool(edges[port, _SIZE] != size)
     for index in range(size):
-        if kept[_EDGE + index] != edge[index]:
+        if edges[port, _EDGE + index] != edge[index]:
             differs = True
-            kept[_EDGE + index] = edge[index]
-    kept[_SIZE] = size
+            edges[port, _EDGE + index] = edge[index]
+    edges[port, _SIZE] = size
     return differs
 
 
@@ -418,7 +433,7 @@ def apply_changes(
         for index in range(touched):
             if set_of[active[_TOUCHED, index], column] != 0:
                 size = edge_of_port(column, count, active, set_of, sets, scopes, edge)
-                if replace_edge(edge, size, edges[port]):
+                if replace_edge(edge, size, port, edges):
                     moved += 1
                     result[moved] = port
                 break

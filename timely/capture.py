@@ -15,6 +15,7 @@ import pyarrow as pa
 from progress.time_words import TimeCode
 from progress.errors import InternalError, MisuseError
 
+from .arrow import binary_array, int64_array
 from .batch import Batch, Records
 from .vertex import Vertex
 
@@ -89,7 +90,7 @@ class RecordLog:
             if start <= epoch < min(stop, self._complete):
                 epochs.extend([epoch] * len(self._records[epoch]))
                 packed.extend(msgpack.packb(record, use_bin_type=True) for record in self._records[epoch])
-        return pa.table({"epoch": pa.array(epochs, pa.int64()), "record": pa.array(packed, pa.binary())})
+        return pa.Table.from_arrays([int64_array(epochs), binary_array(packed)], ["epoch", "record"])
 
     def snapshot(self) -> pa.Table:
         """Refused: records have no differences to accumulate."""

@@ -9,16 +9,14 @@ process has started, the processes themselves are watched.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import uuid
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 import pyarrow as pa
 
+from .appends import place_of
 from .batch import Frame
 from .errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from .handshake import PROTOCOL_VERSION
@@ -27,7 +25,7 @@ from .limits import CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX, REQUEST_BYTES_MAX, V
 from .requests import Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from .transport.zeromq import ClientSockets
 
-__all__ = ["AppendClient", "RemoteWorkers", "append_target", "place_of", "socket_address"]
+__all__ = ["AppendClient", "RemoteWorkers", "append_target", "checked", "discover", "socket_address"]
 
 _SHORT_WAIT_SECONDS = 0.5
 
@@ -71,9 +69,8 @@ class RemoteWorkers:
                 self._sockets.send(worker, checked(encode_request(self._number, request, table)))
             return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
 
-    def close(self, is_shutdown: bool = False) -> None:
+    def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them."""
-        del is_shutdown
         with self._lock:
             if self._broken is None:
                 self._broken = MisuseError("this cluster is closed: connect again")
@@ -202,11 +199,6 @@ class append_target:  # noqa: N801 - read as a function: `append_target(addresse
         return AppendClient(self.addresses, self.dataflow)
 
 
-def place_of(writer: str, sequence: int, workers: int) -> int:
-    """The worker that an append goes to; the same in every process, so that a repeated append meets the first."""
-    return zlib.crc32(f"{writer}\0{sequence}".encode()) % workers
-
-
 def socket_address(address: str) -> str:
     """ "host:port" as an address of a socket; raises `MisuseError` for anything else."""
     if address.startswith(("tcp://", "ipc://", "inproc://")):
@@ -251,10 +243,3 @@ def discover(addresses: Sequence[str]) -> list[str]:
         return [found[index] for index in range(workers)]
     return [found.get(index, str(told[index])) for index in range(workers)]
 
-
-def new_writer() -> str:
-    """A name that no other writer has."""
-    return f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-
-
-Factory = Callable[[], AppendClient]

@@ -57,9 +57,8 @@ class EmbeddedWorkers:
         self._check()
         return self._settle([server.install(dataflow, spec, builder, arguments) for server in self._servers])
 
-    def close(self, is_shutdown: bool = False) -> None:
+    def close(self) -> None:
         """Nothing can be asked any more."""
-        del is_shutdown
         if self._broken is None:
             self._broken = MisuseError("this cluster is closed: connect again")
 

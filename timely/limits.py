@@ -28,7 +28,7 @@ must not change it any more."""
 SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
 
-CONNECT_SECONDS_MAX: Final = 10.0
+CONNECT_SECONDS_MAX: Final = 5.0
 """How long a client waits for the first answer of a running worker."""
 
 START_SECONDS_MAX: Final = 120.0

@@ -254,7 +254,7 @@ class Server:
             opened = min((handle.epoch for handle in self._instance(dataflow).inputs.values()), default=0)
             why = f"it is not sealed yet (the open epoch is {opened})" if opened <= epoch else "the work on it is not done yet"
             return WaitTimeoutError(
-                f"epoch {epoch} of {where} is not complete on worker {self._worker.index} after {seconds:g} s: {why}; "
+                f"epoch {epoch} of {where} is not complete on worker {self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
                 f"complete are the epochs before {complete}"
             )
 

@@ -1,11 +1,11 @@
 """The interesting times of a key: where its answer may have to change.
 
 Seeds are the times of new rows and of what was left pending. Interesting are the seeds, and the lub of an
-interesting time with any time of the key's history. So for every t ≥ a seed there is a latest interesting time
+interesting time with any time of the history of the key or of its answer. So for every t ≥ a seed there is a latest interesting time
 ≤ t, and the history up to it is the history up to t: an answer that is right there is right at t.
 
     times   int64[2, room]: the times found so far, ascending as words (which extends their order), and for
-            each a number for the caller, inherited from the latest earlier time when a time is added
+            each a number ≥ -1 for the caller, inherited from the latest earlier time when a lub is added
 
 Times beyond the frontier are found but not extended: the minimal ones stay pending and become seeds in their
 turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is beyond.
@@ -13,10 +13,14 @@ turn. That is enough: a seed's own closure finds what is later than it. With an 
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from progress._compile import Int64s, kernel
 from progress.time_words import word_glb, word_is_beyond, word_less_equal, word_lub
+
+ADDED: Final = -2
 
 
 @kernel
@@ -30,7 +34,7 @@ def room_for_times(times: Int64s, count: int) -> Int64s:
 
 
 @kernel
-def add_time(times: Int64s, count: int, time: int, guards: int) -> int:
+def add_time(times: Int64s, count: int, time: int) -> int:
     """Put a time in its place unless it is there; returns how many there are. Requires: room for one more."""
     low = 0
     high = count
@@ -42,16 +46,11 @@ def add_time(times: Int64s, count: int, time: int, guards: int) -> int:
             high = middle
     if low < count and times[0, low] == time:
         return count
-    inherited = np.int64(-1)
-    for earlier in range(low - 1, -1, -1):
-        if word_less_equal(times[0, earlier], time, guards):
-            inherited = times[1, earlier]
-            break
     for at in range(count, low, -1):
         times[0, at] = times[0, at - 1]
         times[1, at] = times[1, at - 1]
     times[0, low] = time
-    times[1, low] = inherited
+    times[1, low] = ADDED
     return count + 1
 
 
@@ -61,13 +60,23 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
 
     Requires: `room_for_times`. What is added needs no second look: it has `base` before it already.
     """
+    before = count
     at = 0
     while at < count:
         time = times[0, at]
         lub = word_lub(time, base, guards)
         if lub != time and not word_is_beyond(time, frontier, guards):
-            count = add_time(times, count, lub, guards)
+            count = add_time(times, count, lub)
         at += 1
+    if count > before:
+        # Those ready that were there before are closed under lub, so the last one before a time is the latest.
+        for at in range(count - 1, -1, -1):
+            if times[1, at] == ADDED:
+                times[1, at] = -1
+                for earlier in range(at - 1, -1, -1):
+                    if times[1, earlier] != ADDED and word_less_equal(times[0, earlier], times[0, at], guards):
+                        times[1, at] = times[1, earlier]
+                        break
     return count
 
 
@@ -97,7 +106,7 @@ def add_seeds(
         else:
             floor = word_glb(floor, time, guards)
             seeds = close_with(times, seeds, time, frontier, guards)
-        seeds = add_time(times, seeds, time, guards)
+        seeds = add_time(times, seeds, time)
     return row, times, seeds, floor
 
 

@@ -120,6 +120,7 @@ def reduce_groups(
         held = locate(answers_table, answer_cursors, keys, key, kw)
         answers = room_for_rows(answers, 2 * held + 2)
         held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
+        times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
         corrections = 0
         for index in range(count):
             time = times[0, index]
@@ -186,6 +187,7 @@ def collect_groups(
         held = locate(answers_table, answer_cursors, keys, key, kw)
         answers = room_for_rows(answers, held)
         held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
+        times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
         all_answers = append_rows(all_answers, answered, keys, key, 0, answers, held)
         for index in range(count):
             time = times[0, index]

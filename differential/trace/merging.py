@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.memory import LUB, ROWS
-from differential.kernels.merge import merge_runs
+from differential.kernels.merge_runs import merge_runs
 from differential.trace.run import Run, reserve
 from progress._compile import Int64s
 from progress.time_words import word_glb, word_lub

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.memory import HEADER, LUB, ROWS, describe_words
-from differential.kernels.merge import column_ranges, decode_words, encode_words
+from differential.kernels.pack import column_ranges, decode_words, encode_words
 from progress._compile import Int64s
 
 PACKED_ROWS_MIN: Final = 8192

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 __all__ = [
     "Collection",
     "History",
     "Lifted",
     "Plain",
+    "PlainOfMany",
     "Row",
     "Time",
     "accumulated_at",
@@ -40,6 +41,7 @@ __all__ = [
     "distinct",
     "filter_rows",
     "flat_map",
+    "groups",
     "history",
     "iterate",
     "iterate_rounds",
@@ -59,15 +61,18 @@ History = dict[Time, Collection]
 
 
 class Lifted(Protocol):
-    """The same of histories."""
+    """An operator on histories."""
 
     def __call__(self, *inputs: History) -> History: ...
 
 
-class Plain(Protocol):
-    """An operator's plain definition: collections in, a collection out."""
+class PlainOfMany(Protocol):
+    """An operator's plain definition, of any number of inputs."""
 
     def __call__(self, *inputs: Collection) -> Collection: ...
+
+
+Plain = PlainOfMany | Callable[[Collection], Collection] | Callable[[Collection, Collection], Collection]
 
 
 # Times and histories
@@ -128,7 +133,7 @@ def difference(
     def lifted(*inputs: History) -> History:
         output: History = {}
         for time in closure({time for one in inputs for time in one}, lub):
-            wanted = plain(*(accumulated_at(one, time, less_equal) for one in inputs))
+            wanted = cast(PlainOfMany, plain)(*(accumulated_at(one, time, less_equal) for one in inputs))
             already = accumulated_at(output, time, less_equal)
             change = concat(wanted, negate(already))
             if change:
@@ -149,7 +154,7 @@ def assert_same_meaning(
     times = {time for one in (*inputs, actual) for time in one}
     for time in closure(times, lub):
         have = accumulated_at(actual, time, less_equal)
-        want = plain(*(accumulated_at(one, time, less_equal) for one in inputs))
+        want = cast(PlainOfMany, plain)(*(accumulated_at(one, time, less_equal) for one in inputs))
         assert have == want, f"at {time}: {dict(have)} instead of {dict(want)}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from progress.errors import MisuseError
 
-__all__ = ["InputFormatError", "OutputError", "SparkStartError"]
+__all__ = ["InputFormatError", "OutputError", "SparkStartError", "first_line"]
 
 
 class InputFormatError(MisuseError):
@@ -24,3 +24,10 @@ class OutputError(MisuseError):
 
 class SparkStartError(MisuseError):
     """Spark cannot start on this machine. The message names what is missing and how to get it."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of Spark says in one line: its innermost cause if it names one, without the Java stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    caused = [line for line in lines if line.startswith("Caused by:")]
+    return (caused[-1:] or lines[:1] or [type(error).__name__])[0].removeprefix("Caused by:").strip()

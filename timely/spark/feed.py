@@ -115,10 +115,8 @@ class EpochFeed:
         try:
             answers: pa.Table = chosen.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
         except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
-            raise PeerError(
-                f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r} could not be sent by Spark: "
-                + _last_line(str(error))
-            ) from error
+            which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
+            raise PeerError(f"Spark could not send {which}: {_last_line(str(error))}") from error
         receipts: dict[int, list[Receipt]] = {epoch: [] for epoch in epochs}
         for answer in answers.to_pylist():
             if answer["error"] is not None:

@@ -14,15 +14,15 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from timely.spark.errors import InputFormatError
+from timely.spark.errors import InputFormatError, first_line
 
 __all__ = ["Interactions", "parse_line", "read_interactions"]
 
@@ -60,7 +60,9 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
     that does not occur.
     """
     file = _checked_file(Path(path))
-    parsed = _parsed(spark.read.text(_as_literal(file))).persist()
+    # Spark answers from a cache whatever has the same plan: without the stamp, a file that was mended since too.
+    stamp = f"{file.stat().st_mtime_ns} {file.stat().st_size}"
+    parsed = _parsed(spark.read.text(_as_literal(file)).where(F.lit(stamp) != F.lit(""))).persist()
     bad = (
         F.isnull("source") | F.isnull("target") | F.isnull("time") | (F.least("source", "target", "time") < 0)
     )
@@ -70,17 +72,21 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
         facts = parsed.agg(
             F.count("*"), F.count_if(bad), F.min("time"), F.max("time"), F.count_if(chosen)
         ).collect()[0]
-    except PySparkException as error:
+        total, malformed, first_time, last_time, count = facts
+        if malformed:
+            raise _first_malformed_line(file, malformed)
+        if total == 0:
+            raise InputFormatError(
+                f"{file} holds no interactions: it has only comments and empty lines.\n{_expected()}"
+            )
+        if count == 0:
+            raise _unknown_kind(file, kind, parsed)
+    except InputFormatError:
+        parsed.unpersist()
+        raise
+    except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
+        parsed.unpersist()
         raise _why_unreadable(file, error) from error
-    total, malformed, first_time, last_time, count = facts
-    if malformed:
-        raise _first_malformed_line(file, malformed)
-    if total == 0:
-        raise InputFormatError(
-            f"{file} holds no interactions: it is empty, or has only comments.\n{_expected()}"
-        )
-    if count == 0:
-        raise _unknown_kind(file, kind, parsed)
     rows = parsed.where(chosen).select("source", "target", "time")
     return Interactions(file, kind, rows, first_time, last_time, count, total)
 
@@ -195,18 +201,17 @@ def _expected() -> str:
     return f"Expected: {_FORM}, separated by spaces or tabs, whole numbers from 0 to {_INT64_MAX}."
 
 
-def _why_unreadable(file: Path, error: PySparkException) -> InputFormatError:
+def _why_unreadable(file: Path, error: Exception) -> InputFormatError:
     """What stops Python at the same file, if anything does; otherwise the first line of what Spark said."""
     number = 0
     try:
         for number, _ in enumerate(_lines(file), 1):  # noqa: B007  the last good line is part of the message
             pass
-    except (OSError, EOFError) as reason:
+    except (OSError, EOFError, zlib.error) as reason:
         return InputFormatError(
             f"{file} is damaged after line {number}: {reason}. Fetch or make the file again."
         )
-    said = (str(error).splitlines() or [type(error).__name__])[0]
-    return InputFormatError(f"{file} cannot be read by Spark: {said}")
+    return InputFormatError(f"{file} cannot be read by Spark: {first_line(error)}")
 
 
 def _unknown_kind(file: Path, kind: str | None, parsed: DataFrame) -> InputFormatError:

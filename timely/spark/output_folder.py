@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from timely.spark.errors import OutputError
 
-__all__ = ["OutputFolder", "changes_file", "first_line"]
+__all__ = ["OutputFolder", "changes_file"]
 
 _JOB, _LOCK, _STAGING = "_job.json", "_lock", "_staging"
 _SNAPSHOT = "snapshot.parquet"
@@ -50,8 +50,8 @@ class OutputFolder:
         there = pq.read_metadata(self.path / changes_file(epoch)).num_rows
         if there != rows:
             raise OutputError(
-                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run finds "
-                f"{rows}.\nThe input has changed since. Remove {self.path}, or choose another --output."
+                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run finds"
+                f" {rows}.\nThe input has changed since. Remove {self.path}, or choose another --output."
             )
 
     def fresh_staging(self, name: str) -> Path:
@@ -166,13 +166,6 @@ def _refuse_other_job(path: Path, before: dict[str, object], now: dict[str, obje
 def changes_file(epoch: int) -> str:
     """The name of the file with the changes of `epoch`."""
     return f"epoch-{epoch:08}.parquet"
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, without the Java stack below it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    caused = [line for line in lines if line.startswith("Caused by:")]
-    return (caused[-1:] or lines[:1] or [type(error).__name__])[0].removeprefix("Caused by:").strip()
 
 
 def _to_disk(path: Path) -> None:

@@ -31,8 +31,8 @@ from pyspark.sql import functions as F
 
 from progress.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.errors import OutputError
-from timely.spark.output_folder import OutputFolder, first_line
+from timely.spark.errors import OutputError, first_line
+from timely.spark.output_folder import OutputFolder
 
 __all__ = ["ChangesSink", "write_snapshot"]
 

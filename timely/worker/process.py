@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 from ..builders import load_builder
@@ -40,6 +41,7 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
 
 
 class WorkerProcess:
@@ -171,7 +173,9 @@ class WorkerProcess:
     def _fail(self, error: TimelyError, status: int) -> int:
         """Tell everybody who may be waiting why this worker ends."""
         message = "\n".join([str(error), *getattr(error, "__notes__", ())])
-        _log.error("worker %d of %d: %s", self._settings.index, self._settings.workers, message)
+        # One worker tells the story; the others, who only lost a peer, would repeat it.
+        level = logging.INFO if status == EXIT_PEER_LOST else logging.ERROR
+        _log.log(level, "worker %d of %d: %s", self._settings.index, self._settings.workers, message)
         self._report({"failed": f"{type(error).__name__}: {message}", "is_cause": status != EXIT_PEER_LOST})
         try:
             self._server.say_farewell(f"{type(error).__name__}: {message}")
@@ -194,11 +198,14 @@ class WorkerProcess:
 
 
 def _vertex_error(error: Exception, settings: WorkerSettings) -> TimelyError:
-    """What a client is told about an exception that is none of ours: what failed, where, and its traceback."""
+    """What a client is told about an exception that is none of ours: what, where, and the user's part of the traceback."""
     notes = getattr(error, "__notes__", [])
     made = VertexError if notes else InternalError
     where = notes[-1] if notes else f"in worker {settings.index} of {settings.workers}"
-    return made(f"{type(error).__name__}: {error}\n  {where}\n{''.join(traceback.format_exception(error)).rstrip()}")
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    return made(f"{type(error).__name__}: {error}\n  {where}\n{''.join(traceback.format_tb(trace)).rstrip()}")
 
 
 def _public_address(address: str, host: str) -> str:

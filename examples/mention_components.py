@@ -1,0 +1,196 @@
+"""Components of a mention graph, kept current while a window slides over it.
+
+    python examples/mention_components.py [--input FILE] [--kind MT] [--workers 2] [--window-hours 24]
+                                          [--slide-minutes 60] [--epochs N] [--output DIR] [--json]
+
+Spark reads the interactions and turns them into epochs: what enters and what leaves the window. Its executors send them
+straight to the workers; this process only says when an epoch is complete. The workers keep, for every user in the
+window, the smallest user id connected with it. What changes is written by Spark, one commit per epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from component_sizes import ComponentSizes
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import differential as dd
+import timely
+from differential import col
+from differential.algorithms import connected_components
+from timely.errors import TimelyError
+from timely.spark.epochs import EpochRows, EpochSize, epoch_rows
+from timely.spark.feed import EpochFeed
+from timely.spark.interactions import read_interactions
+from timely.spark.mention_stream import generate
+from timely.spark.session import local_session
+from timely.spark.sink import ChangesSink, write_snapshot
+from timely.spark.windows import SlidingWindow
+
+HOUR_SECONDS = 3600
+
+
+def mentions(flow: timely.Dataflow) -> None:
+    """The dataflow, as every worker builds it."""
+    interactions = dd.input(flow, "interactions", "source: int, target: int")
+    edges = interactions.select(src=col.source, dst=col.target)
+    connected_components(edges).output("components")
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What is said about one epoch; the fields of a `--json` line."""
+
+    epoch: int
+    end: int
+    interactions: int
+    nodes: int
+    components: int
+    largest: int
+    changes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line."""
+
+    input: Path | None
+    kind: str | None
+    workers: int
+    window_hours: float
+    slide_minutes: float
+    epochs: int | None
+    output: Path
+    json: bool
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the job; the exit code is 0 when every epoch was committed."""
+    options = parsed(arguments)
+    console = Console(stderr=options.json)
+    try:
+        with ExitStack() as stack:
+            run(options, console, stack)
+    except TimelyError as error:
+        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped; the epochs committed so far are complete")
+        return 130
+    return 0
+
+
+def run(options: Options, console: Console, stack: ExitStack) -> None:
+    """Start Spark and the workers, feed, follow, commit."""
+    path = options.input if options.input is not None else generated(stack)
+    with console.status("starting Spark and the workers …"), ThreadPoolExecutor(1) as starter:
+        session = starter.submit(local_session, 2, "mention components")
+        cluster = stack.enter_context(timely.connect(workers=options.workers))
+        flow = cluster.install(mentions)
+        spark = session.result()
+        stack.callback(spark.stop)
+    with console.status(f"reading {path.name} …"):
+        source = read_interactions(spark, path, options.kind)
+        slide, length = round(options.slide_minutes * 60), round(options.window_hours * HOUR_SECONDS)
+        window = SlidingWindow(source.first_time, source.last_time, length, slide)
+        epochs = window.epochs if options.epochs is None else min(options.epochs, window.epochs)
+        rows = epoch_rows(window.changes(source.rows, epochs=epochs), diff="diff")
+        stack.callback(rows.release)
+    job: dict[str, object] = {"input": str(path.resolve()), "kind": options.kind or "all", "window": length, "slide": slide}
+    feed = EpochFeed(rows, "interactions", cluster.append_target(flow.index))
+    sizes = ComponentSizes()
+    with ChangesSink(spark, options.output, job=job) as sink, display(console, epochs) as progress:
+        follow = progress.add_task("epochs", total=epochs)
+        in_window = 0
+        for epoch, changes, seconds in followed(flow, feed, rows, epochs):
+            sink.commit(epoch, changes)
+            size = rows.sizes.get(epoch, EpochSize(0, 0))
+            in_window += size.entered - size.left
+            sizes.apply(changes)
+            report = EpochReport(
+                epoch, window.end(epoch), in_window, sizes.nodes, sizes.components, sizes.largest, changes.num_rows, round(seconds, 6)
+            )
+            if options.json:
+                print(json.dumps(asdict(report)), flush=True)
+            else:
+                progress.console.print(line(report, size), highlight=False, soft_wrap=True)
+            progress.advance(follow)
+        sink.flush()
+    write_snapshot(spark, options.output, flow.output("components").snapshot())
+    console.print(f"changes and snapshot are in {options.output}", highlight=False, soft_wrap=True)
+
+
+def followed(flow: timely.Flow, feed: EpochFeed, rows: EpochRows, epochs: int) -> Iterator[tuple[int, pa.Table, float]]:
+    """Each epoch with what it changed, and the time from sealing it to knowing that."""
+    output = flow.output("components")
+    for chunk in rows.chunks(epochs):
+        receipts = feed.send(chunk)
+        for epoch in chunk:
+            expected = [identity for receipt in receipts[epoch] for identity in receipt.expected("interactions")]
+            begin = time.perf_counter()
+            flow.seal(expected=expected)
+            changes = output.changes(epoch, epoch + 1)
+            seconds = time.perf_counter() - begin
+            output.forget(epoch + 1)
+            yield epoch, changes, seconds
+
+
+def generated(stack: ExitStack) -> Path:
+    """A file with a mention stream of our own making, for whoever has no data."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mentions-"))
+    path = Path(folder) / "mentions.txt.gz"
+    generate().write(path)
+    return path
+
+
+def display(console: Console, epochs: int) -> Progress:
+    """The progress display under the lines of the epochs."""
+    del epochs
+    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console, transient=True)
+
+
+def line(report: EpochReport, size: EpochSize) -> str:
+    """One epoch on the screen."""
+    end = datetime.fromtimestamp(report.end, UTC).strftime("%a %d %b %H:%M")
+    return (
+        f"{end}  +{size.entered:<6,} -{size.left:<6,} interactions  {report.nodes:>7,} nodes  {report.components:>6,} components  "
+        f"largest {report.largest:>7,}  {report.changes:>7,} changes  {report.seconds * 1000:>7.1f} ms"
+    )
+
+
+def parsed(arguments: list[str] | None) -> Options:
+    """The command line, checked."""
+    parser = argparse.ArgumentParser(description="Components of a mention graph, kept current while a window slides over it.")
+    parser.add_argument("--input", type=Path, help="lines of: source target unix_seconds [kind]; plain or .gz; generated if left out")
+    parser.add_argument("--kind", help="only interactions of this kind, such as MT")
+    parser.add_argument("--workers", type=int, default=2, help="worker processes (default 2)")
+    parser.add_argument("--window-hours", type=float, default=24, help="length of the window (default 24)")
+    parser.add_argument("--slide-minutes", type=float, default=60, help="how far the window moves per epoch (default 60)")
+    parser.add_argument("--epochs", type=int, help="stop after this many epochs")
+    parser.add_argument("--output", type=Path, default=Path("mention_components.out"), help="folder for changes and snapshot")
+    parser.add_argument("--json", action="store_true", help="one JSON object per epoch on standard output, nothing else")
+    options = Options(**vars(parser.parse_args(arguments)))
+    for name, value in (("--workers", options.workers), ("--window-hours", options.window_hours), ("--slide-minutes", options.slide_minutes)):
+        if value <= 0:
+            parser.error(f"{name} must be above zero, not {value}")
+    if options.epochs is not None and options.epochs < 1:
+        parser.error(f"--epochs must be at least 1, not {options.epochs}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Dataflows that tests install by name, as worker processes import them: `"dataflows:word_count"`."""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections import Counter
+
+import timely
+from progress.timestamp import Timestamp
+
+__all__ = [
+    "CollectVertex",
+    "CountWordsVertex",
+    "SplitLinesVertex",
+    "broken_builder",
+    "collatz",
+    "differs_between_processes",
+    "exit_hard",
+    "fails_on",
+    "no_function",
+    "sleeps_on",
+    "word_count",
+    "word_hash",
+]
+
+no_function = 7
+"""What `"dataflows:no_function"` names."""
+
+
+def word_hash(word: object) -> int:
+    """The same in every process, unlike `hash`."""
+    return zlib.crc32(str(word).encode())
+
+
+class SplitLinesVertex(timely.Vertex):
+    """Lines in, words out."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, [word for line in message for word in str(line).split()], time)
+
+
+class CountWordsVertex(timely.Vertex):
+    """At the end of an epoch, the counts that changed in it."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[object] = Counter()
+        self.added: dict[Timestamp, Counter[object]] = {}
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        if time not in self.added:
+            self.added[time] = Counter()
+            self.notify_at(time)
+        self.added[time].update(message)
+
+    def on_notify(self, time: Timestamp) -> None:
+        added = self.added.pop(time)
+        self.counts.update(added)
+        self.send_by(0, [(word, self.counts[word]) for word in sorted(map(str, added))], time)
+
+
+def word_count(flow: timely.Dataflow) -> None:
+    words = flow.input("lines").stage("split lines", SplitLinesVertex)
+    flow.output("counts", words.stage("count words", CountWordsVertex, exchange=word_hash))
+
+
+class CollectVertex(timely.Vertex):
+    """Passes on what comes in, after a delay or never, when it meets a certain record."""
+
+    def __init__(self, trigger: str, action: str) -> None:
+        self.trigger = trigger
+        self.action = action
+
+    def on_recv(self, edge: int, message: list[object], time_: Timestamp) -> None:
+        if self.trigger in message:
+            if self.action == "raise":
+                raise ValueError(f"cannot bear {self.trigger!r}")
+            if self.action == "exit":
+                os._exit(17)
+            time.sleep(float(self.action))
+        self.send_by(0, message, time_)
+
+
+def _collect(flow: timely.Dataflow, trigger: str, action: str) -> None:
+    stream = flow.input("words").stage("collect", lambda: CollectVertex(trigger, action), exchange=word_hash)
+    flow.output("words", stream)
+
+
+def fails_on(flow: timely.Dataflow, word: str = "bad") -> None:
+    _collect(flow, word, "raise")
+
+
+def sleeps_on(flow: timely.Dataflow, word: str = "slow", seconds: float = 60.0) -> None:
+    _collect(flow, word, str(seconds))
+
+
+def exit_hard(flow: timely.Dataflow, word: str = "exit") -> None:
+    _collect(flow, word, "exit")
+
+
+def differs_between_processes(flow: timely.Dataflow) -> None:
+    words = flow.input("lines").stage("split lines", SplitLinesVertex)
+    flow.output("counts", words.stage(f"count in {os.getpid()}", CountWordsVertex, exchange=word_hash))
+
+
+def broken_builder(flow: timely.Dataflow) -> None:
+    flow.input("lines")
+    raise KeyError("no such query")
+
+
+class HalveVertex(timely.Vertex):
+    """Inner loop: (start, n, odd steps); even n go round once more, halved; odd ones leave."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        again, done = [], []
+        for record in message:
+            start, n, steps = record  # type: ignore[misc]  # records of ours
+            (done if n % 2 else again).append((start, n if n % 2 else n // 2, steps))
+        self.send_by(0, again, time)
+        self.send_by(1, done, time)
+
+
+class TripleVertex(timely.Vertex):
+    """Outer loop: 1 is the end; any other odd n goes round as 3n + 1."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        again, done = [], []
+        for record in message:
+            start, n, steps = record  # type: ignore[misc]  # records of ours
+            (done if n == 1 else again).append((start, n if n == 1 else 3 * n + 1, steps + (n != 1)))
+        self.send_by(0, again, time)
+        self.send_by(1, [(start, steps, time[1]) for start, _, steps in done], time)
+
+
+def collatz(flow: timely.Dataflow) -> None:
+    """Two nested loops by hand. In: (n, n, 0). Out: (n, odd steps, outer iteration)."""
+    numbers = flow.input("numbers")
+    with flow.loop("outer") as outer:
+        back = outer.feedback()
+        with outer.loop("inner") as inner:
+            round_again = inner.feedback()
+            feeds = [
+                inner.enter(outer.enter(numbers)).feed(route=_by_start()),
+                inner.enter(back.stream).feed(route=_by_start()),
+                round_again.stream.feed(),
+            ]
+            even, odd = flow.stage("halve", HalveVertex, feeds, outputs=2)
+            round_again.connect(even)
+            left = inner.leave(odd)
+        again, done = flow.stage("triple", TripleVertex, [left.feed()], outputs=2)
+        back.connect(again)
+        finished = outer.leave(done)
+    flow.output("steps", finished)
+
+
+def _by_start() -> timely.Route:
+    from timely.exchange import RecordRoute
+
+    return RecordRoute(lambda record: word_hash(record[1]))  # type: ignore[index]  # by the number now, to move it about

@@ -1,0 +1,232 @@
+"""A cluster of real processes: the same answers as embedded, and a clear end whatever happens.
+
+  answers_*   1 and 2 processes against the plain definition
+  appends_*   repeated, late, expected
+  failing_*   a vertex that raises, a process that dies, workers that build different dataflows
+  closing_*   nothing is left behind
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import timely
+from timely.launcher import Launcher
+from timely.rows import InputForm
+
+LINES = [["a b a", "c"], ["b b"], [], ["a"]]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[timely.Cluster]:
+    """Two processes for all tests that leave them well."""
+    with timely.connect(workers=2) as cluster:
+        yield cluster
+
+
+def launcher_of(cluster: timely.Cluster) -> Launcher:
+    launcher = getattr(cluster._workers, "_launcher")  # noqa: B009 - a test looks behind the curtain
+    assert isinstance(launcher, Launcher)
+    return launcher
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def record_table(*records: object) -> pa.Table:
+    rows = InputForm("words", "records").to_table(list(records))
+    return rows.append_column("diff", pa.array([1] * len(records), pa.int64()))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_answers_words_are_counted_epoch_by_epoch(workers: int) -> None:
+    with timely.connect(workers=workers) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        total: Counter[str] = Counter()
+        for epoch, lines in enumerate(LINES):
+            flow.input("lines").insert(lines)
+            assert flow.seal() == epoch
+            words = [word for line in lines for word in line.split()]
+            total.update(words)
+            assert sorted(flow.output("counts").changes()) == [(epoch, (word, total[word])) for word in sorted(set(words))]
+
+
+def test_answers_nested_loops_across_processes(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:collatz")
+    flow.input("numbers").insert([(n, n, 0) for n in range(1, 60)])
+    flow.seal()
+    found = {record[0]: record[1:] for _, record in flow.output("steps").changes()}
+    assert found == {n: (odd_steps(n), odd_steps(n)) for n in range(1, 60)}
+
+
+def odd_steps(n: int) -> int:
+    steps = 0
+    while n != 1:
+        if n % 2:
+            steps += 1
+        n = 3 * n + 1 if n % 2 else n // 2
+    return steps
+
+
+def test_answers_two_dataflows_on_one_cluster_do_not_meet(pair: timely.Cluster) -> None:
+    one, two = pair.install("dataflows:word_count"), pair.install("dataflows:word_count")
+    one.input("lines").insert(["x"])
+    two.input("lines").insert(["y"])
+    assert (one.seal(), two.seal()) == (0, 0)
+    assert one.output("counts").changes() == [(0, ("x", 1))]
+    assert two.output("counts").changes() == [(0, ("y", 1))]
+    assert pair.flows()[one.index] == "dataflows:word_count"
+
+
+def test_answers_a_second_client_joins_by_one_address(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:word_count")
+    flow.input("lines").insert(["x y"])
+    with timely.connect(pair.addresses[1]) as other:
+        assert other.workers == 2
+        theirs = other.flow(flow.index)
+        theirs.input("lines").insert(["x"])
+        theirs.seal()
+        assert sorted(theirs.output("counts").changes()) == [(0, ("x", 2)), (0, ("y", 1))]
+    flow.wait(0)
+
+
+def test_appends_a_repetition_counts_once(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:word_count")
+    for is_new in (True, False, False):
+        assert flow.input("lines").append(record_table("a b"), writer="w", sequence=4) is is_new
+    flow.seal()
+    assert sorted(flow.output("counts").changes()) == [(0, ("a", 1)), (0, ("b", 1))]
+    assert flow.input("lines").append(record_table("a b"), epoch=0, writer="w", sequence=4) is False
+
+
+def test_appends_to_a_sealed_epoch_are_refused(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:word_count")
+    flow.seal()
+    with pytest.raises(timely.InputClosedError, match="epoch 0 is sealed and takes no more rows; the open epoch is 1"):
+        flow.input("lines").append(record_table("late"), epoch=0, writer="w", sequence=0)
+
+
+def test_appends_come_from_other_connections_and_are_expected_by_the_seal(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:word_count")
+    expected = [("lines", "loader", sequence) for sequence in range(6)]
+    with pair.append_target(flow.index)() as target:
+        for name, writer, sequence in expected[:-1]:
+            assert target.append(name, 0, writer, sequence, record_table("w"))
+        with pytest.raises(timely.MisuseError, match="1 of the expected appends have not arrived"):
+            flow.seal(expected)
+        assert flow.epoch == 0
+        target.append("lines", 0, "loader", 5, record_table("w"))
+    assert flow.seal(expected) == 0
+    assert flow.output("counts").changes() == [(0, ("w", 6))]
+
+
+def test_failing_a_vertex_that_raises_is_told_with_its_traceback() -> None:
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:fails_on", word="bad")
+        flow.input("words").insert(["good", "bad"])
+        with pytest.raises(timely.VertexError, match=r"ValueError: cannot bear 'bad'") as caught:
+            flow.seal()
+            flow.wait()
+        assert "'collect' (stage 1, worker " in str(caught.value) and "dataflows.py" in str(caught.value)
+        with pytest.raises(timely.TimelyError):
+            flow.seal()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_failing_a_killed_worker_is_named_within_five_seconds_and_takes_the_others_along(victim: int) -> None:
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:sleeps_on", seconds=2.0)
+        flow.input("words").insert(["slow", "a", "b", "c"])
+        flow.seal()
+        pids = launcher_of(cluster).pids
+        os.kill(pids[victim], signal.SIGKILL)
+        started = time.monotonic()
+        with pytest.raises(timely.PeerError, match=rf"worker {victim} \(process {pids[victim]}\) was killed by SIGKILL"):
+            flow.wait()
+        assert time.monotonic() - started < 5
+        with pytest.raises(timely.PeerError, match="was killed"):
+            flow.seal()
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_failing_a_worker_that_exits_is_reported_with_its_status() -> None:
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:exit_hard")
+        flow.input("words").insert(["exit"])
+        with pytest.raises(timely.PeerError, match="ended with exit status 17"):
+            flow.seal()
+            flow.wait()
+
+
+def test_failing_different_dataflows_are_refused_with_the_first_stage_that_differs(pair: timely.Cluster) -> None:
+    with pytest.raises(timely.GraphError, match=r"worker 1 built stage 2 as\n.*count in \d+") as caught:
+        pair.install("dataflows:differs_between_processes")
+    assert "worker 0 as" in str(caught.value)
+    flow = pair.install("dataflows:word_count")  # and the cluster goes on
+    assert flow.seal() == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("dataflows:broken_builder", "the builder 'dataflows:broken_builder' failed"),
+        ("dataflows:nothing_there", "has no function 'nothing_there'"),
+        ("dataflows:no_function", "has no function 'no_function'"),
+        ("no_such_module:build", "there is no module 'no_such_module'"),
+        ("word count", "is named as 'module:function'"),
+    ],
+)
+def test_failing_installs_say_why_and_leave_the_cluster_well(pair: timely.Cluster, spec: str, message: str) -> None:
+    with pytest.raises(timely.MisuseError, match=message):
+        pair.install(spec)
+    assert pair.install("dataflows:word_count").seal() == 0
+
+
+def test_failing_waiting_for_an_epoch_that_nobody_seals_ends_in_time(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:word_count")
+    with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
+        flow.wait(0, timeout=0.2)
+    assert flow.seal() == 0
+    flow.wait(0, timeout=20)
+
+
+def test_closing_leaves_no_process_and_no_folder() -> None:
+    with timely.connect(workers=2) as cluster:
+        pids = launcher_of(cluster).pids
+        folders = {Path(address.removeprefix("ipc://")).parent for address in cluster.addresses}
+        assert all(is_alive(pid) for pid in pids) and all(folder.exists() for folder in folders)
+    assert not any(is_alive(pid) for pid in pids)
+    assert not any(folder.exists() for folder in folders)
+    with pytest.raises(timely.MisuseError, match="closed"):
+        cluster.flows()
+
+
+def test_closing_by_shutdown_ends_the_workers() -> None:
+    cluster = timely.connect(workers=2)
+    pids = launcher_of(cluster).pids
+    cluster.shutdown()
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def test_closing_idle_workers_use_no_processor_time(pair: timely.Cluster) -> None:
+    def ticks() -> int:
+        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in launcher_of(pair).pids]
+        return sum(int(field[11]) + int(field[12]) for field in fields)
+
+    pair.flows()
+    time.sleep(0.2)
+    before = ticks()
+    time.sleep(1.0)
+    assert ticks() - before <= 5  # hundredths of a second, of two processes

@@ -1,0 +1,240 @@
+"""`python -m timely.worker`: what it says, how it ends, what it survives.
+
+  ready_*     one line per worker, joinable by its address
+  ending_*    signals, a killed worker, a killed launcher, a client's shutdown
+  refusing_*  ports in use, wrong options, workers that do not agree
+  noise_*     whatever comes to the client port, the worker goes on
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgpack
+import pytest
+from house import ROOT
+
+import timely
+from timely.handshake import PROTOCOL_VERSION
+from timely.requests import decode_reply
+from timely.transport.zeromq import ClientSockets
+
+Command = subprocess.Popen[str]
+
+
+@contextlib.contextmanager
+def command(*arguments: str) -> Iterator[Command]:
+    """`python -m timely.worker`, ended at the end whatever happens."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "timely.worker", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT / "tests",
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def ready(process: Command, workers: int) -> list[str]:
+    assert process.stdout is not None
+    lines = [json.loads(process.stdout.readline()) for _ in range(workers)]
+    return [line["address"] for line in sorted(lines, key=lambda line: int(line["worker"]))]
+
+
+def free_port(count: int = 1) -> int:
+    """The first of `count` ports in a row that nobody uses just now."""
+    for base in range(20_000 + os.getpid() % 10_000, 60_000, count):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(base, base + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return base
+    raise AssertionError("no free ports")
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_dead(pids: list[int], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(map(is_alive, pids))
+
+
+def count_words(address: str) -> None:
+    with timely.connect(address) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        flow.input("lines").insert(["a b a"])
+        flow.seal()
+        assert sorted(flow.output("counts").changes()) == [(0, ("a", 2)), (0, ("b", 1))]
+
+
+def test_ready_workers_say_their_addresses_and_serve_clients_until_sigterm() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        addresses = ready(process, 2)
+        pids = children(process.pid)
+        count_words(addresses[0])
+        count_words(addresses[1])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert len(pids) == 2 and wait_until_dead(pids, 1)
+
+
+def test_ready_a_dataflow_of_the_command_line_is_installed_at_the_start() -> None:
+    with command("-w", "2", "--client-port", "0", "--json", "--install", "dataflows:word_count") as process:
+        with timely.connect(ready(process, 2)[0]) as cluster:
+            assert cluster.flows() == {0: "dataflows:word_count"}
+            flow = cluster.flow(0)
+            flow.input("lines").insert(["x"])
+            flow.seal()
+            assert flow.output("counts").changes() == [(0, ("x", 1))]
+
+
+def test_ready_two_hosts_find_each_other_by_tcp() -> None:
+    base = str(free_port(4))
+    common = ("-n", "2", "-w", "2", "--base-port", base, "--client-port", "0", "--json")
+    with command("-p", "0", *common) as first, command("-p", "1", *common) as second:
+        addresses = [*ready(first, 2), *ready(second, 2)]
+        with timely.connect(addresses[3]) as cluster:
+            assert cluster.workers == 4
+            flow = cluster.install("dataflows:collatz")
+            flow.input("numbers").insert([(n, n, 0) for n in range(1, 30)])
+            flow.seal()
+            assert {record[0] for _, record in flow.output("steps").changes()} == set(range(1, 30))
+            cluster.shutdown()
+        assert (first.wait(20), second.wait(20)) == (0, 0)
+
+
+def test_ending_a_client_can_shut_the_cluster_down() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        timely.connect(*ready(process, 2)).shutdown()
+        assert process.wait(20) == 0
+
+
+def test_ending_a_killed_worker_ends_all_with_one_clear_message() -> None:
+    with command("-w", "3", "--client-port", "0", "--json") as process:
+        ready(process, 3)
+        pids = children(process.pid)
+        os.kill(pids[1], signal.SIGKILL)
+        started = time.monotonic()
+        assert process.wait(20) == 1
+        assert time.monotonic() - started < 5
+        assert process.stderr is not None
+        errors = process.stderr.read().splitlines()
+        assert wait_until_dead(pids, 1)
+        assert errors[0].startswith(f"timely.worker: worker 1 (process {pids[1]}) was killed by SIGKILL"), errors
+
+
+def test_ending_workers_do_not_outlive_a_killed_launcher() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        ready(process, 2)
+        pids = children(process.pid)
+        process.kill()
+        assert wait_until_dead(pids, 10)
+
+
+def test_refusing_a_port_in_use_is_named_with_what_to_do() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with command("-w", "1", "--client-port", str(port)) as process:
+            assert process.wait(30) == 1
+            assert process.stderr is not None
+            message = process.stderr.read()
+    assert f"127.0.0.1:{port} is in use" in message and "--client-port" in message
+
+
+def test_refusing_a_dataflow_that_differs_between_workers_names_the_stage_and_ends_the_command() -> None:
+    with command("-w", "2", "--client-port", "0", "--install", "dataflows:differs_between_processes") as process:
+        assert process.wait(60) == 1
+        assert process.stderr is not None
+        assert "built stage 2 as" in process.stderr.read()
+
+
+def test_refusing_hosts_started_for_another_number_of_workers() -> None:
+    base = free_port(2)
+    with (
+        command("-n", "2", "-p", "0", "--base-port", str(base), "--client-port", "0") as first,
+        command("-n", "3", "-p", "1", "--base-port", str(base), "--client-port", "0") as second,
+    ):
+        assert first.wait(60) == 1 and second.wait(60) == 1
+        assert first.stderr is not None and second.stderr is not None
+        assert "was started for 3 workers, worker 0 for 2" in first.stderr.read()
+        assert "was started for 2 workers, worker 1 for 3" in second.stderr.read()
+
+
+def test_refusing_an_address_where_nobody_listens_takes_seconds() -> None:
+    started = time.monotonic()
+    with pytest.raises(timely.PeerError, match="is a cluster running there"):
+        timely.connect(f"127.0.0.1:{free_port()}")
+    assert time.monotonic() - started < 20
+
+
+NOISE = [
+    [b""],
+    [b"\xc1"],
+    [b"not msgpack at all"],
+    [msgpack.packb(7)],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "no such request", {}])],
+    [msgpack.packb([99, 1, "hello", {}])],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "hello", {"more": 1}])],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "wait", {"dataflow": "0", "output": "", "epoch": 0, "timeout_seconds": 1.0}])],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "describe", {"dataflow": 77}])],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "describe", {"dataflow": -(2**63)}])],
+    [msgpack.packb([PROTOCOL_VERSION, "one", ["hello"], {}])],
+    [b"a", b"b", b"c"],
+    [msgpack.packb([PROTOCOL_VERSION, 1, "hello", {}]), b"\xff\xff\xff\xff\x10\x00\x00\x00 no arrow"],
+]
+
+
+def test_noise_at_the_client_port_gets_an_error_each_and_the_worker_goes_on() -> None:
+    with command("-w", "1", "--client-port", "0", "--json") as process:
+        (address,) = ready(process, 1)
+        sockets = ClientSockets([f"tcp://{address}"])
+        try:
+            for frames in NOISE:
+                sockets.send(0, frames)
+                answer = None
+                while answer is None:
+                    sockets.wait(5)
+                    answer = sockets.recv_nowait(0)
+                assert isinstance(decode_reply(answer), timely.TimelyError), frames
+        finally:
+            sockets.close()
+        host, _, port = address.rpartition(":")
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 40, b""):
+            with socket.create_connection((host, int(port))) as raw:
+                raw.sendall(garbage)
+        count_words(address)

@@ -1,0 +1,447 @@
+"""How do tests run a whole dataflow, step by step, and at whatever times they like?
+
+    Cluster         some workers in this process; messages between them may be late by a seed
+    timed_source    a collection inside loops, whose updates and frontier a test decides
+    timed_capture   records what arrives inside loops: (row, time, diff)
+    check_at_times  one operator, random order of updates, random frontiers, against its plain definition
+
+An operator's inputs come from inputs and from loops, so at the root only epochs are reached. A timed source
+stands in (nested) loops and holds capabilities as an operator would. Its updates are sent in any order that
+they allow, in messages whose envelope is some time that they allow; the capabilities move on in any way that
+leaves what is still to come possible. So an operator behind it sees partially ordered times, and frontiers
+with several elements, as they occur in the middle of an iteration.
+
+A capture asserts what holds of every message: its envelope is at or before the times of its rows, and no
+worker has been told, at that moment, that these times are complete.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+from reference.collection import (
+    Collection as Rows,
+)
+from reference.collection import (
+    History,
+    Row,
+    Time,
+    accumulated_at,
+    closure,
+    collection,
+    history,
+    product_less_equal,
+)
+
+import timely.worker.core as worker_core
+from differential.collection import Collection, Term
+from differential.column_types import Int64s
+from differential.linear import LinearChain
+from differential.rows import decode_rows, encode_rows
+from differential.schema import Schema
+from differential.symbols import SymbolTable
+from differential.table_io import TableIn
+from differential.trace.trace import Trace
+from differential.update_batch import UpdateBatch, words_of
+from differential.worker_symbols import SYMBOLS
+from timely.batch import Batch
+from timely.dataflow import Dataflow
+from timely.loop import Loop
+from timely.transport.memory import MemoryNetwork
+from timely.vertex import Vertex
+from timely.worker.core import Worker
+from timely.worker.instance import Instance
+
+__all__ = [
+    "Build",
+    "Change",
+    "Cluster",
+    "PlainBuild",
+    "TimedCaptureVertex",
+    "TimedSourceVertex",
+    "check_at_times",
+    "nested_loops",
+    "run_at_times",
+    "timed_capture",
+    "timed_source",
+    "trace_rows",
+    "traces",
+]
+
+Change = tuple[Row, Time, int]
+"""A row, when, and how many more of it."""
+
+PlainBuild = Callable[..., Rows]  # type: ignore[explicit-any]  # as below
+"""What it means: multisets in, a multiset out."""
+
+Build = Callable[..., Collection]  # type: ignore[explicit-any]  # as many collections as there are inputs
+"""What is tested: collections in, a collection out."""
+
+FOREVER = 2**62
+
+
+class Cluster:
+    """`workers` workers in this process that run what `build` builds.
+
+    Args:
+        seed: of the delays of messages between workers; None: they arrive at the next step.
+        own_symbols: each worker has a symbol table to itself, as it has in a process of its own.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Dataflow], object],
+        workers: int = 1,
+        seed: int | None = None,
+        own_symbols: bool = False,
+    ) -> None:
+        self._network = MemoryNetwork(workers, seed)
+        self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
+        self.workers = [Worker(index, workers, self._network.transport(index)) for index in range(workers)]
+        self.instances: list[Instance] = []
+        for index, worker in enumerate(self.workers):
+            flow = Dataflow("tested")
+            with self._turn_of(index):
+                build(flow)
+                self.instances.append(worker.install(flow.freeze()))
+        assert len({instance.frozen.fingerprint for instance in self.instances}) == 1
+
+    def change(
+        self, name: str, changes: Iterable[tuple[Row, int]], epoch: int | None = None, worker: int = 0
+    ) -> None:
+        """Append (row, diff) pairs to an epoch of an input (by default the open one) at one worker."""
+        with self._turn_of(worker):
+            handle = self.instances[worker].input(name)
+            codec = handle.codec
+            assert isinstance(codec, TableIn)
+            at = handle.epoch if epoch is None else epoch
+            table = _table(codec.schema, list(changes))
+            handle.append(at, codec.encode(table, 1, handle.epoch_word(at)))
+
+    def seal(self, epoch: int | None = None) -> None:
+        """Seal all inputs on all workers up to `epoch` (by default the open one); nothing runs yet."""
+        for index, instance in enumerate(self.instances):
+            with self._turn_of(index):
+                for handle in instance.inputs.values():
+                    handle.seal(epoch)
+
+    def close(self) -> None:
+        """Close all inputs on all workers."""
+        for index, instance in enumerate(self.instances):
+            with self._turn_of(index):
+                for handle in instance.inputs.values():
+                    handle.close()
+
+    def step(self, index: int, activations_max: int = 256) -> bool:
+        """One step of one worker; returns whether anything happened."""
+        before = worker_core.ACTIVATIONS_PER_STEP_MAX
+        worker_core.ACTIVATIONS_PER_STEP_MAX = activations_max
+        try:
+            with self._turn_of(index):
+                return self.workers[index].step()
+        finally:
+            worker_core.ACTIVATIONS_PER_STEP_MAX = before
+
+    def run(self) -> None:
+        """Until nothing moves any more."""
+        while sum(self.step(index) for index in range(len(self.workers))) or self._network.in_flight():
+            pass
+
+    def changes(self, name: str) -> History:
+        """What an output has put out in complete epochs, on all workers: times are (epoch,)."""
+        found: list[Change] = []
+        for index, instance in enumerate(self.instances):
+            with self._turn_of(index):
+                table = instance.output(name).log.changes(0, FOREVER)
+            columns = [column.to_pylist() for column in table.columns]
+            found += [(tuple(row), (epoch,), diff) for *row, epoch, diff in zip(*columns, strict=True)]
+        return history(found)
+
+    def snapshot(self, name: str) -> Rows:
+        """The accumulated rows of an output, on all workers."""
+        total: Rows = Rows()
+        for index, instance in enumerate(self.instances):
+            with self._turn_of(index):
+                table = instance.output(name).log.snapshot()
+            for *row, diff in zip(*[column.to_pylist() for column in table.columns], strict=True):
+                total[tuple(row)] += diff
+        return collection(total)
+
+    def vertices(self, name: str) -> list[Vertex]:
+        """The vertices of the stage called `name`, one per worker."""
+        found = [host.vertex for one in self.instances for host in one.hosts if host.name == name]
+        assert len(found) == len(self.workers), f"no stage {name!r}"
+        return cast(list[Vertex], found)
+
+    @contextmanager
+    def _turn_of(self, index: int) -> Iterator[None]:
+        """Let worker `index` act, with its own symbols if it has some."""
+        if self._symbols is None:
+            yield
+            return
+        shared = dict(vars(SYMBOLS))
+        vars(SYMBOLS).update(self._symbols[index])
+        try:
+            yield
+        finally:
+            vars(SYMBOLS).update(shared)
+
+
+def _table(schema: Schema, changes: Sequence[tuple[Row, int]]) -> pa.Table:
+    fields = schema.to_arrow()
+    columns = [pa.array([row[place] for row, _ in changes], field.type) for place, field in enumerate(fields)]
+    table = pa.Table.from_arrays(columns, schema=fields)
+    return table.append_column("diff", pa.array([diff for _, diff in changes], pa.int64()))
+
+
+def traces(instance: Instance) -> dict[str, list[Trace]]:
+    """The traces of all operators of an instance, by name of the stage, without those dropped for good."""
+    found: dict[str, list[Trace]] = {}
+    for host in instance.hosts:
+        machine: object = getattr(host.vertex, "_machine", None)
+        for value in [] if machine is None else vars(machine).values():
+            held = value if isinstance(value, list) else [value]
+            found.setdefault(host.name, []).extend(part for part in held if isinstance(part, Trace))
+    return {name: held for name, held in found.items() if held}
+
+
+def trace_rows(cluster: Cluster) -> int:
+    """Rows held in the traces of all operators on all workers."""
+    return sum(trace.rows for one in cluster.instances for held in traces(one).values() for trace in held)
+
+
+# Times of any depth
+
+
+def nested_loops(flow: Dataflow, depth: int) -> tuple[Loop, ...]:
+    """Loops one in the other, outermost first, in the innermost of which times have `depth` coordinates."""
+    loops: list[Loop] = []
+    for level in range(1, depth):
+        parent = loops[-1].scope if loops else flow.root
+        loops.append(Loop.inside(flow, parent, f"loop {level}"))
+    return tuple(loops)
+
+
+class TimedSourceVertex(Vertex):
+    """Sends what a test says, when it says so. Begins with a capability at the first time of its scope."""
+
+    word_times: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.held: list[Time] = []
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """The one message that it gets brings the first capability."""
+        for word, _ in messages:
+            self.hold(word)
+            self.held.append(self.code.unpack(word))
+
+    def emit(self, changes: Sequence[Change], envelope: Time) -> None:
+        """Send updates in one message."""
+        words = encode_rows(self.schema, [row for row, _, _ in changes], SYMBOLS, "timed source")
+        times = [self.code.pack(time) for _, time, _ in changes]
+        diffs = [diff for _, _, diff in changes]
+        batch = UpdateBatch(_with_times(words, times, diffs))
+        self.send(0, batch, self.code.pack(envelope))
+
+    def move_to(self, times: Sequence[Time]) -> None:
+        """Hold these capabilities, and no longer those before."""
+        for time in times:
+            self.hold(self.code.pack(time))
+        for time in self.held:
+            self.release(self.code.pack(time))
+        self.held = list(times)
+
+
+def _with_times(words: Int64s, times: Sequence[int], diffs: Sequence[int]) -> Int64s:
+    full = np.empty((words.shape[0] + 2, words.shape[1]), dtype=np.int64)
+    full[:-2], full[-2], full[-1] = words, times, diffs
+    return full
+
+
+class TimedCaptureVertex(Vertex):
+    """Records the updates that come in, and asserts that they may."""
+
+    word_times: ClassVar[bool] = True
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.changes: list[Change] = []
+        self.everywhere: list[TimedCaptureVertex] = [self]
+
+    def is_complete(self, time: Time) -> bool:
+        """Whether this worker has been told that nothing at or before `time` can come in on any worker."""
+        word, guards = self.code.pack(time), self.code.guards
+        return not any(((word | guards) - int(front)) & guards == guards for front in self.frontier(0))
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows on this worker."""
+        for word, batch in messages:
+            words = words_of(batch)
+            envelope = self.code.unpack(word)
+            rows = decode_rows(self.schema, words, SYMBOLS)
+            for row, time_word, diff in zip(rows, words[-2].tolist(), words[-1].tolist(), strict=True):
+                time = self.code.unpack(time_word)
+                assert product_less_equal(envelope, time), f"{row} at {time} in a message at {envelope}"
+                for capture in self.everywhere:
+                    assert not capture.is_complete(time), f"{capture!r} thought {time} complete: {row} came"
+                self.changes.append((row, time, diff))
+
+
+def timed_source(flow: Dataflow, name: str, schema: str, loops: tuple[Loop, ...]) -> Collection:
+    """A collection inside `loops`, fed by `TimedSourceVertex` called `name`."""
+    declared = Schema.of(schema)
+    stream = flow.input(f"start of {name}")
+    for loop in loops:
+        stream = loop.enter(stream)
+    source = stream.stage(name, lambda: TimedSourceVertex(declared))
+    return Collection(flow, declared, (Term(source, LinearChain.over(declared)),), loops)
+
+
+def timed_capture(captured: Collection, name: str = "capture") -> None:
+    """Record a collection, in whatever scope it is."""
+    schema = captured.schema
+    captured.dataflow.stage(name, lambda: TimedCaptureVertex(schema), captured.feeds(0, None), outputs=0)
+
+
+class _Driver:
+    """Moves sources and workers by the choices of `rng` until everything has been sent."""
+
+    def __init__(self, cluster: Cluster, histories: Sequence[Sequence[Change]], rng: random.Random) -> None:
+        self.cluster = cluster
+        self.rng = rng
+        self.captures = cast(list[TimedCaptureVertex], cluster.vertices("capture"))
+        for capture in self.captures:
+            capture.everywhere = self.captures
+        for instance in cluster.instances:
+            for handle in instance.inputs.values():
+                handle.send([0])
+                handle.close()
+        cluster.run()
+        self.sources: list[tuple[TimedSourceVertex, list[Change]]] = []
+        for number, changes in enumerate(histories):
+            vertices = cast(list[TimedSourceVertex], cluster.vertices(f"source {number}"))
+            parts: list[list[Change]] = [[] for _ in vertices]
+            for change in rng.sample(list(changes), len(changes)):
+                rng.choice(parts).append(change)
+            self.sources += list(zip(vertices, parts, strict=True))
+
+    def captured(self) -> list[Change]:
+        return [change for capture in self.captures for change in capture.changes]
+
+    def is_complete(self, time: Time) -> bool:
+        return any(capture.is_complete(time) for capture in self.captures)
+
+    def act(self) -> bool:
+        """One action; False when all sources are done."""
+        open_sources = [source for source in self.sources if source[1] or source[0].held]
+        if not open_sources:
+            return False
+        rng = self.rng
+        vertex, pending = rng.choice(open_sources)
+        choice = rng.random()
+        if pending and choice < 0.4:
+            self._emit(vertex, pending)
+        elif choice < 0.7:
+            self._advance(vertex, pending)
+        else:
+            worker = rng.randrange(len(self.cluster.workers))
+            self.cluster.step(worker, rng.choice((1, 2, 256)))
+        return True
+
+    def _emit(self, vertex: TimedSourceVertex, pending: list[Change]) -> None:
+        capability = self.rng.choice(vertex.held)
+        allowed = [change for change in pending if product_less_equal(capability, change[1])]
+        chosen = allowed[: self.rng.randint(1, 4)]
+        if not chosen:
+            return
+        for change in chosen:
+            pending.remove(change)
+        earliest = tuple(map(min, zip(*[time for _, time, _ in chosen], strict=True)))
+        vertex.emit(chosen, self.rng.choice([capability, earliest]))
+
+    def _advance(self, vertex: TimedSourceVertex, pending: list[Change]) -> None:
+        """To the remaining times, or to some times before them and not before what is held."""
+        rng = self.rng
+        wanted: list[Time] = []
+        for _, time, _ in pending:
+            before = [held for held in vertex.held if product_less_equal(held, time)]
+            start = rng.choice(before)
+            loose = tuple(rng.randint(low, high) for low, high in zip(start, time, strict=True))
+            wanted.append(rng.choice([time, loose]))
+        vertex.move_to(
+            [
+                time
+                for time in set(wanted)
+                if not any(product_less_equal(o, time) for o in set(wanted) - {time})
+            ]
+        )
+
+
+def run_at_times(
+    build: Build,
+    histories: Sequence[Sequence[Change]],
+    *,
+    depth: int,
+    workers: int = 1,
+    seed: int = 0,
+    schemas: Sequence[str] | str = "k: int, v: int",
+    check: Callable[[Callable[[Time], bool], History], None] | None = None,
+) -> History:
+    """What `build(collection, …)` puts out for the given histories of its inputs, all at times of `depth`.
+
+    `check(is_complete, so_far)` is called now and then while it runs.
+    """
+    each = [schemas] * len(histories) if isinstance(schemas, str) else list(schemas)
+
+    def build_all(flow: Dataflow) -> None:
+        loops = nested_loops(flow, depth)
+        inputs = [timed_source(flow, f"source {n}", schema, loops) for n, schema in enumerate(each)]
+        timed_capture(build(*inputs))
+
+    cluster = Cluster(build_all, workers, seed)
+    driver = _Driver(cluster, histories, random.Random(seed))
+    while driver.act():
+        if check is not None and driver.rng.random() < 0.1:
+            check(driver.is_complete, history(driver.captured()))
+    cluster.run()
+    assert all(instance.is_complete() for instance in cluster.instances), "something is outstanding for ever"
+    return history(driver.captured())
+
+
+def check_at_times(
+    build: Build,
+    plain: PlainBuild,
+    histories: Sequence[Sequence[Change]],
+    *,
+    depth: int,
+    workers: int = 1,
+    seed: int = 0,
+    schemas: Sequence[str] | str = "k: int, v: int",
+) -> None:
+    """Fail unless what `build` makes means `plain` at every time, as soon as that time is complete.
+
+    At the end also: no time occurs in the output that is not a least upper bound of times of the inputs.
+    """
+    inputs = [history(changes) for changes in histories]
+    times = closure({time for one in inputs for time in one})
+    wanted = {time: plain(*(accumulated_at(one, time) for one in inputs)) for time in times}
+
+    def check(is_complete: Callable[[Time], bool], so_far: History) -> None:
+        for time in times:
+            if is_complete(time):
+                have = accumulated_at(so_far, time)
+                assert have == wanted[time], f"at {time}: {dict(have)} instead of {dict(wanted[time])}"
+
+    actual = run_at_times(
+        build, histories, depth=depth, workers=workers, seed=seed, schemas=schemas, check=check
+    )
+    check(lambda time: True, actual)
+    assert actual.keys() <= set(times), f"{sorted(actual.keys() - set(times))} are no times of the closure"

@@ -1,0 +1,142 @@
+"""What is the value of an expression in one row? The slow, obvious twin of `differential/evaluation.py`.
+
+Works on Python values, row by row, with None for null. Integers wrap at 64 bits, floats follow IEEE, and
+the order of values is that of rows: NaN equals itself and is above every number.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from differential.column_types import ColumnType
+from differential.expressions import ColumnRef, Expr, LiteralValue, Operation
+from differential.rows import datetime_to_micros, micros_to_datetime
+from differential.schema import Schema
+from differential.symbols import unpack
+
+__all__ = ["DividedByZero", "value_in_row"]
+
+Record = Mapping[str, object]
+
+
+class DividedByZero(Exception):
+    """An integer was divided by zero, or a float without an integer was cast to one."""
+
+
+def value_in_row(expr: Expr, record: Record, schema: Schema) -> object:
+    """The value of `expr` where the columns have the values of `record`; raises DividedByZero."""
+    if isinstance(expr, ColumnRef):
+        return record[expr.name]
+    if isinstance(expr, LiteralValue):
+        return unpack(cast(bytes, expr.value)) if expr.type.kind == "any" else expr.value
+    assert isinstance(expr, Operation)
+    if expr.op == "when":
+        return _when(expr, record, schema)
+    if expr.op == "fill_null":
+        value = value_in_row(expr.operands[0], record, schema)
+        filled = value_in_row(expr.operands[1], record, schema) if value is None else value
+        return _as(filled, expr.type_in(schema))
+    values = [value_in_row(operand, record, schema) for operand in expr.operands]
+    if expr.op == "is_null":
+        return values[0] is None
+    if expr.op in ("&", "|"):
+        decisive = expr.op == "|"
+        return decisive if decisive in values else None if None in values else not decisive
+    if None in values:
+        return None
+    types = [operand.type_in(schema) for operand in expr.operands]
+    if any(type_.kind == "float" for type_ in types) or expr.op == "/":
+        values = [float(cast(int, value)) for value in values]
+    return _apply(expr, values, expr.type_in(schema))
+
+
+def _when(expr: Operation, record: Record, schema: Schema) -> object:
+    operands = list(expr.operands)
+    default = operands.pop() if len(operands) % 2 else None
+    for test, value in zip(operands[::2], operands[1::2], strict=True):
+        if value_in_row(test, record, schema) is True:
+            return _as(value_in_row(value, record, schema), expr.type_in(schema))
+    return None if default is None else _as(value_in_row(default, record, schema), expr.type_in(schema))
+
+
+def _as(value: object, type_: ColumnType) -> object:
+    """An int where the whole expression is a float is one."""
+    return float(cast(int, value)) if type_.kind == "float" and value is not None else value
+
+
+def _key(value: object) -> object:
+    """What rows are compared by: NaN above everything."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    return value
+
+
+def _apply(expr: Operation, values: Sequence[object], type_: ColumnType) -> object:
+    op = expr.op
+    keys = [_key(value) for value in values]
+    compare: dict[str, Callable[[], object]] = {
+        "==": lambda: keys[0] == keys[1],
+        "!=": lambda: keys[0] != keys[1],
+        "<": lambda: keys[0] < keys[1],  # type: ignore[operator]  # of one ordered type
+        "<=": lambda: keys[0] <= keys[1],  # type: ignore[operator]  # as above
+        ">": lambda: keys[0] > keys[1],  # type: ignore[operator]  # as above
+        ">=": lambda: keys[0] >= keys[1],  # type: ignore[operator]  # as above
+        "is_in": lambda: keys[0] in keys[1:],
+        "~": lambda: not values[0],
+        "min_of": lambda: values[keys.index(min(keys))],  # type: ignore[type-var]  # as above
+        "max_of": lambda: values[keys.index(max(keys))],  # type: ignore[type-var]  # as above
+        "cast": lambda: _cast(values[0], type_),
+    }
+    if op in compare:
+        return compare[op]()
+    numbers = [datetime_to_micros(value) if isinstance(value, dt.datetime) else value for value in values]
+    if type_.kind == "float":
+        return _float(op, *cast(Sequence[float], numbers))
+    result = _int(op, *cast(Sequence[int], numbers))
+    return micros_to_datetime(result) if type_.kind == "timestamp" else result
+
+
+def _int(op: str, left: int, right: int = 0) -> int:
+    if op in ("//", "%") and right == 0:
+        raise DividedByZero
+    result = {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "//": lambda: left // right,
+        "%": lambda: left % right,
+        "negative": lambda: -left,
+        "abs": lambda: abs(left),
+    }[op]()
+    return (result + 2**63) % 2**64 - 2**63
+
+
+def _float(op: str, left: float, right: float = 0.0) -> float:
+    try:
+        return {
+            "+": lambda: left + right,
+            "-": lambda: left - right,
+            "*": lambda: left * right,
+            "/": lambda: left / right,
+            "negative": lambda: -left,
+            "abs": lambda: abs(left),
+        }[op]()
+    except ZeroDivisionError:
+        signs = math.copysign(1, left) * math.copysign(1, right)
+        return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, signs)
+
+
+def _cast(value: object, type_: ColumnType) -> object:
+    if type_.kind == "int" and isinstance(value, float):
+        if not -(2.0**63) <= value < 2.0**63:
+            raise DividedByZero
+        return int(value)
+    if type_.kind == "timestamp" and isinstance(value, int):
+        return micros_to_datetime(value)
+    if type_.kind == "int" and isinstance(value, dt.datetime):
+        return datetime_to_micros(value)
+    convert = {"int": int, "float": float, "bool": bool}
+    return convert[type_.kind](cast(int, value)) if type_.kind in convert else value

@@ -1,0 +1,212 @@
+"""ChangesSink and write_snapshot: results as Parquet, visible epoch by epoch.
+
+commit_*     what a reader of DIR/changes sees, and when
+restart_*    the same job on the same directory; other jobs, other content
+failure_*    an error of the writing thread; a process killed while it writes
+snapshot_*   DIR/snapshot is replaced whole
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from progress.errors import MisuseError
+from timely.spark.errors import OutputError
+from timely.spark.sink import ChangesSink, write_snapshot
+
+JOB: dict[str, str | int | None] = {"input": "mentions.txt", "window": 24, "kind": None}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def changes(epoch: int, nodes: Sequence[int], diff: int = 1) -> pa.Table:
+    n = len(nodes)
+    columns = {"node": nodes, "component": [0] * n, "epoch": [epoch] * n, "diff": [diff] * n}
+    return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+
+
+def read(spark: SparkSession, folder: Path) -> list[tuple[int, ...]]:
+    return sorted(tuple(row) for row in spark.read.parquet(str(folder)).collect())
+
+
+def test_commit_makes_whole_epochs_visible_with_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert sink.commit(0, changes(0, [1, 2]))
+        sink.flush()
+        assert sink.committed == 1
+        frame = spark.read.parquet(str(tmp_path / "changes"))
+        assert frame.dtypes == [(name, "bigint") for name in ("node", "component", "epoch", "diff")]
+        assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1), (2, 0, 0, 1)]
+        assert sink.commit(1, changes(1, []))
+        assert sink.commit(2, changes(2, [2], diff=-1))
+    assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1), (2, 0, 0, 1), (2, 0, 2, -1)]
+    visible = sorted(file.name for file in (tmp_path / "changes").iterdir() if not file.name.startswith("_"))
+    assert visible == [f"epoch-0000000{epoch}.parquet" for epoch in range(3)]
+    assert not (tmp_path / "changes" / "_staging").exists()
+
+
+def test_commit_of_many_epochs_at_once_is_still_one_file_each(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        for epoch in range(40):
+            sink.commit(epoch, changes(epoch, range(epoch % 4)))
+    assert read(spark, tmp_path / "changes") == sorted((n, 0, e, 1) for e in range(40) for n in range(e % 4))
+    for epoch in range(40):
+        table = pq.read_table(tmp_path / "changes" / f"epoch-{epoch:08}.parquet")
+        assert table.column_names == ["node", "component", "epoch", "diff"]
+        assert set(table.column("epoch").to_pylist()) == ({epoch} if epoch % 4 else set())
+
+
+def test_commit_of_empty_epochs_only_leaves_a_readable_folder(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        sink.commit(0, changes(0, []))
+    assert spark.read.parquet(str(tmp_path / "changes")).columns == ["node", "component", "epoch", "diff"]
+
+
+def test_commit_out_of_order_or_of_other_columns_is_misuse(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        sink.commit(0, changes(0, [1]))
+        with pytest.raises(MisuseError, match="epoch 2 was handed to .*; the next one is 1"):
+            sink.commit(2, changes(2, [1]))
+        with pytest.raises(MisuseError, match="the next one is 1"):
+            sink.commit(0, changes(0, [1]))
+        with pytest.raises(MisuseError, match=r"hold rows of other epochs: \[7\]"):
+            sink.commit(1, changes(7, [1]))
+        with pytest.raises(MisuseError, match="then epoch and diff; these have node"):
+            sink.commit(1, changes(1, [1]).drop_columns(["diff"]))
+
+
+def test_restart_goes_on_behind_what_is_committed(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        for epoch in range(3):
+            sink.commit(epoch, changes(epoch, [epoch]))
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert sink.committed == 3
+        assert [sink.commit(epoch, changes(epoch, [epoch])) for epoch in range(5)] == [False] * 3 + [True] * 2
+    assert read(spark, tmp_path / "changes") == [(epoch, 0, epoch, 1) for epoch in range(5)]
+
+
+def test_restart_with_another_input_is_noticed_by_the_changes(spark: SparkSession, tmp_path: Path) -> None:
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        sink.commit(0, changes(0, [1, 2]))
+    with (
+        ChangesSink(spark, tmp_path, JOB) as sink,
+        pytest.raises(
+            OutputError, match=r"has 2 changes for epoch 0, .* this run finds 1\.\nThe input has changed"
+        ),
+    ):
+        sink.commit(0, changes(0, [1]))
+
+
+def test_restart_of_another_job_is_refused_with_the_difference(spark: SparkSession, tmp_path: Path) -> None:
+    ChangesSink(spark, tmp_path, JOB).close()
+    with pytest.raises(
+        OutputError, match="another job:\n  window: 24 there, 12 now\nChoose another --output"
+    ):
+        ChangesSink(spark, tmp_path, {**JOB, "window": 12})
+
+
+def test_restart_while_another_run_writes_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with (
+        ChangesSink(spark, tmp_path, JOB),
+        pytest.raises(OutputError, match=r"another run is writing to .*changes\."),
+    ):
+        ChangesSink(spark, tmp_path, JOB)
+    ChangesSink(spark, tmp_path, JOB).close()
+
+
+@pytest.mark.parametrize("name", ["thesis.docx", "part-00000-x.parquet", "epoch=3", ".hidden"])
+def test_restart_in_a_folder_with_something_else_touches_nothing(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes" / name).write_text("mine")
+    with pytest.raises(OutputError, match="holds something that is not ours: " + name.replace(".", r"\.")):
+        ChangesSink(spark, tmp_path, JOB)
+    assert [file.name for file in (tmp_path / "changes").iterdir()] == [name]
+
+
+def test_restart_where_no_folder_can_be_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="cannot be made: Not a directory"):
+        ChangesSink(spark, tmp_path / "file", JOB)
+
+
+def test_failure_of_the_writer_surfaces_and_keeps_what_is_committed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(OutputError, match="epoch 1 could not be written to .*changes: "):
+        with ChangesSink(spark, tmp_path, JOB) as sink:
+            sink.commit(0, changes(0, [1]))
+            sink.flush()
+            # Two columns of one name cannot be written. It stands for a full disk: the thread fails, not the caller.
+            sink.commit(1, changes(1, [1]).rename_columns(["node", "node", "epoch", "diff"]))
+            sink.flush()
+    assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1)]
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert sink.committed == 1
+
+
+def test_failure_elsewhere_still_commits_the_epochs_that_are_complete(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(ZeroDivisionError), ChangesSink(spark, tmp_path, JOB) as sink:
+        sink.commit(0, changes(0, [1]))
+        raise ZeroDivisionError
+    assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1)]
+
+
+KILLED = """
+import sys
+sys.path[:0] = [{root!r}, {here!r}]
+from test_sink import JOB, changes
+from timely.spark.session import local_session
+from timely.spark.sink import ChangesSink
+sink = ChangesSink(local_session(cores=1), {folder!r}, JOB)
+for epoch in range(100_000):
+    sink.commit(epoch, changes(epoch, range(epoch, epoch + 3)))
+"""
+
+
+def test_failure_by_kill_9_loses_no_committed_epoch_and_shows_no_half_of_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = KILLED.format(root=str(ROOT), here=str(Path(__file__).parent), folder=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    folder = tmp_path / "changes"
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("epoch-*.parquet"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    seen = len(list(folder.glob("epoch-*.parquet")))
+    assert seen >= 5
+    assert read(spark, folder) == sorted((e + n, 0, e, 1) for e in range(seen) for n in range(3))
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert sink.committed == seen
+        assert sink.commit(0, changes(0, range(3))) is False
+
+
+def test_snapshot_is_replaced_whole_and_readable_as_a_folder(spark: SparkSession, tmp_path: Path) -> None:
+    for nodes in ([1, 2, 3], [4]):
+        folder = write_snapshot(spark, tmp_path, pa.table({"node": nodes, "component": [1] * len(nodes)}))
+        assert folder == tmp_path / "snapshot"
+        assert read(spark, folder) == [(node, 1) for node in nodes]
+    empty = pa.table({"node": pa.array([], pa.int64()), "component": pa.array([], pa.int64())})
+    assert read(spark, write_snapshot(spark, tmp_path, empty)) == []
+
+
+def test_snapshot_does_not_overwrite_what_is_not_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot" / "holiday.jpg").write_text("mine")
+    with pytest.raises(OutputError, match=r"not ours: holiday\.jpg"):
+        write_snapshot(spark, tmp_path, pa.table({"node": [1]}))

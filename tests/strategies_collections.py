@@ -1,0 +1,335 @@
+"""Operators of collections with their plain definitions, histories to run them on, random compositions.
+
+Every operator here takes and gives rows of `k: int, v: int`, so that any two can be composed. `build` makes
+it of a `differential.Collection`, `plain` says what it means for a multiset. Rows and times are few and
+small, so that they meet; multiplicities may be negative at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from reference import collection as plainly
+from reference.collection import Collection as Rows
+from reference.collection import Row, Time
+from reference.dataflow import Change
+
+import differential as dd
+from differential import Collection, col
+
+__all__ = [
+    "BINARY",
+    "UNARY",
+    "Binary",
+    "Composition",
+    "Unary",
+    "compositions",
+    "examples",
+    "histories",
+    "least_two",
+    "reach",
+    "reach_plainly",
+    "times",
+]
+
+NUMBERS = "k: int, v: int"
+
+
+def examples(share: float) -> settings:
+    """Settings for a share of the examples of the profile: one example here is a whole dataflow."""
+    return settings(max_examples=max(1, int(settings().max_examples * share)))
+
+
+def times(depth: int, value_max: int = 3) -> st.SearchStrategy[Time]:
+    """Times with `depth` small coordinates."""
+    return st.tuples(*[st.integers(0, value_max)] * depth)
+
+
+def histories(
+    depth: int,
+    rows: st.SearchStrategy[Row] | None = None,
+    size_max: int = 10,
+    diffs: tuple[int, ...] = (-2, -1, 1, 1, 2),
+) -> st.SearchStrategy[list[Change]]:
+    """Updates of small rows at times with `depth` coordinates; those of one row often meet."""
+    each: st.SearchStrategy[Row] = rows if rows is not None else st.tuples(_numbers(), _numbers())
+    return st.lists(st.tuples(each, times(depth), st.sampled_from(diffs)), max_size=size_max)
+
+
+def _numbers() -> st.SearchStrategy[int]:
+    return st.integers(-1, 2)
+
+
+@dataclass(frozen=True)
+class Unary:
+    """An operator with one input."""
+
+    name: str
+    build: Callable[[Collection], Collection]
+    plain: Callable[[Rows], Rows]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operator with two inputs."""
+
+    name: str
+    build: Callable[[Collection, Collection], Collection]
+    plain: Callable[[Rows, Rows], Rows]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _per_row(function: Callable[[int, int], Iterable[tuple[int, int]]]) -> Callable[[Rows], Rows]:
+    return lambda rows: plainly.flat_map(rows, lambda row: function(*cast(tuple[int, int], row)))
+
+
+def _aggregated(kind: str) -> Callable[[Rows], Rows]:
+    return lambda rows: plainly.aggregate(rows, [(kind, 0)])
+
+
+def least_two(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[object, ...]]:
+    """The two least values that the group has, multiplicity positive: a function for `reduce`."""
+    del key
+    return sorted(row for row, count in group if count > 0)[:2]
+
+
+def _all_at_once(rows: Rows) -> Rows:
+    found = plainly.aggregate(rows, [("max", 0), ("count", 0), ("min", 0), ("sum", 0)])
+    return plainly.map_rows(found, lambda row: (row[0], _mixed(*cast(tuple[int, int, int, int], row[1:]))))
+
+
+def _mixed(most: int, count: int, least: int, total: int) -> int:
+    return most - 3 * count + 2 * least + total
+
+
+def _all_aggregates(source: Collection) -> Collection:
+    found = source.group_by("k").agg(hi=dd.max("v"), n=dd.count(), lo=dd.min("v"), total=dd.sum("v"))
+    return found.select(k=col.k, v=col.hi - 3 * col.n + 2 * col.lo + col.total)
+
+
+def _without_key(rows: Rows) -> Rows:
+    return plainly.aggregate(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)], keys=0)
+
+
+def reach(roots: Collection, edges: Collection) -> Collection:
+    """Pairs (k, v) such that v can be reached from a pair (k, …) of `roots` along `edges`, in a loop."""
+    along = edges.distinct().select(src=col.k, dst=col.v)
+    start = roots.distinct()
+    return start.iterate(
+        lambda r: r.join(along, on={"v": "src"}).select(k=col.k, v=col.dst).concat(start).distinct(),
+        name="reach",
+    )
+
+
+def reach_plainly(roots: Rows, edges: Rows) -> Rows:
+    """What `reach` means."""
+    along = [row for row, count in edges.items() if count > 0]
+    start = plainly.distinct(roots)
+
+    def step(reached: Rows) -> Rows:
+        further = [(k, w) for k, v in reached for u, w in along if u == v]
+        return plainly.distinct(plainly.concat(plainly.collection(further), start))
+
+    return plainly.iterate(start, step)
+
+
+def _climb(source: Collection) -> Collection:
+    """A loop without any operator with state in its body: values climb to 3."""
+    return source.iterate(lambda x: x.select(k=col.k, v=dd.max_of(col.v, dd.min_of(col.v + 1, 3))))
+
+
+def _labels(source: Collection) -> Collection:
+    """The least key that leads to each value: a loop that ends in an aggregate."""
+    edges = source.distinct()
+    own = edges.select(k=col.k, v=col.k).distinct()
+    return own.iterate(
+        lambda labels: (
+            labels.join(edges.select(k=col.k, to=col.v), on="k")
+            .select(k=col.to, v=col.v)
+            .concat(own)
+            .group_by("k")
+            .agg(v=dd.min("v"))
+        )
+    )
+
+
+def _labels_plainly(rows: Rows) -> Rows:
+    edges = plainly.distinct(rows)
+    own = plainly.distinct(plainly.map_rows(edges, lambda row: (row[0], row[0])))
+
+    def step(labels: Rows) -> Rows:
+        proposed = plainly.map_rows(plainly.join(labels, edges), lambda row: (row[2], row[1]))
+        return plainly.aggregate(plainly.concat(proposed, own), [("min", 0)])
+
+    return plainly.iterate(own, step)
+
+
+UNARY: dict[str, Unary] = {
+    operator.name: operator
+    for operator in (
+        Unary(
+            "select",
+            lambda c: c.select(k=col.v, v=col.k + col.v),
+            _per_row(lambda k, v: [(v, k + v)]),
+        ),
+        Unary("swap", lambda c: c.select(v=col.k, k=col.v).select("k", "v"), _per_row(lambda k, v: [(v, k)])),
+        Unary("constant", lambda c: c.select(k=1, v=col.v), _per_row(lambda k, v: [(1, v)])),
+        Unary(
+            "filter",
+            lambda c: c.filter(col.k != col.v).filter(col.v >= 0),
+            _per_row(lambda k, v: [(k, v)] if k != v and v >= 0 else []),
+        ),
+        Unary("map", lambda c: c.map(lambda r: (abs(r.v), r.k)), _per_row(lambda k, v: [(abs(v), k)])),
+        Unary(
+            "flat_map",
+            lambda c: c.flat_map(lambda r: [(r.k, i) for i in range(min(r.v, 3))]),
+            _per_row(lambda k, v: [(k, i) for i in range(min(v, 3))]),
+        ),
+        Unary("negate", lambda c: c.negate(), plainly.negate),
+        Unary("concat with itself", lambda c: c.concat(c, c), lambda rows: plainly.concat(rows, rows, rows)),
+        Unary("distinct", lambda c: c.distinct(), plainly.distinct),
+        Unary("consolidate", lambda c: c.consolidate(), plainly.consolidate),
+        Unary("inspect", lambda c: c.inspect(lambda row, time, diff: None), plainly.consolidate),
+        Unary(
+            "count",
+            lambda c: c.group_by("k").agg(v=dd.count()),
+            lambda rows: plainly.aggregate(plainly.map_rows(rows, lambda row: row[:1]), [("count", 0)]),
+        ),
+        Unary("sum", lambda c: c.group_by("k").agg(v=dd.sum("v")), _aggregated("sum")),
+        Unary("min", lambda c: c.group_by("k").agg(v=dd.min("v")), _aggregated("min")),
+        Unary("max", lambda c: c.group_by("k").agg(v=dd.max("v")), _aggregated("max")),
+        Unary("several aggregates", _all_aggregates, _all_at_once),
+        Unary(
+            "aggregates of everything",
+            lambda c: c.group_by().agg(least=dd.min("v"), n=dd.count()).select(k=col.least, v=col.n),
+            _without_key,
+        ),
+        Unary(
+            "reduce",
+            lambda c: c.group_by("k").reduce(least_two, "v: int"),
+            lambda rows: plainly.reduce(rows, lambda key, group: least_two(key, list(group.items()))),
+        ),
+        Unary(
+            "reduce to multiplicities",
+            lambda c: c.group_by("v").reduce(_counted, "k: int").select("k", "v"),
+            lambda rows: plainly.map_rows(
+                plainly.reduce(
+                    plainly.map_rows(rows, lambda row: (row[1], row[0])),
+                    lambda key, group: _counted_plainly(group),
+                ),
+                lambda row: (row[1], row[0]),
+            ),
+        ),
+        Unary(
+            "climb in a loop",
+            _climb,
+            _per_row(lambda k, v: [(k, max(v, 3))]),
+        ),
+        Unary("least label in a loop", _labels, _labels_plainly),
+    )
+}
+
+
+def _counted(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[int]:
+    """The sum of all multiplicities, once for each row: equal rows given twice are two rows."""
+    del key
+    return [sum(count for _, count in group)] * len(group)
+
+
+def _counted_plainly(group: Rows) -> list[Row]:
+    return [(sum(group.values()),)] * len(group)
+
+
+BINARY: dict[str, Binary] = {
+    operator.name: operator
+    for operator in (
+        Binary("concat", lambda a, b: a.concat(b), plainly.concat),
+        Binary(
+            "concat in another order of columns",
+            lambda a, b: a.concat(b.select(v=col.v, k=col.k)),
+            plainly.concat,
+        ),
+        Binary(
+            "difference",
+            lambda a, b: a.concat(b.negate()),
+            lambda a, b: plainly.concat(a, plainly.negate(b)),
+        ),
+        Binary(
+            "join",
+            lambda a, b: a.join(b.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v),
+            lambda a, b: plainly.map_rows(plainly.join(a, b), lambda row: (row[2], row[1])),
+        ),
+        Binary(
+            "join of differently named keys",
+            lambda a, b: a.join(b.select(j=col.k, w=col.v), on={"v": "j"}).select(k=col.k, v=col.w - col.v),
+            lambda a, b: plainly.map_rows(
+                plainly.join(plainly.map_rows(a, lambda row: (row[1], row[0])), b),
+                lambda row: (row[1], cast(int, row[2]) - cast(int, row[0])),
+            ),
+        ),
+        Binary(
+            "join of whole rows",
+            lambda a, b: a.join(b, on=["v", "k"]).select("k", "v"),
+            lambda a, b: plainly.map_rows(
+                plainly.join(a, b, keys=2),
+                lambda row: (row[0], row[1]),
+            ),
+        ),
+        Binary(
+            "join of all pairs",
+            lambda a, b: a.join(b.select(x=col.k, y=col.v), on=[]).select(k=col.x, v=col.v + col.y),
+            lambda a, b: plainly.map_rows(
+                plainly.join(a, b, keys=0),
+                lambda row: (row[2], cast(int, row[1]) + cast(int, row[3])),
+            ),
+        ),
+        Binary("reach in a loop", reach, reach_plainly),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Operators one after another over two sources; each binary one takes what came before and a source."""
+
+    steps: tuple[tuple[Unary | Binary, int], ...]
+
+    def __repr__(self) -> str:
+        return " → ".join(f"{operator.name}({source})" for operator, source in self.steps)
+
+    def build(self, first: Collection, second: Collection) -> Collection:
+        """As a dataflow."""
+        current = first
+        for operator, source in self.steps:
+            other = (first, second)[source]
+            current = (
+                operator.build(current) if isinstance(operator, Unary) else operator.build(current, other)
+            )
+        return current.select("k", "v")
+
+    def plain(self, first: Rows, second: Rows) -> Rows:
+        """What it means."""
+        current = first
+        for operator, source in self.steps:
+            other = (first, second)[source]
+            current = (
+                operator.plain(current) if isinstance(operator, Unary) else operator.plain(current, other)
+            )
+        return current
+
+
+def compositions(loops: bool = True) -> st.SearchStrategy[Composition]:
+    """Two to five operators, with loops among them or not."""
+    operators: list[Unary | Binary] = [*UNARY.values(), *BINARY.values(), *BINARY.values()]
+    chosen = [operator for operator in operators if loops or "loop" not in operator.name]
+    step = st.tuples(st.sampled_from(chosen), st.integers(0, 1))
+    return st.lists(step, min_size=2, max_size=5).map(lambda steps: Composition(tuple(steps)))

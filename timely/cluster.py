@@ -1,0 +1,176 @@
+"""What a program does with a cluster: install dataflows, feed them, read their answers.
+
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("my_queries:mentions")
+        flow.input("mentions").insert(table)
+        flow.seal()
+        changes = flow.output("components").changes()
+
+The same for workers in this process, in processes that `connect` starts, and in a cluster that runs already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from .builders import Builder, load_builder, spec_of
+from .errors import MisuseError
+from .limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
+from .requests import Describe, Hello, Install, Reply, Request, Reserve, Shutdown, Stats, Value
+from .session import Flow
+
+if TYPE_CHECKING:
+    from .client import append_target
+
+__all__ = ["Cluster", "Workers", "connect"]
+
+
+class Workers(Protocol):
+    """The workers of a cluster, wherever they are: `embedded.EmbeddedWorkers` or `client.RemoteWorkers`."""
+
+    count: int
+    addresses: list[str]
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+    ) -> list[Reply]:
+        """Send each (worker, request, table) and gather the replies in that order; raises what a worker reports."""
+        ...
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+class Cluster:
+    """A running cluster. Made by `connect`; a context manager that ends what `connect` has started."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+        return self._workers.count
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where other clients reach the workers, in order; empty for an embedded cluster."""
+        return list(self._workers.addresses)
+
+    def install(self, build: str | Builder, **arguments: Value) -> Flow:
+        """Build and start a dataflow on all workers.
+
+        `build` is "module:function", imported by every worker, or a function: any in an embedded cluster, otherwise
+        one at the top of a module. `arguments` are what msgpack holds. Raises `GraphError` if the workers build
+        different dataflows, naming the first stage that differs; `VertexError` if the builder fails.
+        """
+        (reserved,) = self._workers.ask([(0, Reserve(), None)])
+        index = reserved.integer("dataflow")
+        everyone = range(self._workers.count)
+        install_here = getattr(self._workers, "install", None)
+        if install_here is not None:
+            builder = load_builder(build) if isinstance(build, str) else build
+            spec = build if isinstance(build, str) else getattr(build, "__name__", "dataflow")
+            replies: list[Reply] = install_here(index, spec, builder, arguments)
+        else:
+            spec = build if isinstance(build, str) else spec_of(build)
+            replies = self._workers.ask([(worker, Install(index, spec, arguments), None) for worker in everyone], INSTALL_SECONDS_MAX)
+        return Flow(self._workers, index, replies)
+
+    def flow(self, index: int = 0) -> Flow:
+        """A dataflow that is installed already, by another client or at the start."""
+        replies = self._workers.ask([(worker, Describe(index), None) for worker in range(self._workers.count)])
+        return Flow(self._workers, index, replies)
+
+    def flows(self) -> dict[int, str]:
+        """The installed dataflows: index and "module:function"."""
+        (hello,) = self._workers.ask([(0, Hello(), None)])
+        found: dict[int, str] = {}
+        for entry in hello.items("dataflows"):
+            match entry:
+                case [int(index), str(spec)]:
+                    found[index] = spec
+        return found
+
+    def stats(self) -> list[dict[str, Value]]:
+        """Counters of each worker, in order."""
+        return [reply.values for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])]
+
+    def append_target(self, dataflow: int = 0) -> append_target:
+        """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
+        if not self._workers.addresses:
+            raise MisuseError("an embedded cluster cannot be reached from other processes: connect(workers=…) without embedded")
+        from .client import append_target as make_target
+
+        return make_target(self._workers.addresses, dataflow)
+
+    def shutdown(self) -> None:
+        """End the cluster, also one that was running already, and let go of it."""
+        self._workers.ask([(worker, Shutdown(), None) for worker in range(self._workers.count)])
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the cluster. Workers that `connect` has started end; others go on."""
+        self._workers.close()
+
+
+def connect(*addresses: str, workers: int | None = None, embedded: bool = False, log_level: str = "warning") -> Cluster:
+    """A cluster to work with.
+
+        connect(workers=2)                    starts two worker processes on this machine, which end with it
+        connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
+        connect("host:7401", …)               joins a cluster that runs; one address of it is enough
+
+    Workers that `connect` starts import modules from where this program does (`sys.path`, working directory); those
+    of a running cluster from where they were started.
+    Raises `PeerError` if a worker does not start or cannot be reached.
+    """
+    if addresses:
+        if workers is not None or embedded:
+            raise MisuseError("connect takes either addresses of a running cluster or a number of workers to start")
+        from .client import RemoteWorkers, discover
+
+        return Cluster(RemoteWorkers(discover(addresses)))
+    count = 1 if workers is None else workers
+    if embedded:
+        from .embedded import EmbeddedWorkers
+
+        return Cluster(EmbeddedWorkers(count))
+    return Cluster(_start_workers(count, log_level))
+
+
+def _start_workers(count: int, log_level: str) -> Workers:
+    from .client import RemoteWorkers
+    from .launcher import Launcher, LocalFolder
+    from .worker.settings import check_workers, local_settings
+
+    check_workers(count)
+    folder = LocalFolder()
+    try:
+        settings = local_settings(count, folder.path, paths=[path for path in sys.path if path], log_level=log_level)
+    except BaseException:
+        folder.remove()
+        raise
+    launcher = Launcher(settings, _show, folder)
+    try:
+        return RemoteWorkers(launcher.wait_ready(), launcher)
+    except BaseException:
+        launcher.stop()
+        raise
+
+
+def _show(index: int, line: str) -> None:
+    """What a worker writes belongs on the error stream of whoever started it."""
+    sys.stderr.write(f"worker {index}: {line}\n")

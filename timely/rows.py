@@ -1,0 +1,151 @@
+"""From what users have in hand to Arrow tables, and from the workers' answers to one table.
+
+Records travel as one binary column `record` of msgpack values. Tables of collections are converted by a function that
+the input's codec names (its attribute `converter`, "module:function", called with the data, the Arrow schema and the
+name of the input); without one, by Arrow's own rules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrow import binary_array, int64_array
+from .builders import load_function
+from .errors import InternalError, MisuseError
+
+__all__ = ["InputForm", "chunks", "expanded", "merged_changes", "records_of"]
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """What a client knows of an input: its name, its codec's description, and how to make tables for it."""
+
+    name: str
+    description: str
+    schema: pa.Schema | None = None
+    converter: str | None = None
+
+    @property
+    def is_records(self) -> bool:
+        """Whether it takes Python records."""
+        return self.description == "records"
+
+    def to_table(self, data: object) -> pa.Table:
+        """`data` as a table for this input; `MisuseError` says what does not fit."""
+        if self.is_records:
+            return self._records(data)
+        if self.converter is not None:
+            convert = cast(Callable[[object, pa.Schema | None, str], object], load_function(self.converter, "a converter"))
+            table = convert(data, self.schema, self.name)
+            if not isinstance(table, pa.Table):
+                raise InternalError(f"{self.converter} made a {type(table).__name__}, not an Arrow table")
+            return table
+        try:
+            return _plain_table(data, self.schema)
+        except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+            raise MisuseError(f"input {self.name!r} takes {self.description}; this {type(data).__name__} does not fit: {error}") from error
+
+    def _records(self, data: object) -> pa.Table:
+        if isinstance(data, pa.Table):
+            return data
+        if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
+            raise MisuseError(f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write [record, …]")
+        try:
+            packed = [msgpack.packb(record, use_bin_type=True) for record in data]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MisuseError(
+                f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples and dicts of these: {error}"
+            ) from error
+        return pa.Table.from_arrays([binary_array(packed)], ["record"])
+
+
+def records_of(table: pa.Table) -> list[tuple[int, object]]:
+    """The (epoch, record) pairs of an output of records, by epoch."""
+    epochs = table.column("epoch").to_pylist()
+    records = (msgpack.unpackb(packed, use_list=False, strict_map_key=False) for packed in table.column("record").to_pylist())
+    return sorted(zip(epochs, records, strict=True), key=_first)
+
+
+def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
+    """The changes of all workers as one table, sorted by (epoch, columns); equal rows summed, those that cancel left out."""
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return tables[0]
+    table = filled[0] if len(filled) == 1 else _summed(pa.concat_tables(filled))
+    others = [name for name in table.column_names if name not in ("epoch", "diff")]
+    order = [(name, "ascending") for name in ("epoch", *others, "diff") if name in table.column_names]
+    return table.sort_by(order)
+
+
+def expanded(tables: Sequence[pa.Table]) -> pa.Table:
+    """The snapshots of all workers as one multiset of rows: each as often as its `diff` says, if there is that column."""
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return _without_diff(tables[0])
+    table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
+    if "diff" in table.column_names:
+        if len(filled) > 1:
+            table = _summed(table)
+        times = table.column("diff").to_numpy()
+        if (times < 0).any():
+            raise MisuseError("the collection holds rows a negative number of times, so it is no table: read changes()")
+        if (times != 1).any():
+            table = table.take(int64_array(np.repeat(np.arange(table.num_rows), times)))
+        table = _without_diff(table)
+    return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_columns else table
+
+
+def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    """The rows of `table`, in order, in pieces of about `bytes_max` at most (one row at least)."""
+    pieces = max(1, -(-table.nbytes // bytes_max))
+    rows = max(1, -(-table.num_rows // pieces))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def _summed(table: pa.Table) -> pa.Table:
+    if "diff" not in table.column_names:
+        return table
+    names = table.column_names
+    keys = [name for name in names if name != "diff"]
+    if not keys:
+        return table
+    summed = table.group_by(keys).aggregate([("diff", "sum")]).rename_columns([*keys, "diff"])
+    return summed.filter(pc.not_equal(summed.column("diff"), 0)).select(names)
+
+
+def _without_diff(table: pa.Table) -> pa.Table:
+    return table.drop_columns(["diff"]) if "diff" in table.column_names else table
+
+
+def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        return pa.Table.from_pandas(data, schema=schema, preserve_index=False)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return pa.table({name: data[name] for name in data.dtype.names}, schema=schema)
+    if isinstance(data, Mapping):
+        return pa.table(dict(data), schema=schema)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    rows = list(cast(Iterable[object], data))
+    if schema is not None and all(isinstance(row, tuple | list) for row in rows):
+        columns = zip(*cast(list[Sequence[object]], rows), strict=True) if rows else [()] * len(schema)
+        return pa.Table.from_arrays([pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _first(pair: tuple[int, object]) -> int:
+    return pair[0]
