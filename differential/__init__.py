@@ -17,6 +17,7 @@ first, then `operators/`, `trace/` and `kernels/`, from the top to the bottom of
 
 from differential.aggregates import Aggregate, count, max, min, sum
 from differential.collection import Collection
+from differential.column_types import any_value, binary, boolean, floating, integer, string, timestamp
 from differential.expressions import Expr, col, lit, max_of, min_of, when
 from differential.grouping import Grouped
 from differential.schema import Column, Schema
@@ -29,14 +30,21 @@ __all__ = [
     "Expr",
     "Grouped",
     "Schema",
+    "any_value",
+    "binary",
+    "boolean",
     "col",
     "count",
+    "floating",
     "input",
+    "integer",
     "lit",
     "max",
     "max_of",
     "min",
     "min_of",
+    "string",
     "sum",
+    "timestamp",
     "when",
 ]

@@ -139,6 +139,8 @@ class Collection:
 
         for key in keys:
             self.schema.offset(key)
+        if len(set(keys)) != len(keys):
+            raise SchemaError(f"group_by: a key is named twice in {', '.join(keys)}")
         return Grouped(self, keys)
 
     def iterate(self, body: Callable[[Collection], Collection], *, name: str = "iterate") -> Collection:
@@ -161,6 +163,11 @@ class Collection:
         """Make the collection readable by clients under `name`."""
         from .table_io import TableOut
 
+        if self.loops:
+            raise GraphError(
+                f"output {name!r}: the collection is inside {self.scope.path()!r}: "
+                "only what `iterate` returns leaves a loop"
+            )
         codec = TableOut(self.schema)
         feeds = self.feeds(0, None)
         self.dataflow.output(name, self.terms[0].stream, codec, feeds)

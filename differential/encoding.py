@@ -34,15 +34,20 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         assert symbols is not None
         values[:] = _symbol_words(array, type_, symbols)
     elif type_.kind == "float":
-        values[:] = floats_to_words(array.fill_null(0.0).to_numpy(zero_copy_only=False))
+        values[:] = floats_to_words(_filled(array, 0.0).to_numpy(zero_copy_only=False))
     elif type_.kind == "bool":
-        values[:] = array.fill_null(False).to_numpy(zero_copy_only=False)
+        values[:] = _filled(array, False).to_numpy(zero_copy_only=False)
     else:
         if type_.kind == "timestamp":
             array = array.view(pa.int64())
-        values[:] = array.fill_null(0).to_numpy(zero_copy_only=False)
+        values[:] = _filled(array, 0).to_numpy(zero_copy_only=False)
     if valid is not None and array.null_count:
         values[~valid] = 0
+
+
+def _filled(array: pa.Array, value: float) -> pa.Array:
+    """`array` without nulls."""
+    return array.fill_null(value) if array.null_count else array
 
 
 def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
-from differential.call_site import UNKNOWN_SITE, CallSite, call_site
+from timely.call_site import UNKNOWN_SITE, CallSite, call_site
 from differential.column_types import ColumnType, TypeSpec, as_column_type
 from differential.errors import ExpressionError
 from differential.literals import Constant, Scalar, constant_of

@@ -8,6 +8,8 @@ of iteration i at i + 1:
 so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing nothing circulates,
 and the sum over all iterations, which is what leaves, is the fixed point.
 
+Loops nest: a loop that begins in the body of another is inside it, whatever collection it begins with.
+
 What circulates must be consolidated: updates that cancel would go round for ever. The result of an operator with state
 is so already, and costs no further stage.
 """
@@ -15,7 +17,9 @@ is so already, and costs no further stage.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import replace
+from typing import Final
 
 from differential.linear import LinearChain
 from timely.errors import GraphError
@@ -27,15 +31,24 @@ from .linear_transform import LinearTransform
 
 __all__ = ["iterate"]
 
+_around: Final[ContextVar[tuple[Loop, ...]]] = ContextVar("loops whose bodies are being built", default=())
+
 
 def iterate(initial: Collection, body: Callable[[Collection], Collection], name: str) -> Collection:
     """The fixed point of `body` from `initial`; see `Collection.iterate`."""
+    around = _around.get()
+    if around and around[-1].dataflow is initial.dataflow:
+        initial = initial.within(around)
     loop = Loop.inside(initial.dataflow, initial.scope, name)
     entered = initial.entered(loop)
     feedback = loop.feedback()
     coming_back = Term(feedback.stream, LinearChain.over(initial.schema))
     variable = replace(entered, terms=(*entered.terms, coming_back), is_consolidated=False)
-    result = body(variable)
+    token = _around.set(variable.loops)
+    try:
+        result = body(variable)
+    finally:
+        _around.reset(token)
     if not isinstance(result, Collection):
         raise GraphError(f"the body of {name!r} must return a collection; it returned {type(result).__name__}")
     result = result.within(variable.loops).conformed(initial.schema, f"the body of {name!r}")

@@ -19,6 +19,9 @@ def join(left: Collection, right: Collection, on: str | Sequence[str] | Mapping[
     """Rows of both with equal keys; see `Collection.join`. Both are in one scope."""
     pairs = _pairs(on)
     left_keys, right_keys = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    for keys in (left_keys, right_keys):
+        if len(set(keys)) != len(keys):
+            raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
     for left_key, right_key in pairs:
         if left.schema[left_key].type != right.schema[right_key].type:
             raise SchemaError(

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from differential.call_site import call_site
+from timely.call_site import call_site
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions import ExprLike, as_expr, col
 from differential.linear_passes import Filter, Negate, RowFunction, Select, Step, compile_steps, projection_of

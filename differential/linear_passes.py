@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from differential.call_site import CallSite
+from timely.call_site import CallSite
 from differential.column_types import Bools, Int64s
 from differential.compiled import Compiled
 from differential.evaluation import Compiler

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -131,6 +132,10 @@ class Schema:
 
     def to_arrow(self) -> pa.Schema:
         """The Arrow schema of decoded tables."""
+        return self._arrow
+
+    @cached_property
+    def _arrow(self) -> pa.Schema:
         return pa.schema(
             pa.field(
                 column.name,

@@ -30,7 +30,7 @@ from typing import Final, Literal, Never, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from differential.call_site import CallSite
+from timely.call_site import CallSite
 from differential.column_types import Int64s
 from differential.errors import SchemaError, UserFunctionError, shown
 from differential.projection import TRAILING_WORDS

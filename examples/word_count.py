@@ -28,6 +28,7 @@ class SplitLinesVertex(timely.Vertex):
     """Lines in, words out, at once: nothing has to be waited for."""
 
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        """`message` is a list of lines."""
         self.send_by(0, [word for line in message for word in str(line).split()], time)
 
 
@@ -39,12 +40,14 @@ class CountWordsVertex(timely.Vertex):
         self.added: dict[tuple[int, ...], Counter[object]] = {}
 
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        """Words of an epoch, some of them: count, and ask to be told when there are no more."""
         if time not in self.added:
             self.added[time] = Counter()
             self.notify_at(time)
         self.added[time].update(message)
 
     def on_notify(self, time: tuple[int, ...]) -> None:
+        """No word of this epoch will come any more, from any worker."""
         added = self.added.pop(time)
         self.counts.update(added)
         self.send_by(0, [(word, self.counts[word]) for word in added], time)
@@ -53,7 +56,9 @@ class CountWordsVertex(timely.Vertex):
 def build(flow: timely.Dataflow) -> None:
     """Lines in, (word, count) out. Every worker calls this; equal words meet on one worker."""
     words = flow.input("lines").stage("split lines", SplitLinesVertex)
-    counts = words.stage("count words", CountWordsVertex, exchange=lambda word: zlib.crc32(str(word).encode()))
+    counts = words.stage(
+        "count words", CountWordsVertex, exchange=lambda word: zlib.crc32(str(word).encode())
+    )
     flow.output("counts", counts)
 
 
@@ -61,7 +66,9 @@ def main() -> None:
     """Feed the paragraphs, print the counts."""
     parser = argparse.ArgumentParser(description="Count the words of a text, paragraph by paragraph.")
     parser.add_argument("file", nargs="?", type=Path, help="text to count; without it a few lines of our own")
-    parser.add_argument("--workers", type=int, default=0, help="worker processes; 0 (the default): within this process")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="worker processes; 0 (the default): within this process"
+    )
     given = parser.parse_args()
     text = given.file.read_text() if given.file else TEXT
     with timely.connect(workers=given.workers or 1, embedded=given.workers == 0) as cluster:

@@ -2,12 +2,12 @@
 
 Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in one file only.
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
-`broadcast.py`, in that order.
+`broadcast.py`, in that order. `summary_table.py` is the compiled twin of `could_result_in.py`.
 """
 
 from progress.antichain import Antichain
 from progress.broadcast import Broadcaster
-from progress.could_result_in import MinimalSummaries, SummaryTable
+from progress.could_result_in import MinimalSummaries
 from progress.count_changes import Change, CountChanges
 from progress.errors import (
     GraphError,
@@ -21,6 +21,7 @@ from progress.errors import (
 )
 from progress.graph import ConnectorSpec, Graph, StageSpec
 from progress.path_summary import PathSummary
+from progress.summary_table import SummaryTable
 from progress.time_words import TimeCode, TimeLayout
 from progress.timestamp import ROOT, TimeShape, Timestamp
 from progress.tracker import Tracker

@@ -4,22 +4,29 @@ The one place that imports numba. A *kernel* is a free function over integers an
 compiled at its first call and kept on disk, so that the next process loads it within milliseconds.
 
 Where the code is kept: in `__pycache__` beside the source; if that is not writable (an installed
-package that belongs to root), in the user's cache directory; or below `NUMBA_CACHE_DIR`, if set.
+package that belongs to root), in the user's cache directory; or below `NUMBA_CACHE_DIR`, if set. Where none
+of these can be written, in a folder that goes with the process, so that every start compiles anew.
 
 Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a half slower; tests).
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import event
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -83,16 +90,33 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     What is returned is numba's own dispatcher: one more Python call would double the cost of a call.
     """
-    dispatcher = numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS)(function)
+    try:
+        dispatcher = _dispatcher(function)
+    except RuntimeError:  # numba found no place that it may write to
+        numba.config.CACHE_DIR = _private_folder()  # type: ignore[attr-defined]
+        dispatcher = _dispatcher(function)
     # Numba keys machine code by the caller's source file alone. A kernel that calls one of another file
     # would keep the old body of the callee for ever, so the stamp also names the files it draws on.
     cache = dispatcher._cache._cache_file  # type: ignore[attr-defined]
+    assert cache._source_stamp, "numba has renamed what the stamp is kept in"
     stamp = _stamp_of(function, str(cache._source_stamp))
     assert stamp, "machine code without a stamp would never be renewed"
     assert id(dispatcher) not in _stamps, "dispatchers live as long as the process"
     cache._source_stamp = stamp
     _stamps[id(dispatcher)] = stamp
     return cast("Callable[P, R]", dispatcher)
+
+
+def _dispatcher(function: Callable[P, R]) -> Dispatcher[Callable[P, R]]:
+    """The one way in which kernels are compiled."""
+    return numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS)(function)
+
+
+def _private_folder() -> str:
+    """A new folder that nobody else can write to (what lies in a cache is executed), gone at exit."""
+    folder = tempfile.mkdtemp(prefix="naiad-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _stamp_of(function: Callable[P, R], own: str) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ class Antichain:
     def elements(self) -> list[Timestamp]:
         """The elements, sorted."""
         assert len(set(self._elements)) == len(self._elements), self._elements
+        assert all(self.shape.is_timestamp(element) for element in self._elements), self._elements
         return sorted(self._elements, key=self.shape.sort_key)
 
     def check_invariants(self) -> None:

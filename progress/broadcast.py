@@ -53,6 +53,7 @@ class Broadcaster:
         self._locations = locations
         self._sent = 0
         self._received = [0] * workers
+        assert len(self._received) == self.workers
 
     def on_step_done(self, changes: Sequence[Change]) -> bytes | None:
         """The payload that every peer must get, in this order; None if there is nothing to tell.

@@ -84,6 +84,7 @@ class Graph:
         self.layout = TimeLayout.default(deepest) if layout is None else layout
         codes = {shape: TimeCode(self.layout, shape) for shape in {stage.shape for stage in self.stages}}
         self.codes = tuple(codes[stage.shape] for stage in self.stages)
+        assert len(self.codes) == len(self.stages)
         self._check_stages()
         self._check_connectors()
         self.steps: tuple[Step, ...] = tuple(self._all_steps())
@@ -186,6 +187,7 @@ class Graph:
                 if inside is not None and inside != hold:
                     summary = inside.then(self.connectors[onward].summary)
                     steps.append((here, self.connector_location(onward), summary))
+        assert len(steps) >= len(self.connectors), "every connector is entered from its source"
         for here, there, summary in steps:
             assert summary.is_between(self.shape_of(here), self.shape_of(there)), (here, there, summary)
         return steps
@@ -281,6 +283,8 @@ def _standing_cycle(locations: int, steps: Sequence[Step]) -> list[int] | None:
     start exceeds. So a cycle is bad iff no step of it that keeps m adds anything. For each m we search the
     steps that keep at least m, without those that keep m and add.
     """
+    assert all(0 <= here < locations for here, _, _ in steps), "every step starts somewhere"
+    assert all(0 <= there < locations for _, there, _ in steps), "and leads somewhere"
     for level in sorted({summary.kept for _, _, summary in steps}):
         chosen = [
             step

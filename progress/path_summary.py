@@ -112,7 +112,9 @@ class PathSummary:
         assert 0 <= coordinate < self.coordinates, (self, coordinate)
         if coordinate < self.kept - 1:
             return 0
-        return self.add if coordinate == self.kept - 1 else self.appended[coordinate - self.kept]
+        least = self.add if coordinate == self.kept - 1 else self.appended[coordinate - self.kept]
+        assert least >= 0, self
+        return least
 
     def is_between(self, source: TimeShape, target: TimeShape) -> bool:
         """Whether the path leads from times of `source` to times of `target` and keeps their order."""

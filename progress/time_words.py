@@ -64,6 +64,8 @@ class TimeLayout:
                 f"time layout {self.level_bits} does not fit: the bits of all levels and one guard bit for "
                 f"each must be at most {WORD_BITS} together, and no level may be without bits"
             )
+        assert self.shifts[-1] == 0, "the innermost level stands lowest"
+        assert self.guard(0) < 1 << WORD_BITS, "bit 63 is the sign"
 
     @staticmethod
     def default(levels: int) -> TimeLayout:
@@ -117,6 +119,8 @@ class TimeCode:
         for bits, coordinates in zip(self.layout.level_bits, self.shape.level_coordinates, strict=False):
             if bits < coordinates:
                 raise GraphError(f"a level of {bits} bits cannot hold {coordinates} counters")
+        assert self.guards & self.valid == 0, "guards stand between fields"
+        assert self.unit & ~self.valid == 0, "one iteration fits"
 
     @cached_property
     def fields(self) -> tuple[tuple[int, int], ...]:
@@ -172,10 +176,10 @@ class TimeCode:
     def keep_mask(self, levels_kept: int) -> int:
         """The value bits of the outermost `levels_kept` levels: what leaving to that depth keeps."""
         assert 0 <= levels_kept <= self.layout.levels, (levels_kept, self)
-        return sum(
-            ((1 << self.layout.level_bits[level]) - 1) << self.layout.shifts[level]
-            for level in range(levels_kept)
-        )
+        bits, shifts = self.layout.level_bits, self.layout.shifts
+        mask = sum(((1 << bits[level]) - 1) << shifts[level] for level in range(levels_kept))
+        assert not any(mask & self.layout.guard(level) for level in range(self.layout.levels)), "no guard"
+        return mask
 
     def keep_mask_coordinates(self, kept: int) -> int:
         """The value bits of the first `kept` coordinates; may cut a prioritised level in two."""
@@ -199,6 +203,7 @@ class TimeCode:
                     "and another one may be given to it"
                 )
             word |= value << shift
+        assert word >= 0, "bit 63 is the sign"
         assert word & ~self.valid == 0, (time, self)
         return word
 

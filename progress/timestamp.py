@@ -142,6 +142,7 @@ class TimeShape:
     def sort_key(self, time: Timestamp) -> Timestamp:
         """A key that sorts times so that none comes before a smaller one: the tuple itself."""
         assert len(time) == self.coordinates, (time, self)
+        assert min(time) >= 0, time
         return time
 
     def __str__(self) -> str:

@@ -6,9 +6,14 @@ import os
 import time
 import zlib
 from collections import Counter
+from typing import cast
 
 import timely
 from progress.timestamp import Timestamp
+from timely.exchange import RecordRoute
+
+Number = tuple[int, int, int]
+"""(start, number now, odd steps so far) of `collatz`."""
 
 __all__ = [
     "CollectVertex",
@@ -113,9 +118,9 @@ class HalveVertex(timely.Vertex):
     """Inner loop: (start, n, odd steps); even n go round once more, halved; odd ones leave."""
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        again, done = [], []
-        for record in message:
-            start, n, steps = record  # type: ignore[misc]  # records of ours
+        again: list[object] = []
+        done: list[object] = []
+        for start, n, steps in cast(list[Number], message):
             (done if n % 2 else again).append((start, n if n % 2 else n // 2, steps))
         self.send_by(0, again, time)
         self.send_by(1, done, time)
@@ -125,12 +130,15 @@ class TripleVertex(timely.Vertex):
     """Outer loop: 1 is the end; any other odd n goes round as 3n + 1."""
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        again, done = [], []
-        for record in message:
-            start, n, steps = record  # type: ignore[misc]  # records of ours
-            (done if n == 1 else again).append((start, n if n == 1 else 3 * n + 1, steps + (n != 1)))
+        again: list[object] = []
+        done: list[object] = []
+        for start, n, steps in cast(list[Number], message):
+            if n == 1:
+                done.append((start, steps, time[1]))
+            else:
+                again.append((start, 3 * n + 1, steps + 1))
         self.send_by(0, again, time)
-        self.send_by(1, [(start, steps, time[1]) for start, _, steps in done], time)
+        self.send_by(1, done, time)
 
 
 def collatz(flow: timely.Dataflow) -> None:
@@ -155,6 +163,5 @@ def collatz(flow: timely.Dataflow) -> None:
 
 
 def _by_start() -> timely.Route:
-    from timely.exchange import RecordRoute
-
-    return RecordRoute(lambda record: word_hash(record[1]))  # type: ignore[index]  # by the number now, to move it about
+    """By the number as it is now, so that it moves about between workers."""
+    return RecordRoute(lambda record: word_hash(cast(Number, record)[1]))

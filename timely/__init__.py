@@ -1,7 +1,8 @@
 """Timely dataflow: vertices, workers and the wires between them. Imports `progress`.
 
 Read `dataflow.py` (building), `vertex.py` (what a user writes), `worker/core.py` (the loop that runs it),
-`transport/` (what carries messages), `server.py` (what clients can ask), `cluster.py` (how they ask), in that order.
+`transport/` (what carries messages), `server.py` (what clients can ask), `cluster.py` (how they ask), in that
+order.
 """
 
 from .batch import Batch, Records

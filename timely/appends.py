@@ -1,7 +1,7 @@
 """How are appends told apart, and which worker takes one?
 
-An append is known by (input, epoch, writer, sequence): a repeated one must meet the first. So its worker depends on
-writer and sequence alone, by a function that is the same in every process.
+An append is known by (input, epoch, writer, sequence): a repeated one must meet the first. So its worker
+depends on writer and sequence alone, by a function that is the same in every process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrow arrays without pandas.
 
-The first `pyarrow.array` of a process imports pandas, to see whether its argument is a series: a third of a second
-that a first small query would wait for. These make the same arrays from buffers.
+The first `pyarrow.array` of a process imports pandas, to see whether its argument is a series: a third of a
+second that a first small query would wait for. These make the same arrays from buffers.
 """
 
 from __future__ import annotations
@@ -28,4 +28,6 @@ def binary_array(values: Sequence[bytes]) -> pa.Array:
     is_large = int(ends[-1]) > np.iinfo(np.int32).max
     offsets = ends if is_large else ends.astype(np.int32)
     kind = pa.large_binary() if is_large else pa.binary()
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))])
+    return pa.Array.from_buffers(
+        kind, len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    )

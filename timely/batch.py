@@ -1,10 +1,12 @@
 """What travels between vertices?
 
-A *message* is one envelope time and one batch. The envelope time is held by progress tracking; the batch is opaque
-to it. Two kinds of batches exist: those without times of their own (`Records`: Python records, all at the envelope
-time) and those whose rows carry times (differential updates). For the latter the envelope is a lower bound.
+A *message* is one envelope time and one batch. The envelope time is held by progress tracking; the batch is
+opaque to it. Two kinds of batches exist: those without times of their own (`Records`: Python records, all at
+the envelope time) and those whose rows carry times (differential updates). For the latter the envelope is a
+lower bound.
 
-Each batch class has a `KIND`, a small integer that names it on the wire; `register` makes it known to the decoder.
+Each batch class has a `KIND`, a small integer that names it on the wire; `register` makes it known to the
+decoder.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def register(batch_class: B) -> B:
     kind = batch_class.KIND
     known = _kinds.get(kind)
     if known is not None and known.__qualname__ != batch_class.__qualname__:
-        raise InternalError(f"batch kind {kind} is taken by {known.__qualname__}, asked for by {batch_class.__qualname__}")
+        raise InternalError(
+            f"batch kind {kind} is taken by {known.__qualname__}, asked for by {batch_class.__qualname__}"
+        )
     _kinds[kind] = batch_class
     return batch_class
 
@@ -65,7 +69,10 @@ def decode(kind: int, frames: Sequence[memoryview]) -> Batch:
     """The batch of class `kind` that was sent as `frames`; `PeerError` when no class has that kind."""
     batch_class = _kinds.get(kind)
     if batch_class is None:
-        raise PeerError(f"a message came in with batch kind {kind}, which this process does not know: import the module that defines it")
+        raise PeerError(
+            f"a message came in with batch kind {kind}, which this process does not know: import the "
+            "module that defines it"
+        )
     return batch_class.from_frames(frames)
 
 
@@ -102,7 +109,8 @@ class Records:
             return [msgpack.packb(self.records, use_bin_type=True)]
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(
-                f"a record cannot be sent to another worker: {error}. Records may hold None, bool, int (64 bits), "
+                f"a record cannot be sent to another worker: {error}. Records may hold None, bool, int (64 "
+                "bits), "
                 "float, str, bytes, and tuples or dicts of these"
             ) from error
 

@@ -1,7 +1,8 @@
 """How does a worker get from "module:function" to a dataflow?
 
-A *builder* is a function `build(flow: Dataflow, **arguments) -> None` at the top of a module that every worker can
-import. Only its name and its arguments travel. Each worker calls it for itself and must build the same.
+A *builder* is a function `build(flow: Dataflow, **arguments) -> None` at the top of a module that every
+worker can import. Only its name and its arguments travel. Each worker calls it for itself and must build the
+same.
 """
 
 from __future__ import annotations
@@ -27,22 +28,32 @@ _SPEC = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 def load_function(spec: str, what: str) -> Builder:
     """The function that "module:function" names; `what` it is for is part of the error."""
     if not _SPEC.fullmatch(spec):
-        raise MisuseError(f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}")
+        raise MisuseError(
+            f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}"
+        )
     module_name, _, function_name = spec.partition(":")
     importlib.invalidate_caches()  # the module may have been written after this process began to look around
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise MisuseError(
-            f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers where the module "
+            f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
+            "where the module "
             "is, or set PYTHONPATH for them"
         ) from error
     except Exception as error:
-        raise VertexError(f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}") from error
+        raise VertexError(
+            f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
+        ) from error
     function = getattr(module, function_name, None)
     if not callable(function):
-        offered = sorted(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))
-        raise MisuseError(f"{what} {spec!r}: {module.__file__} has no function {function_name!r}; it has {', '.join(offered) or 'none'}")
+        offered = sorted(
+            name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
+        )
+        raise MisuseError(
+            f"{what} {spec!r}: {module.__file__} has no function {function_name!r}; it has "
+            f"{', '.join(offered) or 'none'}"
+        )
     found: Builder = function
     return found
 
@@ -60,7 +71,9 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
     except TimelyError:
         raise
     except Exception as error:
-        raise VertexError(f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}") from error
+        raise VertexError(
+            f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"
+        ) from error
     return flow
 
 
@@ -69,12 +82,15 @@ def spec_of(builder: Builder) -> str:
     module_name = getattr(builder, "__module__", None)
     name = getattr(builder, "__qualname__", "")
     if module_name == "__main__":
-        # A worker runs another main program: it imports the script under the name that its file has.
-        script = getattr(sys.modules["__main__"], "__file__", None)
-        module_name = Path(script).stem if script else None
+        # A worker runs another main program: it imports the module under its own name, a script under its file's.
+        main = sys.modules["__main__"]
+        script = getattr(main, "__file__", None)
+        known = getattr(main, "__spec__", None)
+        module_name = known.name if known is not None else Path(script).stem if script else None
     if module_name is None or not name.isidentifier():
         raise MisuseError(
-            f"{builder!r} cannot be imported by worker processes: put it at the top of a module, or run embedded "
+            f"{builder!r} cannot be imported by worker processes: put it at the top of a module, or run "
+            "embedded "
             "(connect(workers=…, embedded=True))"
         )
     return f"{module_name}:{name}"

@@ -1,20 +1,43 @@
-"""Where in the user's code was this built?
+"""Which line of the user's program asked for this?
 
-Errors about a stage or an expression name the line that made it: the innermost frame outside this project's packages.
+Errors about a stage, an expression or an operator show up long after the line that built it has run: when the
+dataflow is compiled, or when a row arrives. So every expression and operator keeps its *call site*, the
+first frame outside `differential`, `timely` and `progress`. Finding it walks a few frames and reads no
+source: about 0.3 µs.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final, NamedTuple
 
-_ROOT = Path(__file__).resolve().parent.parent
-_OURS = tuple(str(_ROOT / package) + "/" for package in ("progress", "timely", "differential"))
+__all__ = ["UNKNOWN_SITE", "CallSite", "call_site"]
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_OURS: Final = tuple(f"{_ROOT / package}/" for package in ("differential", "timely", "progress"))
 
 
-def call_site() -> str:
-    """`file:line` of the innermost frame outside `progress`, `timely` and `differential`."""
+class CallSite(NamedTuple):
+    """A file and a line."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else "unknown line"
+
+
+UNKNOWN_SITE: Final = CallSite("", 0)
+
+
+def call_site() -> CallSite:
+    """The first line on the stack outside our packages and the code that dataclasses generate."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while True:
+        file = frame.f_code.co_filename
+        if not file.startswith(_OURS) and file != "<string>":
+            return CallSite(file, frame.f_lineno)
+        if frame.f_back is None:
+            return UNKNOWN_SITE
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

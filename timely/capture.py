@@ -1,7 +1,7 @@
 """Outputs: what a dataflow produced, by epoch, readable once the epoch is complete.
 
-A `CaptureVertex` puts what comes in into an `OutputLog`; frontier news tell the log which epochs are complete. The
-log knows the form of the rows; records are here, collections bring their own.
+A `CaptureVertex` puts what comes in into an `OutputLog`; frontier news tell the log which epochs are
+complete. The log knows the form of the rows; records are here, collections bring their own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import ClassVar, Protocol
 import msgpack
 import pyarrow as pa
 
-from progress.time_words import TimeCode
 from progress.errors import InternalError, MisuseError
+from progress.time_words import TimeCode
 
 from .arrow import binary_array, int64_array
 from .batch import Batch, Records
@@ -36,7 +36,9 @@ class OutputLog(Protocol):
         ...
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for collections, `diff`."""
+        """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
+        collections, `diff`.
+        """
         ...
 
     def snapshot(self) -> pa.Table:

@@ -3,8 +3,8 @@
     RemoteWorkers   all workers of a cluster, asked together: what `cluster.py` stands on
     AppendClient    only appends, to be used where rows are made (a Spark executor, a loader)
 
-Nothing waits for a worker that is gone: while an answer is outstanding, connections and, for workers that this
-process has started, the processes themselves are watched.
+Nothing waits for a worker that is gone: while an answer is outstanding, connections and, for workers that
+this process has started, the processes themselves are watched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class RemoteWorkers:
             self._sockets.watch(descriptor)
 
     def ask(
-        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
         """Send each (worker, request, table) and gather the replies, in that order.
 
@@ -78,7 +80,9 @@ class RemoteWorkers:
             if self._launcher is not None:
                 self._launcher.stop()
 
-    def _gather(self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float) -> list[Reply]:
+    def _gather(
+        self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float
+    ) -> list[Reply]:
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
         grace = deadline
@@ -94,9 +98,14 @@ class RemoteWorkers:
             if not pending or _has_cause(failures) or (failures and now >= grace):
                 break
             if now >= deadline:
-                late = ", ".join(f"{worker} at {self.addresses[worker]}" for worker in sorted({worker for worker, _ in pending}))
+                late = ", ".join(
+                    f"{worker} at {self.addresses[worker]}"
+                    for worker in sorted({worker for worker, _ in pending})
+                )
                 raise WaitTimeoutError(f"no answer from worker {late} within {timeout_seconds:g} s")
-            self._sockets.wait(min(_SHORT_WAIT_SECONDS if not failures else 0.02, max(0.0, min(deadline, grace) - now)))
+            self._sockets.wait(
+                min(_SHORT_WAIT_SECONDS if not failures else 0.02, max(0.0, min(deadline, grace) - now))
+            )
         if failures:
             raise self._judge(failures)
         return [replies[position] for position in sorted(replies)]
@@ -128,7 +137,13 @@ class RemoteWorkers:
                 self._forget_ended()
                 return [(-1, error)]
         return [
-            (worker, PeerError(f"worker {worker} at {self.addresses[worker]} is gone: its connection broke before it answered"))
+            (
+                worker,
+                PeerError(
+                    f"worker {worker} at {self.addresses[worker]} is gone: its connection broke before it "
+                    "answered"
+                ),
+            )
             for worker in sorted(workers)
             if self._sockets.is_broken(worker)
         ]
@@ -157,7 +172,8 @@ def _has_cause(failures: list[tuple[int, TimelyError]]) -> bool:
 
 
 class AppendClient:
-    """Appends rows to an input of a running cluster; which worker takes an append depends on (writer, sequence) only.
+    """Appends rows to an input of a running cluster; which worker takes an append depends on (writer,
+    sequence) only.
 
     A context manager. `addresses` are the client ports of all workers, in order of their indices.
     """
@@ -169,14 +185,16 @@ class AppendClient:
     def __enter__(self) -> AppendClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> bool:
         """Add `table`, whose column `diff` says how often each row is added, to an open epoch.
 
-        Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError` if the
-        epoch is sealed, `PeerError` if the worker cannot be reached.
+        Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError`
+        if the epoch is sealed, `PeerError` if the worker cannot be reached.
         """
         request = Append(self._dataflow, input, epoch, writer, sequence, 0)
         (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
@@ -187,8 +205,10 @@ class AppendClient:
         self._workers.close()
 
 
-class append_target:  # noqa: N801 - read as a function: `append_target(addresses)()`
-    """Makes `AppendClient`s elsewhere: holds addresses only, so that it can be sent to another process by any means."""
+class append_target:
+    """Makes `AppendClient`s elsewhere: holds addresses only, so that it can be sent to another process by any
+    means.
+    """
 
     def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
         self.addresses = list(addresses)
@@ -205,7 +225,9 @@ def socket_address(address: str) -> str:
         return address
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise MisuseError(f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready")
+        raise MisuseError(
+            f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready"
+        )
     return f"tcp://{host}:{port}"
 
 
@@ -213,12 +235,16 @@ def checked(frames: list[Frame]) -> list[Frame]:
     """The frames of a request, unless one is too large for a worker to take."""
     for frame in frames:
         if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
-            raise MisuseError(f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most {REQUEST_BYTES_MAX:,} at once")
+            raise MisuseError(
+                f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
+                f"{REQUEST_BYTES_MAX:,} at once"
+            )
     return frames
 
 
 def discover(addresses: Sequence[str]) -> list[str]:
-    """The client addresses of all workers of the cluster that `addresses` belong to, in order of their indices.
+    """The client addresses of all workers of the cluster that `addresses` belong to, in order of their
+    indices.
 
     Raises `PeerError` if nobody answers there, or the addresses belong to different clusters.
     """
@@ -227,19 +253,25 @@ def discover(addresses: Sequence[str]) -> list[str]:
         hellos = probe.ask([(place, Hello(), None) for place in range(len(addresses))], CONNECT_SECONDS_MAX)
     except WaitTimeoutError as error:
         raise PeerError(
-            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host and port"
+            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host "
+            "and port"
         ) from error
     finally:
         probe.close()
     found: dict[int, str] = {}
     for address, hello in zip(probe.addresses, hellos, strict=True):
         if hello.integer("version") != PROTOCOL_VERSION:
-            raise PeerError(f"the worker at {address} speaks protocol version {hello.integer('version')}, this client {PROTOCOL_VERSION}")
+            raise PeerError(
+                f"the worker at {address} speaks protocol version {hello.integer('version')}, this client "
+                f"{PROTOCOL_VERSION}"
+            )
         index = hello.integer("index")
         if found.setdefault(index, address) != address:
-            raise MisuseError(f"{address} and {found[index]} are both worker {index}: give each worker's address once, of one cluster only")
+            raise MisuseError(
+                f"{address} and {found[index]} are both worker {index}: give each worker's address once, "
+                "of one cluster only"
+            )
     workers, told = hellos[0].integer("workers"), hellos[0].items("addresses")
     if len(found) == workers:
         return [found[index] for index in range(workers)]
     return [found.get(index, str(told[index])) for index in range(workers)]
-

@@ -37,9 +37,13 @@ class Workers(Protocol):
     addresses: list[str]
 
     def ask(
-        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """Send each (worker, request, table) and gather the replies in that order; raises what a worker reports."""
+        """Send each (worker, request, table) and gather the replies in that order; raises what a worker
+        reports.
+        """
         ...
 
     def close(self) -> None:
@@ -56,7 +60,9 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -72,9 +78,10 @@ class Cluster:
     def install(self, build: str | Builder, **arguments: Value) -> Flow:
         """Build and start a dataflow on all workers.
 
-        `build` is "module:function", imported by every worker, or a function: any in an embedded cluster, otherwise
-        one at the top of a module. `arguments` are what msgpack holds. Raises `GraphError` if the workers build
-        different dataflows, naming the first stage that differs; `VertexError` if the builder fails.
+        `build` is "module:function", imported by every worker, or a function: any in an embedded cluster,
+        otherwise one at the top of a module. `arguments` are what msgpack holds. Raises `GraphError` if the
+        workers build different dataflows, naming the first stage that differs; `VertexError` if the builder
+        fails.
         """
         (reserved,) = self._workers.ask([(0, Reserve(), None)])
         index = reserved.integer("dataflow")
@@ -86,12 +93,16 @@ class Cluster:
             replies: list[Reply] = install_here(index, spec, builder, arguments)
         else:
             spec = build if isinstance(build, str) else spec_of(build)
-            replies = self._workers.ask([(worker, Install(index, spec, arguments), None) for worker in everyone], INSTALL_SECONDS_MAX)
+            replies = self._workers.ask(
+                [(worker, Install(index, spec, arguments), None) for worker in everyone], INSTALL_SECONDS_MAX
+            )
         return Flow(self._workers, index, replies)
 
     def flow(self, index: int = 0) -> Flow:
         """A dataflow that is installed already, by another client or at the start."""
-        replies = self._workers.ask([(worker, Describe(index), None) for worker in range(self._workers.count)])
+        replies = self._workers.ask(
+            [(worker, Describe(index), None) for worker in range(self._workers.count)]
+        )
         return Flow(self._workers, index, replies)
 
     def flows(self) -> dict[int, str]:
@@ -106,12 +117,18 @@ class Cluster:
 
     def stats(self) -> list[dict[str, Value]]:
         """Counters of each worker, in order."""
-        return [reply.values for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])]
+        return [
+            reply.values
+            for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        ]
 
     def append_target(self, dataflow: int = 0) -> append_target:
         """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
         if not self._workers.addresses:
-            raise MisuseError("an embedded cluster cannot be reached from other processes: connect(workers=…) without embedded")
+            raise MisuseError(
+                "an embedded cluster cannot be reached from other processes: connect(workers=…) without "
+                "embedded"
+            )
         from .client import append_target as make_target
 
         return make_target(self._workers.addresses, dataflow)
@@ -126,20 +143,24 @@ class Cluster:
         self._workers.close()
 
 
-def connect(*addresses: str, workers: int | None = None, embedded: bool = False, log_level: str = "warning") -> Cluster:
+def connect(
+    *addresses: str, workers: int | None = None, embedded: bool = False, log_level: str = "warning"
+) -> Cluster:
     """A cluster to work with.
 
         connect(workers=2)                    starts two worker processes on this machine, which end with it
         connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
         connect("host:7401", …)               joins a cluster that runs; one address of it is enough
 
-    Workers that `connect` starts import modules from where this program does (`sys.path`, working directory); those
-    of a running cluster from where they were started.
-    Raises `PeerError` if a worker does not start or cannot be reached.
+    Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
+    those of a running cluster from where they were started. Raises `PeerError` if a worker does not start or
+    cannot be reached.
     """
     if addresses:
         if workers is not None or embedded:
-            raise MisuseError("connect takes either addresses of a running cluster or a number of workers to start")
+            raise MisuseError(
+                "connect takes either addresses of a running cluster or a number of workers to start"
+            )
         from .client import RemoteWorkers, discover
 
         return Cluster(RemoteWorkers(discover(addresses)))
@@ -159,7 +180,9 @@ def _start_workers(count: int, log_level: str) -> Workers:
     check_workers(count)
     folder = LocalFolder()
     try:
-        settings = local_settings(count, folder.path, paths=[path for path in sys.path if path], log_level=log_level)
+        settings = local_settings(
+            count, folder.path, paths=[path for path in sys.path if path], log_level=log_level
+        )
     except BaseException:
         folder.remove()
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from .capture import CaptureVertex
@@ -17,10 +18,14 @@ def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
     return {
         "worker": worker.index,
         "workers": worker.workers,
+        "process": os.getpid(),
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
-        "dataflows": {index: _of_dataflow(instance, specs.get(index, "")) for index, instance in worker.instances.items()},
+        "dataflows": {
+            index: _of_dataflow(instance, specs.get(index, ""))
+            for index, instance in worker.instances.items()
+        },
     }
 
 
@@ -29,13 +34,24 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
     return {
         "spec": spec,
         "pointstamps": len(instance.tracker.active()),
-        "complete_before": min((capture.complete_before for capture in outputs), default=instance.epochs_done()),
+        "complete_before": min(
+            (capture.complete_before for capture in outputs), default=instance.epochs_done()
+        ),
         "inputs": [
-            {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting} for handle in instance.inputs.values()
+            {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting}
+            for handle in instance.inputs.values()
         ],
-        "stages": [{"name": host.name, "activations": host.activations} for host in instance.hosts],
+        "stages": [
+            {"name": host.name, "activations": host.activations, **({} if host.vertex is None else host.vertex.counters())}
+            for host in instance.hosts
+        ],
         "connectors": [
-            {"source": spec.source, "target": spec.target, "rows": connector.rows_sent, "messages": connector.messages_sent}
+            {
+                "source": spec.source,
+                "target": spec.target,
+                "rows": connector.rows_sent,
+                "messages": connector.messages_sent,
+            }
             for spec, connector in zip(instance.frozen.connectors, instance.connectors, strict=True)
         ],
     }

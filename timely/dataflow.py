@@ -1,12 +1,13 @@
 """Building a dataflow: stages, the connectors between them, loops, inputs, outputs, probes.
 
-Every worker builds the same dataflow by running the same function. What is built is only a description; `freeze`
-turns it into the shape that progress tracking works on (`progress.Graph`) and the list of connectors that a worker
-instantiates.
+Every worker builds the same dataflow by running the same function. What is built is only a description;
+`freeze` turns it into the shape that progress tracking works on (`progress.Graph`) and the list of connectors
+that a worker instantiates.
 
-*Ingress*, *egress* and *feedback* are stages of the description. They change times and nothing else, so no vertex
-exists for them at run time: `freeze` contracts each path through them into one connector that carries the path's
-summary. Entering a loop, leaving it and going round it thus cost one addition and one mask, no activation.
+*Ingress*, *egress* and *feedback* are stages of the description. They change times and nothing else, so no
+vertex exists for them at run time: `freeze` contracts each path through them into one connector that carries
+the path's summary. Entering a loop, leaving it and going round it thus cost one addition and one mask, no
+activation.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Dataflow:
     """A dataflow under construction.
 
     Args:
-        name: what errors and counters call it.
-        level_bits: value bits per nesting level of a time word, epoch first; `None` takes the default for the depth.
+        name: what errors and counters call it. level_bits: value bits per nesting level of a time word, epoch
+        first; `None` takes the default for the depth.
     """
 
     def __init__(self, name: str = "dataflow", *, level_bits: Sequence[int] | None = None) -> None:
@@ -99,15 +100,25 @@ class Dataflow:
         self.inputs[name] = InputDeclaration(name, declaration.index, used)
         return Stream(self, declaration.index, 0, self.root)
 
-    def output(self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None) -> None:
+    def output(
+        self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None
+    ) -> None:
         """Capture `stream` (or several `feeds`) under a name that clients read."""
         if name in self.outputs:
-            raise GraphError(f"the dataflow {self.name!r} already has an output {name!r}; choose another name")
+            raise GraphError(
+                f"the dataflow {self.name!r} already has an output {name!r}; choose another name"
+            )
         if stream.scope is not self.root:
             raise GraphError(f"output {name!r} is inside {stream.scope.path()!r}: leave the loop first")
         used = RecordsOut() if codec is None else codec
         sources = [stream.feed()] if feeds is None else list(feeds)
-        self.stage(f"output {name}", lambda: CaptureVertex(used.new_log()), sources, outputs=0, detail=used.describe())
+        self.stage(
+            f"output {name}",
+            lambda: CaptureVertex(used.new_log()),
+            sources,
+            outputs=0,
+            detail=used.describe(),
+        )
         self.outputs[name] = OutputDeclaration(name, self.stages[-1].index, used)
 
     def stage(
@@ -155,7 +166,9 @@ class Dataflow:
         self._check_feed(declaration, feed)
         declaration.feeds.append(feed)
 
-    def declare_time_stage(self, name: str, kind: StageKind, scope: Scope, summary: PathSummary) -> StageDeclaration:
+    def declare_time_stage(
+        self, name: str, kind: StageKind, scope: Scope, summary: PathSummary
+    ) -> StageDeclaration:
         """An ingress, egress or feedback stage whose output is in `scope`."""
         declaration = self._declare(name, kind, scope, outputs=1)
         declaration.summary = summary
@@ -164,13 +177,15 @@ class Dataflow:
     def _declare(self, name: str, kind: StageKind, scope: Scope, outputs: int) -> StageDeclaration:
         if self._frozen is not None:
             raise GraphError(f"the dataflow {self.name!r} is frozen; stage {name!r} came too late")
-        declaration = StageDeclaration(len(self.stages), name, kind, scope, outputs, call_site())
+        declaration = StageDeclaration(len(self.stages), name, kind, scope, outputs, str(call_site()))
         self.stages.append(declaration)
         return declaration
 
     def _check_feed(self, declaration: StageDeclaration, feed: Feed) -> None:
         if feed.stream.dataflow is not self:
-            raise GraphError(f"stage {declaration.name!r} takes a stream of another dataflow ({declaration.site})")
+            raise GraphError(
+                f"stage {declaration.name!r} takes a stream of another dataflow ({declaration.site})"
+            )
         expected = declaration.scope
         if declaration.kind == "vertex" and feed.stream.scope is not expected:
             raise GraphError(

@@ -1,7 +1,7 @@
 """Workers in the caller's own process: no sockets, no other process; results in the same call.
 
-Several workers take turns, and talk through memory: all that workers do across processes is done here, too, and in
-the same order each time.
+Several workers take turns, and talk through memory: all that workers do across processes is done here, too,
+and in the same order each time.
 """
 
 from __future__ import annotations
@@ -31,19 +31,23 @@ class EmbeddedWorkers:
         self.count = count
         self.addresses: list[str] = []
         self._network = network
-        self._workers = [Worker(index, count, network.transport(index) if count > 1 else None) for index in range(count)]
+        self._workers = [
+            Worker(index, count, network.transport(index) if count > 1 else None) for index in range(count)
+        ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._broken: BaseException | None = None
         for server in self._servers:
             server.greet()
 
     def ask(
-        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = REPLY_SECONDS_MAX
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
         """Do what is asked of each worker, and step until all answers are known.
 
-        Raises what a vertex raises, as it is. There is no waiting: what does not come by working never comes, and is
-        an error at once, whatever the timeout.
+        Raises what a vertex raises, as it is. There is no waiting: what does not come by working never comes,
+        and is an error at once, whatever the timeout.
         """
         del timeout_seconds
         self._check()
@@ -67,7 +71,9 @@ class EmbeddedWorkers:
             return
         if isinstance(self._broken, TimelyError):
             raise self._broken
-        raise MisuseError(f"this cluster stopped when a vertex raised {self._broken!r}: connect again") from self._broken
+        raise MisuseError(
+            f"this cluster stopped when a vertex raised {self._broken!r}: connect again"
+        ) from self._broken
 
     def _settle(self, answers: Sequence[Reply | Later]) -> list[Reply]:
         settled: list[Reply] = []
@@ -109,4 +115,3 @@ class EmbeddedWorkers:
             self._broken = error
             raise
         return moved or self._network.in_flight() > 0
-

@@ -12,8 +12,8 @@
     ├─ PeerError                   another process went away or speaks another version
     └─ InternalError               a bug here; carries the state
 
-The root is in `progress.errors`, the lowest layer; this module is where to import from. An error that a worker
-reports is raised again on the client, as the same class (`revive`).
+The root is in `progress.errors`, the lowest layer; this module is where to import from. An error that a
+worker reports is raised again on the client, as the same class (`revive`).
 """
 
 from progress.errors import (

@@ -1,8 +1,8 @@
 """Which worker does each row of a batch go to?
 
-A connector without a route is a *pipeline*: the batch stays on its worker. A `Route` splits a batch into one part
-per worker. Rows that must meet (the same key) must get the same worker on every worker, so a route may depend only
-on the row and the number of workers.
+A connector without a route is a *pipeline*: the batch stays on its worker. A `Route` splits a batch into one
+part per worker. Rows that must meet (the same key) must get the same worker on every worker, so a route may
+depend only on the row and the number of workers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class RecordRoute:
             number = self._partition(record)
             if not isinstance(number, int):
                 raise MisuseError(
-                    f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} must return an int; "
+                    f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} "
+                    "must return an int; "
                     f"for {record!r} it returned {number!r}"
                 )
             parts[number % workers].append(record)

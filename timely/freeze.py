@@ -1,8 +1,8 @@
 """From the description of a dataflow to what workers instantiate.
 
-Each path through ingress, egress and feedback stages becomes one connector with the path's summary and the composed
-transforms. What remains are the stages that have something to do at run time; only they, and the connectors between
-them, are locations of progress tracking.
+Each path through ingress, egress and feedback stages becomes one connector with the path's summary and the
+composed transforms. What remains are the stages that have something to do at run time; only they, and the
+connectors between them, are locations of progress tracking.
 """
 
 from __future__ import annotations
@@ -87,16 +87,31 @@ def freeze(dataflow: Dataflow) -> FrozenDataflow:
                 keep, add = path.summary.to_words(codes[source], codes[stage_of[target.index]])
                 source_mask = codes[source].keep_mask(path.stage.scope.level + 1)
                 details = " then ".join(text for text in (*path.details, feed.detail) if text)
-                specs.append(ConnectorSpec(source, path.output, stage_of[target.index], feed.port, path.summary, _with_route(details, feed.route)))
+                specs.append(
+                    ConnectorSpec(
+                        source,
+                        path.output,
+                        stage_of[target.index],
+                        feed.port,
+                        path.summary,
+                        _with_route(details, feed.route),
+                    )
+                )
                 connectors.append(
                     PhysicalConnector(
                         len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
-                        _composed((*path.transforms, *own)), feed.route, add == 0 and keep & source_mask == source_mask,
+                        _composed((*path.transforms, *own)), feed.route,
+                        add == 0 and keep & source_mask == source_mask,
                     )
                 )  # fmt: skip
-    stages = [StageSpec(s.name, s.scope.shape, s.inputs, s.outputs, detail=f"{s.scope.path()}: {s.detail}") for s in real]
+    stages = [
+        StageSpec(s.name, s.scope.shape, s.inputs, s.outputs, detail=f"{s.scope.path()}: {s.detail}")
+        for s in real
+    ]
     graph = Graph(stages, specs, layout)
-    return FrozenDataflow(dataflow.name, graph, layout, tuple(real), codes, tuple(connectors), dataflow, stage_of)
+    return FrozenDataflow(
+        dataflow.name, graph, layout, tuple(real), codes, tuple(connectors), dataflow, stage_of
+    )
 
 
 def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
@@ -105,7 +120,9 @@ def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_P
     if stage.kind not in _TIME_STAGES:
         return [_Path(stage, stream.output, PathSummary.identity(stage.scope.shape), (), ())]
     if stage.index in seen:
-        names = " → ".join(dataflow.stages[index].name for index in (*seen[seen.index(stage.index) :], stage.index))
+        names = " → ".join(
+            dataflow.stages[index].name for index in (*seen[seen.index(stage.index) :], stage.index)
+        )
         raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
     assert stage.summary is not None
     found: list[_Path] = []
@@ -114,7 +131,13 @@ def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_P
         detail = () if not feed.detail else (feed.detail,)
         for path in _paths(dataflow, feed.stream, (*seen, stage.index)):
             found.append(
-                _Path(path.stage, path.output, path.summary.then(stage.summary), (*path.transforms, *own), (*path.details, *detail))
+                _Path(
+                    path.stage,
+                    path.output,
+                    path.summary.then(stage.summary),
+                    (*path.transforms, *own),
+                    (*path.details, *detail),
+                )
             )
     return found
 

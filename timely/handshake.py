@@ -1,11 +1,12 @@
 """What do workers say to one another before and beside their data?
 
     Greeting    once, first of all: protocol version, number of workers, own index, where clients reach it
-    Offer       once per dataflow: fingerprint and description of what this worker has built, or why it could not
+    Offer       once per dataflow: fingerprint and description of what this worker built, or why it could not
     Farewell    once, last of all: an orderly end (no reason), or why this worker had to stop
 
-Workers that differ must not start: a dataflow that differs would wait for ever. Each worker gets all offers and
-judges them by the same rule (`first_difference`), so that all come to the same verdict without another round.
+Workers that differ must not start: a dataflow that differs would wait for ever. Each worker gets all offers
+and judges them by the same rule (`first_difference`), so that all come to the same verdict without another
+round.
 
 Pure: makes and reads payloads; `server.py` and `worker/process.py` send them.
 """
@@ -50,7 +51,9 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it could not."""
+    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
+    could not.
+    """
 
     dataflow: int
     fingerprint: str
@@ -79,7 +82,13 @@ T = TypeVar("T")
 def encode_control(control: Control) -> bytes:
     """One frame; `decode_control` is the inverse."""
     if isinstance(control, Greeting):
-        fields: list[object] = ["greeting", control.version, control.workers, control.index, control.client_address]
+        fields: list[object] = [
+            "greeting",
+            control.version,
+            control.workers,
+            control.index,
+            control.client_address,
+        ]
     elif isinstance(control, Offer):
         fields = ["offer", control.dataflow, control.fingerprint, list(control.lines), control.failure]
     else:
@@ -129,7 +138,11 @@ def first_difference(offers: Mapping[int, Offer]) -> str | None:
     The first line of the description that differs names the first differing stage.
     """
     assert offers
-    failed = [f"worker {worker} could not build it: {offer.failure}" for worker, offer in sorted(offers.items()) if offer.failure]
+    failed = [
+        f"worker {worker} could not build it: {offer.failure}"
+        for worker, offer in sorted(offers.items())
+        if offer.failure
+    ]
     if failed:
         return "\n".join(failed)
     first = min(offers)
@@ -145,9 +158,14 @@ def _difference(worker: int, offer: Offer, other: int, reference: Offer) -> str:
             # Line 0 is the layout of times, stage s is line s + 1.
             what = "the layout of times" if number == 0 else f"stage {number - 1}"
             return (
-                f"the dataflow differs between workers: worker {worker} built {what} as\n    {line or 'nothing: it has fewer stages'}\n"
+                f"the dataflow differs between workers: worker {worker} built {what} as\n    "
+                f"{line or 'nothing: it has fewer stages'}\n"
                 f"  worker {other} as\n    {expected or 'nothing: it has fewer stages'}\n"
-                "  Every worker must build the same: the builder may depend on its arguments only, not on the host, "
+                "  Every worker must build the same: the builder may depend on its arguments only, not on "
+                "the host, "
                 "the environment or the order of a set"
             )
-    return f"the dataflow differs between workers {worker} and {other}: fingerprints {offer.fingerprint} and {reference.fingerprint}"
+    return (
+        f"the dataflow differs between workers {worker} and {other}: "
+        f"fingerprints {offer.fingerprint} and {reference.fingerprint}"
+    )

@@ -1,8 +1,8 @@
 """Inputs: epochs of rows from outside.
 
-Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few, full
-activations, and an epoch that nobody sealed has left no trace in it. Appends are identified by (epoch, writer,
-sequence): a repeated one counts once. An open epoch is a pointstamp at the input's stage.
+Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few,
+full activations, and an epoch that nobody sealed has left no trace in it. Appends are identified by (epoch,
+writer, sequence): a repeated one counts once. An open epoch is a pointstamp at the input's stage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 class InputCodec(Protocol):
-    """Turns what a client sends into a batch. `timely` ships the one for records; `differential` has one for tables."""
+    """Turns what a client sends into a batch. `timely` ships the one for records; `differential` has one for
+    tables.
+    """
 
     def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
         """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`.
@@ -45,10 +47,19 @@ class RecordsIn:
         """Unpack each value; records can only be added."""
         del epoch_word
         if diff != 1:
-            raise MisuseError("an input of records can only be added to: removing is for differential collections")
+            raise MisuseError(
+                "an input of records can only be added to: removing is for differential collections"
+            )
         if table.column_names != ["record"]:
-            raise MisuseError(f"an input of records takes one binary column 'record', not {table.column_names}")
-        return Records([msgpack.unpackb(value, use_list=False, strict_map_key=False) for value in table.column(0).to_pylist()])
+            raise MisuseError(
+                f"an input of records takes one binary column 'record', not {table.column_names}"
+            )
+        return Records(
+            [
+                msgpack.unpackb(value, use_list=False, strict_map_key=False)
+                for value in table.column(0).to_pylist()
+            ]
+        )
 
     def describe(self) -> str:
         """Its name."""
@@ -78,7 +89,9 @@ class InputHandle:
         self._seen: dict[int, set[AppendId]] = {}
 
     def append(self, epoch: int, batch: Batch, identity: AppendId | None = None) -> bool:
-        """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition, ignored)."""
+        """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition,
+        ignored).
+        """
         return self.append_all(epoch, [batch], identity)
 
     def append_all(self, epoch: int, batches: Sequence[Batch], identity: AppendId | None = None) -> bool:
@@ -101,7 +114,8 @@ class InputHandle:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be appended to epoch {epoch}")
         if epoch < self.epoch:
             raise InputClosedError(
-                f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; the open epoch is {self.epoch}. "
+                f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; the open epoch is "
+                f"{self.epoch}. "
                 "Append to the open epoch, or remove and insert there what should have been different"
             )
         return True
@@ -149,7 +163,7 @@ class InputHandle:
             self._instance.send_input(self._host, batch, word)
 
     def _forget(self) -> None:
-        # Identities of the last sealed epoch stay, so that a task retried just after the seal is told "repetition"
-        # and not "sealed"; older ones would grow for ever.
+        # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
+        # "repetition" and not "sealed"; older ones would grow for ever.
         for epoch in [old for old in self._seen if old < self.epoch - 1]:
             del self._seen[epoch]

@@ -4,7 +4,8 @@
     2. each sends its `Offer` (fingerprint and description, or why it failed) to all others
     3. with all offers at hand each judges them by the same rule: either all start it, or all refuse it
 
-An `Installation` is one such attempt on one worker. Offers of faster workers may come before the own attempt begins.
+An `Installation` is one such attempt on one worker. Offers of faster workers may come before the own attempt
+begins.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Installations:
         return index
 
     def begin(self, dataflow: int, spec: str, builder: Builder, arguments: Mapping[str, object]) -> None:
-        """Build, instantiate, and tell the others. What fails is kept for `finish`: the others have to hear of it first."""
+        """Build, instantiate, and tell the others. What fails is kept for `finish`: the others have to hear
+        of it first.
+        """
         if dataflow in self.specs:
             raise MisuseError(f"dataflow {dataflow} exists already: it is {self.specs[dataflow]!r}")
         self.specs[dataflow] = spec
@@ -88,7 +91,9 @@ class Installations:
 
     def missing(self, dataflow: int) -> list[int]:
         """Workers whose offer has not come in."""
-        return [worker for worker in range(self._worker.workers) if worker not in self._offers.get(dataflow, {})]
+        return [
+            worker for worker in range(self._worker.workers) if worker not in self._offers.get(dataflow, {})
+        ]
 
     def _instantiate(self, dataflow: int, frozen: FrozenDataflow) -> Instance:
         try:
@@ -96,7 +101,9 @@ class Installations:
         except TimelyError:
             raise
         except Exception as error:
-            raise VertexError(f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {error}") from error
+            raise VertexError(
+                f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {error}"
+            ) from error
 
 
 def describe(instance: Instance, spec: str) -> Reply:

@@ -1,8 +1,8 @@
 """Starting the worker processes of one host, watching them, stopping them.
 
-A worker that ends unasked takes the others with it: a cluster cannot go on with fewer. The launcher says which one
-ended first, by what, and what it wrote last. Workers end with their launcher, too, however that ends: each watches
-the pipe that is its standard input.
+A worker that ends unasked takes the others with it: a cluster cannot go on with fewer. The launcher says
+which one ended first, by what, and what it wrote last. Workers end with their launcher, too, however that
+ends: each watches the pipe that is its standard input.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ class Launcher:
     """Starts one process per entry of `settings`; a context manager that leaves none of them behind.
 
     Args:
-        settings: the workers of this host.
-        forward: gets each line that a worker writes to its error stream, with the worker's index; called from threads.
-        folder: removed when all processes have ended.
+        settings: the workers of this host. forward: gets each line that a worker writes to its error stream,
+        with the worker's index; called from threads. folder: removed when all processes have ended.
     """
 
     def __init__(
@@ -101,7 +100,9 @@ class Launcher:
     def __enter__(self) -> Launcher:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -114,8 +115,12 @@ class Launcher:
         """Process numbers, in order of the workers."""
         return [child.process.pid for child in self._children]
 
-    def wait_ready(self, on_ready: Callable[[int, str], None] | None = None, timeout_seconds: float = START_SECONDS_MAX) -> list[str]:
-        """Client addresses of this host's workers once all are ready; `PeerError` when one ends or is not in time."""
+    def wait_ready(
+        self, on_ready: Callable[[int, str], None] | None = None, timeout_seconds: float = START_SECONDS_MAX
+    ) -> list[str]:
+        """Client addresses of this host's workers once all are ready; `PeerError` when one ends or is not in
+        time.
+        """
         deadline = time.monotonic() + timeout_seconds
         told: set[int] = set()
         while True:
@@ -140,7 +145,9 @@ class Launcher:
             raise PeerError(self.verdict())
 
     def wait_end(self) -> None:
-        """Block until all workers have ended because they were told to; `PeerError` if one ends in another way."""
+        """Block until all workers have ended because they were told to; `PeerError` if one ends in another
+        way.
+        """
         while True:
             self._read_reports()
             if any(child.has_hung_up and child.process.wait() != 0 for child in self._children):
@@ -150,9 +157,15 @@ class Launcher:
             select.select(self.descriptors, [], [])
 
     def verdict(self) -> str:
-        """Which worker ended first, by what, and its last words. Waits a moment, for the cause may be slower to tell."""
+        """Which worker ended first, by what, and its last words. Waits a moment, for the cause may be slower
+        to tell.
+        """
         deadline = time.monotonic() + VERDICT_SECONDS_MAX
-        while time.monotonic() < deadline and self.descriptors and not any(self._is_cause(child) for child in self._children):
+        while (
+            time.monotonic() < deadline
+            and self.descriptors
+            and not any(self._is_cause(child) for child in self._children)
+        ):
             select.select(self.descriptors, [], [], 0.05)
             self._read_reports()
         ended = [child for child in self._children if child.has_hung_up or child.failure]
@@ -235,7 +248,9 @@ class Launcher:
         """Whether this worker's end explains the others': it failed by itself, or was killed."""
         if child.is_cause:
             return True
-        return child.has_hung_up and (child.process.wait() < 0 or (child.process.wait() != 0 and not child.failure))
+        return child.has_hung_up and (
+            child.process.wait() < 0 or (child.process.wait() != 0 and not child.failure)
+        )
 
     def _obituary(self, child: _Child) -> str:
         status = None
@@ -246,11 +261,17 @@ class Launcher:
             return f"{who} failed: {child.failure}"
         if status is None:
             return f"{who} is ending"
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
+        how = (
+            f"was killed by {signal.Signals(-status).name}"
+            if status < 0
+            else f"ended with exit status {status}"
+        )
         if child.reader is not None:
             child.reader.join(VERDICT_SECONDS_MAX)
         last = "\n    ".join(list(child.last_lines)[-10:])
-        return f"{who} {how}; a cluster cannot go on without one of its workers" + (f". It wrote last:\n    {last}" if last else "")
+        return f"{who} {how}; a cluster cannot go on without one of its workers" + (
+            f". It wrote last:\n    {last}" if last else ""
+        )
 
     def _reap(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

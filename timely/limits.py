@@ -1,4 +1,5 @@
-"""Every bound of the runtime, with its unit. What is beyond one is refused with an error, never cut or dropped.
+"""Every bound of the runtime, with its unit. What is beyond one is refused with an error, never cut or
+dropped.
 
 Bounds that depend on one another are asserted here, at import.
 """
@@ -22,8 +23,8 @@ APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
 COPIED_BYTES_MAX: Final = 64 * KIB
-"""Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its sender
-must not change it any more."""
+"""Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its
+sender must not change it any more."""
 
 SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
@@ -69,4 +70,6 @@ assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request althou
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
 assert HEARTBEAT_MS_DEFAULT < HEARTBEAT_MS_MAX, "one probe at least before a peer counts as lost"
 assert HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX <= 5_000, "a lost peer is noticed within five seconds"
-assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, "the cause is known before the killing begins"
+assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, (
+    "the cause is known before the killing begins"
+)

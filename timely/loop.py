@@ -35,9 +35,13 @@ class Feedback:
         self.is_connected = False
 
     def connect(self, stream: Stream, feed: Feed | None = None) -> None:
-        """What `stream` carries comes out of `self.stream` one iteration later; several streams may be connected."""
+        """What `stream` carries comes out of `self.stream` one iteration later; several streams may be
+        connected.
+        """
         if stream.scope is not self._loop.scope:
-            raise GraphError(f"feedback of {self._loop.scope.path()!r} got a stream of {stream.scope.path()!r}")
+            raise GraphError(
+                f"feedback of {self._loop.scope.path()!r} got a stream of {stream.scope.path()!r}"
+            )
         self._loop.dataflow.add_feed(self._stage_index, feed if feed is not None else stream.feed())
         self.is_connected = True
 
@@ -55,8 +59,8 @@ class Loop:
     def inside(cls, dataflow: Dataflow, parent: Scope, name: str, order: LoopOrder = "product") -> Loop:
         """A loop named `name` in `parent`.
 
-        `order` says how the new counter compares: "product" is the order of differential dataflow, "lexicographic"
-        extends the counters of the loops around it as in Naiad.
+        `order` says how the new counter compares: "product" is the order of differential dataflow,
+        "lexicographic" extends the counters of the loops around it as in Naiad.
         """
         shape = parent.shape.loop() if order == "product" else parent.shape.lexicographic_loop()
         return cls(dataflow, Scope(name, shape, parent))
@@ -68,26 +72,37 @@ class Loop:
     def __enter__(self) -> Loop:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None:
             self.check_connected()
 
     def check_connected(self) -> None:
         """Raise `GraphError` when a feedback was made and never connected."""
         if any(not feedback.is_connected for feedback in self._feedbacks):
-            raise GraphError(f"the loop {self.scope.path()!r} has a feedback that nothing is connected to: call connect(stream)")
+            raise GraphError(
+                f"the loop {self.scope.path()!r} has a feedback that nothing is connected to: call "
+                "connect(stream)"
+            )
 
     def enter(self, stream: Stream) -> Stream:
         """`stream` of the scope around the loop, at counter 0."""
         if stream.scope is not self.scope.parent:
-            raise GraphError(f"{self.scope.path()!r} can be entered from the scope around it, not from {stream.scope.path()!r}")
+            raise GraphError(
+                f"{self.scope.path()!r} can be entered from the scope around it, not from "
+                f"{stream.scope.path()!r}"
+            )
         summary = PathSummary.enter(stream.scope.shape, self.scope.shape)
         return self._time_stage("ingress", "enter", self.scope, summary, stream)
 
     def leave(self, stream: Stream) -> Stream:
         """`stream` of this loop, without its counter, in the scope around it."""
         if stream.scope is not self.scope:
-            raise GraphError(f"{self.scope.path()!r} can only be left by its own streams, not by one of {stream.scope.path()!r}")
+            raise GraphError(
+                f"{self.scope.path()!r} can only be left by its own streams, not by one of "
+                f"{stream.scope.path()!r}"
+            )
         assert self.scope.parent is not None
         summary = PathSummary.leave(self.scope.parent.shape)
         return self._time_stage("egress", "leave", self.scope.parent, summary, stream)
@@ -95,12 +110,21 @@ class Loop:
     def feedback(self) -> Feedback:
         """A way back: use `.stream` in the loop's body, then `.connect` the body's result."""
         summary = PathSummary.feedback(self.scope.shape)
-        declaration = self.dataflow.declare_time_stage(f"{self.scope.name} feedback", "feedback", self.scope, summary)
+        declaration = self.dataflow.declare_time_stage(
+            f"{self.scope.name} feedback", "feedback", self.scope, summary
+        )
         feedback = Feedback(self, declaration.index)
         self._feedbacks.append(feedback)
         return feedback
 
-    def _time_stage(self, kind: Literal["ingress", "egress"], verb: str, scope: Scope, summary: PathSummary, stream: Stream) -> Stream:
+    def _time_stage(
+        self,
+        kind: Literal["ingress", "egress"],
+        verb: str,
+        scope: Scope,
+        summary: PathSummary,
+        stream: Stream,
+    ) -> Stream:
         declaration = self.dataflow.declare_time_stage(f"{verb} {self.scope.name}", kind, scope, summary)
         self.dataflow.add_feed(declaration.index, stream.feed())
         return Stream(self.dataflow, declaration.index, 0, scope)

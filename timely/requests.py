@@ -6,8 +6,8 @@
                        [protocol version, number of the request, "error", [class names, message]]
               frame 1: a table, if one was asked for
 
-Fields have exactly the types that the classes below declare; anything else is a `RequestError`. Nothing is pickled,
-and nothing that a client sends is executed but the builder that `Install` names.
+Fields have exactly the types that the classes below declare; anything else is a `RequestError`. Nothing is
+pickled, and nothing that a client sends is executed but the builder that `Install` names.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ Value = object
 
 @dataclass(frozen=True)
 class Hello:
-    """Who are you? Values: version, index, workers, addresses of all workers' client ports, dataflows by index."""
+    """Who are you? Values: version, index, workers, addresses of all workers' client ports, dataflows by
+    index.
+    """
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,17 @@ class Install:
 
 @dataclass(frozen=True)
 class Describe:
-    """Values: name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow schema or None,
-    converter or None], …], outputs [[name, description], …], stages (lines of text)."""
+    """Values: name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow schema or
+    None, converter or None], …], outputs [[name, description], …], stages (lines of text)."""
 
     dataflow: int
 
 
 @dataclass(frozen=True)
 class Append:
-    """Add the table to an epoch that is open. `diff` 1 inserts, -1 removes, 0: the column `diff` says. Values: is_new."""
+    """Add the table to an epoch that is open. `diff` 1 inserts, -1 removes, 0: the column `diff` says.
+    Values: is_new.
+    """
 
     dataflow: int
     input: str
@@ -106,7 +110,9 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Seal:
-    """Declare all inputs' epochs up to `epoch` complete; an error if one of `expected` is missing. Values: epoch."""
+    """Declare all inputs' epochs up to `epoch` complete; an error if one of `expected` is missing. Values:
+    epoch.
+    """
 
     dataflow: int
     epoch: int
@@ -123,7 +129,9 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Wait:
-    """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for ever."""
+    """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for
+    ever.
+    """
 
     dataflow: int
     output: str
@@ -133,7 +141,8 @@ class Wait:
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete. `stop` -1: of those complete by now.
+    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete. `stop` -1: of those complete by
+    now.
 
     Values: complete. Table: columns, epoch, diff.
     """
@@ -175,17 +184,24 @@ class Shutdown:
 
 
 Request = (
-    Hello | Reserve | Install | Describe | Append | Arrived | Seal | Frontier | Wait | Changes | Snapshot | Forget | Stats
-    | Shutdown
+    Hello | Reserve | Install | Describe | Append | Arrived | Seal | Frontier | Wait | Changes | Snapshot
+    | Forget | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Reserve, Install, Describe, Append, Arrived, Seal, Frontier, Wait, Changes, Snapshot, Forget, Stats, Shutdown,
+        Hello, Reserve, Install, Describe, Append, Arrived, Seal, Frontier, Wait, Changes, Snapshot, Forget,
+        Stats, Shutdown,
     )
 }  # fmt: skip
-_TYPES: dict[str, type] = {"int": int, "str": str, "float": float, "dict[str, Value]": dict, "list[Value]": list}
+_TYPES: dict[str, type] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "dict[str, Value]": dict,
+    "list[Value]": list,
+}
 
 
 @dataclass(frozen=True)
@@ -230,7 +246,8 @@ def encode_request(number: int, request: Request, table: pa.Table | None = None)
         header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
     except (TypeError, ValueError, OverflowError) as error:
         raise RequestError(
-            f"{type(request).__name__.lower()} takes None, bool, int (64 bits), float, str, bytes, lists and dicts of these: {error}"
+            f"{type(request).__name__.lower()} takes None, bool, int (64 bits), float, str, bytes, lists "
+            f"and dicts of these: {error}"
         ) from error
     return [header] if table is None else [header, table_to_frame(table)]
 
@@ -239,10 +256,15 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
     """The request in `frames`; `RequestError` says what is wrong with it."""
     version, _, name, values = _header(frames)
     if version != PROTOCOL_VERSION:
-        raise RequestError(f"the client speaks protocol version {version}, this worker {PROTOCOL_VERSION}: use the same release")
+        raise RequestError(
+            f"the client speaks protocol version {version}, this worker {PROTOCOL_VERSION}: use the same "
+            "release"
+        )
     made = _REQUESTS.get(name) if isinstance(name, str) else None
     if made is None:
-        raise RequestError(f"there is no request {str(name)[:80]!r}: there are {', '.join(sorted(_REQUESTS))}")
+        raise RequestError(
+            f"there is no request {str(name)[:80]!r}: there are {', '.join(sorted(_REQUESTS))}"
+        )
     if not isinstance(values, dict):
         raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
     declared = {one.name: str(one.type) for one in fields(made)}
@@ -255,7 +277,9 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
 
 
 def number_of(frames: Sequence[memoryview]) -> int:
-    """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed request."""
+    """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed
+    request.
+    """
     try:
         number = _header(frames)[1]
     except RequestError:
@@ -282,7 +306,10 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
     except RequestError as error:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:
-        raise PeerError(f"the worker speaks protocol version {version}, this client {PROTOCOL_VERSION}: use the same release")
+        raise PeerError(
+            f"the worker speaks protocol version {version}, this client {PROTOCOL_VERSION}: use the same "
+            "release"
+        )
     if kind == "ok" and isinstance(body, dict):
         return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)
     match body:
@@ -329,4 +356,3 @@ def schema_to_bytes(schema: pa.Schema) -> bytes:
 def schema_from_bytes(packed: bytes) -> pa.Schema:
     """The inverse of `schema_to_bytes`."""
     return pa.ipc.read_schema(pa.py_buffer(packed))
-

@@ -1,8 +1,8 @@
 """From what users have in hand to Arrow tables, and from the workers' answers to one table.
 
-Records travel as one binary column `record` of msgpack values. Tables of collections are converted by a function that
-the input's codec names (its attribute `converter`, "module:function", called with the data, the Arrow schema and the
-name of the input); without one, by Arrow's own rules.
+Records travel as one binary column `record` of msgpack values. Tables of collections are converted by a
+function that the input's codec names (its attribute `converter`, "module:function", called with the data, the
+Arrow schema and the name of the input); without one, by Arrow's own rules.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class InputForm:
         if self.is_records:
             return self._records(data)
         if self.converter is not None:
-            convert = cast(Callable[[object, pa.Schema | None, str], object], load_function(self.converter, "a converter"))
+            convert = cast(
+                Callable[[object, pa.Schema | None, str], object],
+                load_function(self.converter, "a converter"),
+            )
             table = convert(data, self.schema, self.name)
             if not isinstance(table, pa.Table):
                 raise InternalError(f"{self.converter} made a {type(table).__name__}, not an Arrow table")
@@ -51,18 +54,25 @@ class InputForm:
         try:
             return _plain_table(data, self.schema)
         except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
-            raise MisuseError(f"input {self.name!r} takes {self.description}; this {type(data).__name__} does not fit: {error}") from error
+            raise MisuseError(
+                f"input {self.name!r} takes {self.description}; this {type(data).__name__} does not fit: "
+                f"{error}"
+            ) from error
 
     def _records(self, data: object) -> pa.Table:
         if isinstance(data, pa.Table):
             return data
         if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
-            raise MisuseError(f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write [record, …]")
+            raise MisuseError(
+                f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write "
+                "[record, …]"
+            )
         try:
             packed = [msgpack.packb(record, use_bin_type=True) for record in data]
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(
-                f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples and dicts of these: {error}"
+                f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples "
+                f"and dicts of these: {error}"
             ) from error
         return pa.Table.from_arrays([binary_array(packed)], ["record"])
 
@@ -70,12 +80,17 @@ class InputForm:
 def records_of(table: pa.Table) -> list[tuple[int, object]]:
     """The (epoch, record) pairs of an output of records, by epoch."""
     epochs = table.column("epoch").to_pylist()
-    records = (msgpack.unpackb(packed, use_list=False, strict_map_key=False) for packed in table.column("record").to_pylist())
+    records = (
+        msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+        for packed in table.column("record").to_pylist()
+    )
     return sorted(zip(epochs, records, strict=True), key=_first)
 
 
 def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
-    """The changes of all workers as one table, sorted by (epoch, columns); equal rows summed, those that cancel left out."""
+    """The changes of all workers as one table, sorted by (epoch, columns); equal rows summed, those that
+    cancel left out.
+    """
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return tables[0]
@@ -86,7 +101,9 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def expanded(tables: Sequence[pa.Table]) -> pa.Table:
-    """The snapshots of all workers as one multiset of rows: each as often as its `diff` says, if there is that column."""
+    """The snapshots of all workers as one multiset of rows: each as often as its `diff` says, if there is
+    that column.
+    """
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return _without_diff(tables[0])
@@ -96,7 +113,9 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
             table = _summed(table)
         times = table.column("diff").to_numpy()
         if (times < 0).any():
-            raise MisuseError("the collection holds rows a negative number of times, so it is no table: read changes()")
+            raise MisuseError(
+                "the collection holds rows a negative number of times, so it is no table: read changes()"
+            )
         if (times != 1).any():
             table = table.take(int64_array(np.repeat(np.arange(table.num_rows), times)))
         table = _without_diff(table)
@@ -143,7 +162,9 @@ def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
     rows = list(cast(Iterable[object], data))
     if schema is not None and all(isinstance(row, tuple | list) for row in rows):
         columns = zip(*cast(list[Sequence[object]], rows), strict=True) if rows else [()] * len(schema)
-        return pa.Table.from_arrays([pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+        return pa.Table.from_arrays(
+            [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+        )
     return pa.Table.from_pylist(rows, schema=schema)
 
 

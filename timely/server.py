@@ -1,8 +1,9 @@
 """What does a worker do for its clients?
 
-`Server.handle` takes a request and returns the reply, or a `Later` where the answer depends on what other workers
-do; whoever runs the worker asks it again after each step. It raises the error that the client shall see. No socket is
-in sight: `worker/process.py` serves clients of other processes by it, `embedded.py` the caller's own.
+`Server.handle` takes a request and returns the reply, or a `Later` where the answer depends on what other
+workers do; whoever runs the worker asks it again after each step. It raises the error that the client shall
+see. No socket is in sight: `worker/process.py` serves clients of other processes by it, `embedded.py` the
+caller's own.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ __all__ = ["Later", "Server"]
 class Later:
     """An answer that is not known yet.
 
-        ready      the answer, or None if it is still not known; raises what the client shall see
-        late       what to raise after the deadline
-        deadline   by the server's clock, in seconds
+    ready      the answer, or None if it is still not known; raises what the client shall see
+    late       what to raise after the deadline
+    deadline   by the server's clock, in seconds
     """
 
     ready: Callable[[], Reply | None]
@@ -79,7 +80,9 @@ class Server:
         clock: seconds, only their differences count.
     """
 
-    def __init__(self, worker: Worker, address: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, worker: Worker, address: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._worker = worker
         self._clock = clock
         self.installations = Installations(worker)
@@ -118,20 +121,26 @@ class Server:
     # For clients.
 
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
-        """Do what is asked. Raises a `TimelyError` for the client; anything else is a failure of the worker."""
+        """Do what is asked. Raises a `TimelyError` for the client; all else is a failure of the worker."""
         match request:
             case Append():
                 return self._append(request, table)
             case Seal():
                 return self._seal(request)
             case Wait(dataflow, output, epoch, seconds):
-                return self._once_complete(dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete}))
+                return self._once_complete(
+                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
+                )
             case Changes():
                 return self._changes(request)
             case Snapshot(dataflow, output, epoch, seconds):
                 capture = self._output(dataflow, output)
                 return self._once_complete(
-                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete}, capture.log.snapshot())
+                    dataflow,
+                    output,
+                    epoch,
+                    seconds,
+                    lambda complete: Reply({"complete": complete}, capture.log.snapshot()),
                 )
             case Frontier(dataflow, output):
                 return Reply({"complete": self._complete(dataflow, output)})
@@ -147,7 +156,9 @@ class Server:
             case _:
                 return self._handle_rare(request)
 
-    def install(self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value]) -> Reply | Later:
+    def install(
+        self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value]
+    ) -> Reply | Later:
         """Build and start a dataflow, together with all other workers."""
         self.installations.begin(dataflow, spec, builder, arguments)
         return self._installed(dataflow, spec)
@@ -160,8 +171,12 @@ class Server:
                         "version": PROTOCOL_VERSION,
                         "index": self._worker.index,
                         "workers": self._worker.workers,
-                        "addresses": [self._addresses.get(index, "") for index in range(self._worker.workers)],
-                        "dataflows": [[index, self.installations.specs[index]] for index in self._worker.instances],
+                        "addresses": [
+                            self._addresses.get(index, "") for index in range(self._worker.workers)
+                        ],
+                        "dataflows": [
+                            [index, self.installations.specs[index]] for index in self._worker.instances
+                        ],
                     }
                 )
             case Reserve():
@@ -189,7 +204,10 @@ class Server:
 
         def late() -> TimelyError:
             waiting = ", ".join(map(str, self.installations.missing(dataflow)))
-            return WaitTimeoutError(f"dataflow {dataflow} ({spec}) was not built within {INSTALL_SECONDS_MAX:.0f} s by worker {waiting}")
+            return WaitTimeoutError(
+                f"dataflow {dataflow} ({spec}) was not built within {INSTALL_SECONDS_MAX:.0f} s by worker "
+                f"{waiting}"
+            )
 
         return ready() or Later(ready, late, self._clock() + INSTALL_SECONDS_MAX)
 
@@ -208,10 +226,15 @@ class Server:
         instance = self._instance(request.dataflow)
         missing = self._missing(instance, request.epoch, request.expected)
         if missing:
-            listed = "; ".join(f"input {name!r}, writer {writer!r}, sequence {sequence}" for name, writer, sequence in missing[:10])
+            listed = "; ".join(
+                f"input {name!r}, writer {writer!r}, sequence {sequence}"
+                for name, writer, sequence in missing[:10]
+            )
             raise MisuseError(
-                f"epoch {request.epoch} cannot be sealed on worker {self._worker.index}: {len(missing)} of the expected appends "
-                f"have not arrived ({listed}{'; …' if len(missing) > 10 else ''}). Append them again, then seal"
+                f"epoch {request.epoch} cannot be sealed on worker {self._worker.index}: {len(missing)} of "
+                "the expected appends "
+                f"have not arrived ({listed}{'; …' if len(missing) > 10 else ''}). Append them again, then "
+                "seal"
             )
         for handle in instance.inputs.values():
             handle.epoch_word(request.epoch + 1)  # before the first is sealed: all or none
@@ -219,7 +242,9 @@ class Server:
             handle.seal(request.epoch)
         return Reply({"epoch": request.epoch})
 
-    def _missing(self, instance: Instance, epoch: int, expected: Sequence[Value]) -> list[tuple[str, str, int]]:
+    def _missing(
+        self, instance: Instance, epoch: int, expected: Sequence[Value]
+    ) -> list[tuple[str, str, int]]:
         missing: list[tuple[str, str, int]] = []
         for entry in expected:
             match entry:
@@ -239,7 +264,9 @@ class Server:
 
         if request.stop < 0:
             return answer(self._complete(request.dataflow, request.output))
-        return self._once_complete(request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer)
+        return self._once_complete(
+            request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
+        )
 
     def _once_complete(
         self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
@@ -252,9 +279,14 @@ class Server:
             complete = self._complete(dataflow, output)
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
             opened = min((handle.epoch for handle in self._instance(dataflow).inputs.values()), default=0)
-            why = f"it is not sealed yet (the open epoch is {opened})" if opened <= epoch else "the work on it is not done yet"
+            why = (
+                f"it is not sealed yet (the open epoch is {opened})"
+                if opened <= epoch
+                else "the work on it is not done yet"
+            )
             return WaitTimeoutError(
-                f"epoch {epoch} of {where} is not complete on worker {self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
+                f"epoch {epoch} of {where} is not complete on worker "
+                f"{self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
                 f"complete are the epochs before {complete}"
             )
 
@@ -282,10 +314,15 @@ def encode_rows(handle: InputHandle, table: pa.Table, diff: int, word: int) -> l
         return [handle.codec.encode(table, diff, word)]
     position = table.schema.get_field_index("diff")
     if position < 0:
-        raise MisuseError(f"input {handle.name!r}: a table that is appended has a column 'diff'; this one has {table.column_names}")
+        raise MisuseError(
+            f"input {handle.name!r}: a table that is appended has a column 'diff'; this one has "
+            f"{table.column_names}"
+        )
     column = table.column(position)
     if not pa.types.is_integer(column.type) or column.null_count:
-        raise MisuseError(f"input {handle.name!r}: the column 'diff' holds integers without nulls, not {column.type}")
+        raise MisuseError(
+            f"input {handle.name!r}: the column 'diff' holds integers without nulls, not {column.type}"
+        )
     rows = table.remove_column(position)
     batches: list[Batch] = []
     for value in sorted(pc.unique(column).to_pylist()):

@@ -49,31 +49,42 @@ class Flow:
         self.stages = [str(line) for line in replies[0].items("stages")]
         self.epoch = max(reply.integer("epoch") for reply in replies)
         writer = new_writer()
-        self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(replies[0])}
-        self._outputs = {name: FlowOutput(self, workers, name, text) for name, text in _output_names(replies[0])}
+        self._inputs = {
+            form.name: FlowInput(self, workers, form, writer) for form in _input_forms(replies[0])
+        }
+        self._outputs = {
+            name: FlowOutput(self, workers, name, text) for name, text in _output_names(replies[0])
+        }
 
     def __repr__(self) -> str:
-        return f"Flow({self.name!r}, epoch {self.epoch}, inputs {list(self._inputs)}, outputs {list(self._outputs)})"
+        ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
+        return f"Flow({self.name!r}, epoch {self.epoch}, {ends})"
 
     def input(self, name: str) -> FlowInput:
         """The input of that name."""
         found = self._inputs.get(name)
         if found is None:
-            raise MisuseError(f"{self.name!r} has no input {name!r}: there are {', '.join(map(repr, self._inputs)) or 'none'}")
+            raise MisuseError(
+                f"{self.name!r} has no input {name!r}: there are "
+                f"{', '.join(map(repr, self._inputs)) or 'none'}"
+            )
         return found
 
     def output(self, name: str) -> FlowOutput:
         """The output of that name."""
         found = self._outputs.get(name)
         if found is None:
-            raise MisuseError(f"{self.name!r} has no output {name!r}: there are {', '.join(map(repr, self._outputs)) or 'none'}")
+            raise MisuseError(
+                f"{self.name!r} has no output {name!r}: there are "
+                f"{', '.join(map(repr, self._outputs)) or 'none'}"
+            )
         return found
 
     def seal(self, expected: Sequence[ExpectedAppend] = ()) -> int:
         """Complete the open epoch of all inputs on all workers, and return it.
 
-        `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if one has
-        not, nothing is sealed and the error lists what is missing.
+        `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
+        one has not, nothing is sealed and the error lists what is missing.
         """
         epoch = self.epoch
         by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
@@ -81,7 +92,9 @@ class Flow:
             by_worker[place_of(writer, sequence, self._workers.count)].append([name, writer, sequence])
         if expected:
             self._check_arrived(epoch, by_worker)
-        self._workers.ask([(worker, Seal(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)])
+        self._workers.ask(
+            [(worker, Seal(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)]
+        )
         self.epoch = epoch + 1
         return epoch
 
@@ -101,7 +114,9 @@ class Flow:
         return self._workers.ask([(worker, request, None) for worker in range(self._workers.count)], seconds)
 
     def _check_arrived(self, epoch: int, by_worker: list[list[Value]]) -> None:
-        replies = self._workers.ask([(worker, Arrived(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)])
+        replies = self._workers.ask(
+            [(worker, Arrived(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)]
+        )
         missing = [entry for reply in replies for entry in reply.items("missing")]
         if missing:
             listed = "\n    ".join(str(entry) for entry in missing[:10])
@@ -129,16 +144,31 @@ class FlowInput:
         """Take rows out of the collection, in the open epoch; for collections only."""
         self._spread(self.form.to_table(data), -1)
 
-    def append(self, table: pa.Table, *, epoch: int | None = None, writer: str | None = None, sequence: int | None = None) -> bool:
+    def append(
+        self,
+        table: pa.Table,
+        *,
+        epoch: int | None = None,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> bool:
         """Add rows as often as their column `diff` says; returns whether the append was new.
 
-        One that repeats (epoch, writer, sequence) changes nothing. Give both, or neither: then it is always new.
+        One that repeats (epoch, writer, sequence) changes nothing. Give both, or neither: then it is always
+        new.
         """
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:
             writer, sequence = self._writer, self._next()
-        request = Append(self._flow.index, self.form.name, self._flow.epoch if epoch is None else epoch, writer, sequence, 0)
+        request = Append(
+            self._flow.index,
+            self.form.name,
+            self._flow.epoch if epoch is None else epoch,
+            writer,
+            sequence,
+            0,
+        )
         (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
         return bool(reply.integer("is_new"))
 
@@ -178,11 +208,14 @@ class FlowOutput:
         """Whether it carries Python records; otherwise tables."""
         return self.description == "records"
 
-    def changes(self, start: int | None = None, stop: int | None = None, timeout: float | None = None) -> pa.Table:
+    def changes(
+        self, start: int | None = None, stop: int | None = None, timeout: float | None = None
+    ) -> pa.Table:
         """Changes of the epochs `start` ≤ epoch < `stop`, once they are complete.
 
-        A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch, record).
-        Without `start`: from the first epoch that was not returned yet. Without `stop`: up to the last sealed one.
+        A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
+        record). Without `start`: from the first epoch that was not returned yet. Without `stop`: up to the
+        last sealed one.
         """
         begin = self._read_before if start is None else start
         end = self._flow.epoch if stop is None else stop
@@ -197,7 +230,9 @@ class FlowOutput:
         return self.changes(stop=max(end, self._read_before))
 
     def snapshot(self, timeout: float | None = None) -> pa.Table:
-        """The collection as of the last sealed epoch, once that is complete, sorted: each row as often as it is in it."""
+        """The collection as of the last sealed epoch, once that is complete, sorted: each row as often as it
+        is in it.
+        """
         epoch = self._flow.epoch - 1
         seconds = _seconds(timeout)
         for _ in range(_SNAPSHOTS_MAX):
@@ -207,11 +242,16 @@ class FlowOutput:
                 return expanded([reply.columns() for reply in replies])
             # Another client seals epochs meanwhile, and some workers are ahead: meet them there.
             epoch = max(complete) - 1
-        raise PeerError(f"output {self.name!r}: epochs are sealed faster than one snapshot can be read; read changes() instead")
+        raise PeerError(
+            f"output {self.name!r}: epochs are sealed faster than one snapshot can be read; read changes() "
+            "instead"
+        )
 
     def complete_before(self) -> int:
         """The first epoch that is not complete on all workers."""
-        return min(reply.integer("complete") for reply in self._flow.ask_all(Frontier(self._flow.index, self.name)))
+        return min(
+            reply.integer("complete") for reply in self._flow.ask_all(Frontier(self._flow.index, self.name))
+        )
 
     def forget(self, stop: int | None = None) -> None:
         """Let the workers drop the changes of epochs before `stop`; by default of all that were returned."""
@@ -219,7 +259,9 @@ class FlowOutput:
 
     def _read(self, start: int, stop: int, timeout: float | None) -> pa.Table:
         seconds = _seconds(timeout)
-        replies = self._flow.ask_all(Changes(self._flow.index, self.name, start, max(stop, 0), seconds), seconds)
+        replies = self._flow.ask_all(
+            Changes(self._flow.index, self.name, start, max(stop, 0), seconds), seconds
+        )
         return merged_changes([reply.columns() for reply in replies])
 
 

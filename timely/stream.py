@@ -1,6 +1,7 @@
 """A stream: what leaves one output of one stage, as the handle that building uses.
 
-Nothing flows while a dataflow is built. A `Stream` names its source; operators take it and return new streams.
+Nothing flows while a dataflow is built. A `Stream` names its source; operators take it and return new
+streams.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ class Stream:
     output: int
     scope: Scope
 
-    def feed(self, port: int = 0, *, route: Route | None = None, transform: Transform | None = None, detail: str = "") -> Feed:
+    def feed(
+        self,
+        port: int = 0,
+        *,
+        route: Route | None = None,
+        transform: Transform | None = None,
+        detail: str = "",
+    ) -> Feed:
         """This stream as one source of input `port` of a stage that is being built."""
         return Feed(self, port, route, transform, detail)
 
@@ -43,8 +51,9 @@ class Stream:
     ) -> Stream:
         """A new stage with this stream as its only input; its only output is returned.
 
-        `vertex` makes one vertex per worker (usually the class itself). `exchange` decides which worker each record
-        goes to: a function of the record that returns an integer, a `Route`, or `None` to stay on the worker.
+        `vertex` makes one vertex per worker (usually the class itself). `exchange` decides which worker each
+        record goes to: a function of the record that returns an integer, a `Route`, or `None` to stay on the
+        worker.
         """
         route = exchange if exchange is None or not callable(exchange) else RecordRoute(exchange)
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])

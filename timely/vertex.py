@@ -8,10 +8,10 @@
 A callback at `t` may send and ask only at times ≥ t. `on_notify(t)` comes after every `on_recv` at times ≤ t.
 Callbacks are queued, never re-entered: a message that a vertex sends to itself arrives in a later activation.
 
-Times are tuples here. A vertex class with `word_times = True` gets *time words* instead (`progress.time_words`) and
-whole activations: `recv_all` once for all messages waiting at a port, `on_frontier` after an input frontier has
-changed. Operators of `differential` are written so; so can yours be.
-Source: Naiad, section 2.2; the capability calls `hold` and `release` are those of timely dataflow.
+Times are tuples here. A vertex class with `word_times = True` gets *time words* instead
+(`progress.time_words`) and whole activations: `recv_all` once for all messages waiting at a port,
+`on_frontier` after an input frontier has changed. Operators of `differential` are written so; so can yours
+be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are those of timely dataflow.
 """
 
 from __future__ import annotations
@@ -43,15 +43,21 @@ class Vertex:
     # What a vertex overrides.
 
     def on_start(self) -> None:
-        """Called once, when the vertex is in place and before anything arrives; `self.code` is usable from here on."""
+        """Called once, when the vertex is in place and before anything arrives; `self.code` is usable from
+        here on.
+        """
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         """`message`, a list of records, came in at input `edge` (0 for the first) at `time`."""
         del message
-        raise MisuseError(f"{self!r} got a message at input {edge} at {time}, but its class defines no on_recv")
+        raise MisuseError(
+            f"{self!r} got a message at input {edge} at {time}, but its class defines no on_recv"
+        )
 
     def on_notify(self, time: Timestamp) -> None:
-        """No message at or before `time` will come in any more; called for each time asked for by `notify_at`."""
+        """No message at or before `time` will come in any more; called for each time asked for by
+        `notify_at`.
+        """
         raise MisuseError(f"{self!r} asked for notification at {time}, but its class defines no on_notify")
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
@@ -60,20 +66,29 @@ class Vertex:
         The default hands each to `on_recv` with its time as a tuple.
         """
         code = self.code
-        for word, batch in messages:
+        for word, batch in self._host.one_by_one(messages):
             if not isinstance(batch, Records):
-                raise MisuseError(f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override recv_all for other batches")
+                raise MisuseError(
+                    f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override "
+                    "recv_all for other batches"
+                )
             self.on_recv(port, batch.records, code.unpack(word))
 
     def on_frontier(self) -> None:
         """The frontier of an input changed; called only when the class says `wants_frontier = True`."""
+
+    def counters(self) -> dict[str, int]:
+        """Numbers about this vertex that `cluster.stats()` shows, by name; what it keeps in memory, for example."""
+        return {}
 
     # What a vertex calls.
 
     def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:
         """Send `message`, a list of records, by output `edge` (0 for the first) at `time`."""
         if isinstance(message, (str, bytes)):
-            raise MisuseError(f"{self!r} sends {message!r}: a message is a list of records, write [{message!r}]")
+            raise MisuseError(
+                f"{self!r} sends {message!r}: a message is a list of records, write [{message!r}]"
+            )
         records = list(message)
         if records:
             self._host.send(edge, Records(records), self.code.pack(time))
@@ -83,7 +98,9 @@ class Vertex:
         self._host.request(self.code.pack(time))
 
     def send(self, output: int, batch: Batch, word: int) -> None:
-        """Send a batch at the time `word`, which must be at or after a time that the vertex received now or holds."""
+        """Send a batch at the time `word`, which must be at or after a time that the vertex received now or
+        holds.
+        """
         if batch.rows:
             self._host.send(output, batch, word)
 
@@ -129,14 +146,20 @@ class Vertex:
     def bind(self, host: Host) -> None:
         """Put the vertex in its place; called once by the worker."""
         if self._bound is not None:
-            raise MisuseError(f"{self!r} is used for two stages: give `stage` the class or a function that makes a new vertex each time")
+            raise MisuseError(
+                f"{self!r} is used for two stages: give `stage` the class or a function that makes a new "
+                "vertex each time"
+            )
         self._bound = host
         self.on_start()
 
     @property
     def _host(self) -> Host:
         if self._bound is None:
-            raise InternalError(f"{type(self).__name__} is not part of a running dataflow yet: send and ask from callbacks, not from __init__")
+            raise InternalError(
+                f"{type(self).__name__} is not part of a running dataflow yet: send and ask from "
+                "callbacks, not from __init__"
+            )
         return self._bound
 
     def __repr__(self) -> str:

@@ -48,7 +48,9 @@ class ControlHeader:
 def write_data_header(header: DataHeader) -> bytes:
     """Header of a data message."""
     assert header.word >= 0
-    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_DATA, header.dataflow) + _DATA.pack(header.connector, header.word, header.batch_kind)
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_DATA, header.dataflow) + _DATA.pack(
+        header.connector, header.word, header.batch_kind
+    )
 
 
 def write_progress_header(header: ProgressHeader) -> bytes:
@@ -68,9 +70,15 @@ def read_header(frame: memoryview | bytes, peer: int) -> DataHeader | ProgressHe
         raise PeerError(f"worker {peer} sent a header of {size} bytes; at least {_COMMON.size} are needed")
     magic, version, kind, dataflow = _COMMON.unpack_from(frame)
     if magic != _MAGIC:
-        raise PeerError(f"worker {peer} sent something that is no message of this system (it starts with {bytes(frame[:2])!r})")
+        raise PeerError(
+            f"worker {peer} sent something that is no message of this system (it starts with "
+            f"{bytes(frame[:2])!r})"
+        )
     if version != WIRE_VERSION:
-        raise PeerError(f"worker {peer} speaks wire version {version}, this worker {WIRE_VERSION}: run the same release everywhere")
+        raise PeerError(
+            f"worker {peer} speaks wire version {version}, this worker {WIRE_VERSION}: run the same "
+            "release everywhere"
+        )
     if kind == _KIND_PROGRESS and size == _COMMON.size:
         return ProgressHeader(dataflow)
     if kind == _KIND_CONTROL and size == _COMMON.size:

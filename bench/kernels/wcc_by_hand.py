@@ -44,7 +44,7 @@ class Components:
         # labels (node, label) with edges (source, target) make (target, label)
         self.join = JoinMachine(1, 1, 1, guards, [("right", 0), ("left", 0)])
         self.reduce = ReduceMachine(1, 1, guards, Aggregates((("min", 0),)))
-        self.output: list[Int64s] = []
+        self.rows_out = 0
         self.spent = dict.fromkeys(("join", "recv", "advance", "rest"), 0.0)
         self.activations = 0
 
@@ -78,7 +78,7 @@ class Components:
             clock = self._spend("advance", clock)
             self.activations += 1
             if changes.shape[1]:
-                self.output.append(changes)
+                self.rows_out += changes.shape[1]
                 back = changes.copy()
                 back[2] += CODE.unit
             else:

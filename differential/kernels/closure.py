@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.merge import copy_rows
 from progress._compile import Int64s, kernel
 from progress.time_words import word_glb, word_is_beyond, word_less_equal, word_lub
 
@@ -29,7 +30,7 @@ def room_for_times(times: Int64s, count: int) -> Int64s:
     if times.shape[1] > 2 * count:
         return times
     larger = np.empty((2, 4 * count + 4), np.int64)
-    larger[:, :count] = times[:, :count]
+    copy_rows(times, 0, count, larger, 0)
     return larger
 
 

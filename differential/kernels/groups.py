@@ -23,6 +23,7 @@ from differential.kernels.history import (
     gather,
     gather_new,
     multiplicity,
+    put_rows,
     room_for_rows,
 )
 from differential.kernels.merge import first_rows
@@ -133,7 +134,9 @@ def reduce_groups(
             wanted[aggregates.shape[1]] = time
             answers = room_for_rows(answers, 2 * held + 2)
             made = room_for_rows(made, corrections + held + 2)
-            held, corrections = correct(answers, held, wanted, present, guards, made, corrections)
+            before, corrections = corrections, correct(answers, held, wanted, present, guards, made, corrections)
+            if index + 1 < count:  # later times have to know
+                held = put_rows(answers, held, made, before, corrections)
         if corrections > 0:
             corrections = consolidate_rows(made, corrections)
             out = append_rows(out, emitted, keys, key, kw, made, corrections)

@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import LUB, read
-from differential.kernels.sort import sort_consolidate
+from differential.kernels.memory import HEADER, LUB, load
+from differential.kernels.merge import compare_rows, copy_rows
+from differential.kernels.sort import sort_words
 from progress._compile import Int64s, kernel
 from progress.time_words import word_less_equal, word_lub
 
@@ -22,11 +23,11 @@ INSERTION_ROWS: Final = 24
 
 @kernel
 def room_for_rows(rows: Int64s, count: int) -> Int64s:
-    """The array itself if it has room for more than `count` rows, else a larger copy."""
-    if count < rows.shape[1]:
+    """The array itself if it has room for `count + 2` rows, else a larger copy."""
+    if count + 2 <= rows.shape[1]:
         return rows
     larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
-    larger[:, : rows.shape[1]] = rows
+    copy_rows(rows, 0, rows.shape[1], larger, 0)
     return larger
 
 
@@ -34,6 +35,7 @@ def room_for_rows(rows: Int64s, count: int) -> Int64s:
 def gather(table: Int64s, cursors: Int64s, kw: int, floor: int, guards: int, rows: Int64s) -> int:
     """Read the rows [cursors[0], cursors[1]) of all runs, times advanced to `floor`; returns how many.
 
+    Neighbours that have become equal are summed on the way, which for an early run leaves one row per value.
     Requires: room. Ensures: nothing about order.
     """
     words = rows.shape[0] - 2
@@ -42,13 +44,40 @@ def gather(table: Int64s, cursors: Int64s, kw: int, floor: int, guards: int, row
         if cursors[1, run] == cursors[0, run]:
             continue
         early = word_less_equal(table[run, LUB], floor, guards)
-        for row in range(cursors[0, run], cursors[1, run]):
-            for word in range(words):
-                rows[word, count] = read(table, run, kw + word, row)
-            rows[words, count] = floor if early else word_lub(read(table, run, kw + words, row), floor, guards)
-            rows[words + 1, count] = read(table, run, kw + words + 1, row)
-            count += 1
+        size = cursors[1, run] - cursors[0, run]
+        for word in range(words + 2):
+            at = HEADER + 3 * (kw + word)
+            address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+            if word != words:
+                for row in range(size):
+                    rows[word, count + row] = load(address, width, base, cursors[0, run] + row)
+            elif early:
+                for row in range(size):
+                    rows[word, count + row] = floor
+            else:
+                for row in range(size):
+                    rows[word, count + row] = word_lub(load(address, width, base, cursors[0, run] + row), floor, guards)
+        count = sum_neighbours(rows, count, count + size)
     return count
+
+
+@kernel
+def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
+    """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end now."""
+    columns = rows.shape[0]
+    kept = start
+    for row in range(start, stop):
+        same = kept > start
+        for column in range(columns - 1):
+            same = same and rows[column, row] == rows[column, kept - 1]
+        if same:
+            rows[columns - 1, kept - 1] += rows[columns - 1, row]
+            kept -= rows[columns - 1, kept - 1] == 0
+        else:
+            for column in range(columns):
+                rows[column, kept] = rows[column, row]
+            kept += 1
+    return kept
 
 
 @kernel
@@ -75,36 +104,42 @@ def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
 
 @kernel
 def consolidate_rows(rows: Int64s, count: int) -> int:
-    """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many."""
+    """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many.
+
+    Requires: one column of room behind them, which is overwritten.
+    """
     columns = rows.shape[0]
     if count > INSERTION_ROWS:
         some = np.empty((columns, count), np.int64)
-        some[:, :] = rows[:, :count]
-        done = sort_consolidate(some)
-        rows[:, : done.shape[1]] = done
+        copy_rows(rows, 0, count, some, 0)
+        done = sort_words(some)
+        copy_rows(done, 0, done.shape[1], rows, 0)
         return done.shape[1]
-    kept = 0
-    row = np.empty(columns, np.int64)
-    for new in range(count):
-        for column in range(columns):
-            row[column] = rows[column, new]
-        kept = put_row(rows, kept, row)
+    kept = min(count, 1)
+    for new in range(1, count):
+        kept = put_row(rows, kept, rows, new)
+    if kept == 1 and rows[columns - 1, 0] == 0:
+        kept = 0
     return kept
 
 
 @kernel
-def put_row(rows: Int64s, count: int, row: Int64s) -> int:
-    """Add one row to sorted consolidated rows; returns how many there are then. Requires: room for one more."""
+def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
+    """Add row `index` of `source` to sorted consolidated rows; returns how many there are then.
+
+    Requires: room for two more rows; what is in it is overwritten. `source` may be the same array.
+    """
     columns = rows.shape[0]
+    spare = rows.shape[1] - 1
     at = count
     order = -1
     while at > 0:
-        order = compare_with(rows, at - 1, row, columns - 1)
+        order = compare_rows(rows, at - 1, source, index, columns - 1)
         if order <= 0:
             break
         at -= 1
     if at > 0 and order == 0:
-        rows[columns - 1, at - 1] += row[columns - 1]
+        rows[columns - 1, at - 1] += source[columns - 1, index]
         if rows[columns - 1, at - 1] == 0:
             for column in range(columns):
                 for later in range(at, count):
@@ -112,9 +147,10 @@ def put_row(rows: Int64s, count: int, row: Int64s) -> int:
             return count - 1
         return count
     for column in range(columns):
+        rows[column, spare] = source[column, index]  # it may be overwritten by the rows that move
         for later in range(count, at, -1):
             rows[column, later] = rows[column, later - 1]
-        rows[column, at] = row[column]
+        rows[column, at] = rows[column, spare]
     return count + 1
 
 
@@ -135,16 +171,17 @@ def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> t
 
 
 @kernel
-def correct(rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int) -> tuple[int, int]:
-    """Make the rows accumulate to `wanted` once (`present`), or to nothing, at its time: (count, made).
+def correct(
+    rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int
+) -> int:
+    """Append to `out` what makes the rows accumulate to `wanted` once (`present`), or to nothing, at its time.
 
     wanted   int64[words + 2]: value words and time; the last is free for use
-    out      int64[words + 2, room]: the corrections are appended from `made` on, and put among the rows too
+    out      int64[words + 2, room]: the corrections are appended from `made` on; returns where they end
     Requires: room for as many more rows as there are different values, and one more.
     """
     words = rows.shape[0] - 2
     time = wanted[words]
-    first = made
     at = 0
     found = False
     while at < count:
@@ -165,12 +202,15 @@ def correct(rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int
         out[words, made] = time
         out[words + 1, made] = 1
         made += 1
-    row = np.empty(words + 2, np.int64)
-    for new in range(first, made):
-        for column in range(words + 2):
-            row[column] = out[column, new]
-        count = put_row(rows, count, row)
-    return count, made
+    return made
+
+
+@kernel
+def put_rows(rows: Int64s, count: int, source: Int64s, start: int, stop: int) -> int:
+    """`put_row` for the rows [start, stop) of `source`; returns how many there are then."""
+    for index in range(start, stop):
+        count = put_row(rows, count, source, index)
+    return count
 
 
 @kernel

@@ -27,10 +27,11 @@ from differential.kernels.history import (
     correct,
     gather,
     multiplicity,
+    put_rows,
     room_for_rows,
 )
 from differential.kernels.memory import LUB, read
-from differential.kernels.merge import first_rows
+from differential.kernels.merge import copy_rows, first_rows
 from differential.kernels.search import compare_keys, locate
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond, word_less_equal, word_lub
@@ -180,7 +181,10 @@ def reduce_least(
         held = locate(answers_table, answer_cursors, keys, key, kw)
         answers = room_for_rows(answers, 2 * held + 2)
         held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
-        if order < 0:
+        if order < 0 and count == 1 and held <= 1 and (held == 0 or answers[1, 0] == floor):
+            reach[0, 0] = floor  # nothing but this one time: as when a collection is loaded
+            reached = 1
+        elif order < 0:
             _, reach, reached, _ = add_seeds(ready, first, kw, reach, 0, floor, nothing, guards)
             reach, reached = close_with_rows(answers, held, reach, reached, floor, nothing, guards)
         times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
@@ -188,10 +192,11 @@ def reduce_least(
             continue
         # -- walk the values from the smallest on --
         locate(table, cursors, keys, key, kw)
-        left[:, : table.shape[0]] = cursors
+        copy_rows(cursors, 0, table.shape[0], left, 0)
         left[0, table.shape[0]] = first
         left[1, table.shape[0]] = i
-        times[1, :count] = -1
+        for index in range(count):
+            times[1, index] = -1
         number = 0
         missing = 1
         while missing > 0 and next_value(table, left, kw, ready, flip, wanted):
@@ -217,7 +222,9 @@ def reduce_least(
             wanted[1] = times[0, index]
             answers = room_for_rows(answers, 2 * held + 2)
             made = room_for_rows(made, corrections + held + 2)
-            held, corrections = correct(answers, held, wanted, present, guards, made, corrections)
+            before, corrections = corrections, correct(answers, held, wanted, present, guards, made, corrections)
+            if index + 1 < count:  # later times have to know
+                held = put_rows(answers, held, made, before, corrections)
         if corrections > 0:
             corrections = consolidate_rows(made, corrections)
             out = append_rows(out, emitted, keys, key, kw, made, corrections)

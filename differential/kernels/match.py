@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import read
-from differential.kernels.search import locate
+from differential.kernels.memory import HEADER, load
+from differential.kernels.search import locate, same_key
 from progress._compile import Int64s, kernel
 from progress.time_words import word_lub
 
@@ -19,47 +19,120 @@ FROM_DELTA: Final = 0
 FROM_TRACE: Final = 1
 CONSTANT: Final = 2
 
+REMEMBERED_KEYS: Final = 256
+"""For up to so many keys the places found while counting are kept; with more, finding them again is cheap."""
+
 
 @kernel
+def count_matches(
+    delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, found: Int64s
+) -> tuple[int, int]:
+    """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be: (pairs, stop).
+
+    found   int64[2 · keys, runs]: gets the cursors of each key, as far as there is room
+    """
+    rows = delta.shape[1]
+    cursors = np.zeros((2, table.shape[0]), np.int64)
+    pairs = 0
+    each = 0
+    keys = 0
+    row = start
+    while row < rows and pairs < rows_max:
+        if row == start or not same_key(delta, row, row - 1, kw):
+            each = locate(table, cursors, delta, row, kw)
+            if 2 * keys < found.shape[0]:
+                for run in range(table.shape[0]):
+                    found[2 * keys, run] = cursors[0, run]
+                    found[2 * keys + 1, run] = cursors[1, run]
+            keys += 1
+        pairs += each
+        row += 1
+    return pairs, row
+
+
+@kernel
+def write_matches(
+    delta: Int64s, row: int, table: Int64s, run: int, span: tuple[int, int, int], projection: Int64s, guards: int, out: Int64s
+) -> None:
+    """Write the pairs of one row of `delta` with some rows of a run; span: first of these, how many, row of `out`."""
+    first, count, made = span
+    words = out.shape[0] - 2
+    columns = delta.shape[0]
+    for word in range(words):
+        source, value = projection[0, word], projection[1, word]
+        if source == FROM_TRACE:
+            at = HEADER + 3 * value
+            address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+            for pair in range(count):
+                out[word, made + pair] = load(address, width, base, first + pair)
+        else:
+            if source == FROM_DELTA:
+                value = delta[value, row]
+            for pair in range(count):
+                out[word, made + pair] = value
+    at = table.shape[1] - 6
+    address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+    time = delta[columns - 2, row]
+    for pair in range(count):
+        out[words, made + pair] = word_lub(load(address, width, base, first + pair), time, guards)
+    address, width, base = table[run, at + 3], table[run, at + 4], table[run, at + 5]
+    diff = delta[columns - 1, row]
+    for pair in range(count):
+        out[words + 1, made + pair] = diff * load(address, width, base, first + pair)
+
+
+@kernel
+def fill_matches(
+    delta: Int64s, span: tuple[int, int], table: Int64s, kw: int, projection: Int64s, guards: int, found: Int64s, out: Int64s
+) -> None:
+    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches` left it."""
+    cursors = np.zeros((2, table.shape[0]), np.int64)
+    made = 0
+    keys = 0
+    for row in range(span[0], span[1]):
+        if row == span[0] or not same_key(delta, row, row - 1, kw):
+            if 2 * keys < found.shape[0]:
+                for run in range(table.shape[0]):
+                    cursors[0, run] = found[2 * keys, run]
+                    cursors[1, run] = found[2 * keys + 1, run]
+            else:
+                locate(table, cursors, delta, row, kw)
+            keys += 1
+        for run in range(table.shape[0]):
+            first = cursors[0, run]
+            count = cursors[1, run] - first
+            if count > 0:
+                write_matches(delta, row, table, run, (first, count, made), projection, guards, out)
+                made += count
+
+
+@kernel
+def match_few(
+    delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
+) -> tuple[Int64s, int]:
+    """`match` in one call, for few rows."""
+    found = np.empty((2 * min(REMEMBERED_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    out = np.empty((projection.shape[1] + 2, pairs), np.int64)
+    if pairs > 0:
+        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
+    return out, stop
+
+
 def match(
     delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
 ) -> tuple[Int64s, int]:
-    """Pairs of the rows [start, next) of `delta` with all rows of a trace: (words, next).
+    """Pairs of the rows [start, stop) of `delta` with all rows of a trace: (words, stop).
 
     delta        int64[kw + its values + 2, n], sorted
     projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
-    Ensures: next is n, or as small as it may be with at least `rows_max` pairs made. Not consolidated.
+    Ensures: stop is n, or as small as it may be with at least `rows_max` pairs made. Not consolidated.
     """
-    columns, rows = delta.shape
-    runs = table.shape[0]
-    trace_time = (table.shape[1] - 3) // 3 - 2
-    pairs = 0
-    stop = start
-    cursors = np.zeros((2, runs), np.int64)
-    while stop < rows and pairs < rows_max:
-        pairs += locate(table, cursors, delta, stop, kw)
-        stop += 1
-    words = projection.shape[1]
-    out = np.empty((words + 2, pairs), np.int64)
-    if pairs == 0:
-        return out, stop
-    cursors[:] = 0
-    made = 0
-    for row in range(start, stop):
-        locate(table, cursors, delta, row, kw)
-        time = delta[columns - 2, row]
-        diff = delta[columns - 1, row]
-        for run in range(runs):
-            for other in range(cursors[0, run], cursors[1, run]):
-                for word in range(words):
-                    source = projection[0, word]
-                    if source == FROM_TRACE:
-                        out[word, made] = read(table, run, projection[1, word], other)
-                    elif source == FROM_DELTA:
-                        out[word, made] = delta[projection[1, word], row]
-                    else:
-                        out[word, made] = projection[1, word]
-                out[words, made] = word_lub(time, read(table, run, trace_time, other), guards)
-                out[words + 1, made] = diff * read(table, run, trace_time + 1, other)
-                made += 1
+    if delta.shape[1] - start <= REMEMBERED_KEYS:
+        return match_few(delta, start, table, kw, projection, guards, rows_max)
+    found = np.empty((0, table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: in huge pages
+    if pairs > 0:
+        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
     return out, stop

@@ -1,12 +1,13 @@
 """How does one kernel read all runs of a trace, whatever their width, in one call?
 
-Through a *run table*: one line of integers per run, `table int64[runs, 3 + 3·columns]`:
+Through a *run table*: one line of integers per run, `table int64[runs, HEADER + 3·columns]`:
 
-    rows, lub, side, then for each column: address, width, base
+    rows, lub, side, directory, shift, low, buckets, then for each column: address, width, base
 
-`lub` is ≥ every time of the run; `side` is used by a trace's head alone. A column of width 1, 2 or 4 holds
-unsigned offsets from `base`; of width 8, the values themselves (base 0); of width 0, nothing: all are `base`.
-Addresses instead of arrays: a kernel then has one signature for any number of runs and any widths.
+`lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of `search.py`.
+A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values themselves (base 0);
+of width 0, nothing: all are `base`. Reading width 3 touches one byte more, so memory ends with one to spare. Addresses instead of arrays: a kernel then has one signature for any number of
+runs and any widths.
 
 Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
 a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
@@ -23,10 +24,14 @@ from numba.extending import intrinsic
 
 from progress._compile import CHECK_BOUNDS, Int64s, kernel
 
-HEADER: Final = 3
+HEADER: Final = 7
 ROWS: Final = 0
 LUB: Final = 1
 SIDE: Final = 2
+DIRECTORY: Final = 3
+SHIFT: Final = 4
+LOW: Final = 5
+BUCKETS: Final = 6
 
 
 def _loader(bits: int):  # type: ignore[no-untyped-def]
@@ -35,7 +40,7 @@ def _loader(bits: int):  # type: ignore[no-untyped-def]
     def load(typing_context, address, index):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            value = builder.load(builder.gep(start, [arguments[1]]))
+            value = builder.load(builder.gep(start, [arguments[1]]), align=1)
             return value if bits == 64 else builder.zext(value, ir.IntType(64))
 
         return numba.types.int64(numba.types.int64, numba.types.int64), generate
@@ -50,7 +55,7 @@ def _storer(bits: int):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             short = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
-            builder.store(short, builder.gep(start, [arguments[1]]))
+            builder.store(short, builder.gep(start, [arguments[1]]), align=1)
             return context.get_dummy_value()
 
         return numba.types.void(numba.types.int64, numba.types.int64, numba.types.int64), generate
@@ -71,9 +76,17 @@ def load(address: int, width: int, base: int, row: int) -> int:
         return _load_64(address, row)
     if width == 1:
         return base + _load_8(address, row)
+    if width == 3:
+        return base + (_load_32(address + 3 * row, 0) & 0xFFFFFF)
     if width == 2:
         return base + _load_16(address, row)
     return base
+
+
+@kernel
+def load_word(address: int, index: int) -> int:
+    """The word number `index` of an array of words at `address`."""
+    return _load_64(address, index)
 
 
 @kernel
@@ -85,6 +98,9 @@ def store(address: int, width: int, row: int, offset: int) -> None:
         _store_64(address, row, offset)
     elif width == 1:
         _store_8(address, row, offset)
+    elif width == 3:
+        _store_16(address + 3 * row, 0, offset)
+        _store_8(address + 3 * row + 2, 0, offset >> 16)
     elif width == 2:
         _store_16(address, row, offset)
 
@@ -100,12 +116,17 @@ def read(table: Int64s, run: int, column: int, row: int) -> int:
 
 
 @kernel
+def describe_column(table: Int64s, run: int, column: int, address: int) -> None:
+    """Say in line `run` that a column is plain words from `address` on."""
+    at = HEADER + 3 * column
+    table[run, at] = address
+    table[run, at + 1] = 8
+    table[run, at + 2] = 0
+
+
+@kernel
 def describe_words(words: Int64s, rows: int, table: Int64s, run: int) -> None:
-    """Write the columns of a plain table of words (rows of 8 bytes) into line `run`; `lub` is left alone."""
+    """Describe a plain table of words in line `run`; its `lub` is left alone."""
     table[run, ROWS] = rows
-    start = words.ctypes.data
     for column in range(words.shape[0]):
-        at = HEADER + 3 * column
-        table[run, at] = start + 8 * column * words.shape[1]
-        table[run, at + 1] = 8
-        table[run, at + 2] = 0
+        describe_column(table, run, column, words.ctypes.data + 8 * column * words.shape[1])

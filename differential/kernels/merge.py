@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.memory import HEADER, LUB, ROWS, SIDE
+from differential.kernels.memory import LUB, ROWS, SIDE, describe_column
 from progress._compile import Int64s, kernel
 from progress.time_words import word_lub
 
@@ -127,8 +127,5 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
     table[line, SIDE] = 1 - side
     start = head.ctypes.data
     for column in range(columns):
-        at = HEADER + 3 * column
-        table[line, at] = start + 8 * (target + column) * head.shape[1]
-        table[line, at + 1] = 8
-        table[line, at + 2] = 0
+        describe_column(table, line, column, start + 8 * (target + column) * head.shape[1])
     return kept

@@ -19,9 +19,9 @@ def encode_column(words: Int64s, column: int, rows: int, table: Int64s, run: int
     """Write the first `rows` values of a column into a run, from row `at` on. Requires: they fit its width."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
-    if width == 4:
+    if width == 3:
         for row in range(rows):
-            store(address, 4, at + row, words[column, row] - base)
+            store(address, 3, at + row, words[column, row] - base)
     elif width == 1:
         for row in range(rows):
             store(address, 1, at + row, words[column, row] - base)
@@ -37,9 +37,9 @@ def decode_column(
     """Read the rows [start, start + rows) of a run's column into the first places of column `to` of `words`."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
-    if width == 4:
+    if width == 3:
         for row in range(rows):
-            words[to, row] = load(address, 4, base, start + row)
+            words[to, row] = load(address, 3, base, start + row)
     elif width == 1:
         for row in range(rows):
             words[to, row] = load(address, 1, base, start + row)

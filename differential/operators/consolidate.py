@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.ready import lower_bounds, split_ready
-from differential.kernels.sort import sort_consolidate
+from differential.kernels.sort import sort_parts
 from progress._compile import Int64s
 
 _NONE = np.empty(0, np.int64)
@@ -30,12 +30,19 @@ class WaitingRows:
 
     def take_ready(self, frontier: Int64s) -> Int64s:
         """Remove and return the rows that are not beyond the frontier, sorted and consolidated."""
-        if not self._parts:
+        parts, self._parts = self._parts, []
+        complete: list[Int64s] = []
+        for part in parts:
+            ready, later = split_ready(part, self.columns - 2, frontier, self.guards)
+            if ready.shape[1]:
+                complete.append(ready)
+            if later.shape[1]:
+                self._parts.append(later)
+        if not complete:
             return np.empty((self.columns, 0), np.int64)
-        words = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts, axis=1)
-        ready, later = split_ready(words, self.columns - 2, frontier, self.guards)
-        self._parts = [later] if later.shape[1] else []
-        return sort_consolidate(ready)
+        del parts  # together with what `sort_parts` drops, this frees the memory of the rows before more is taken
+        del part, ready, later
+        return sort_parts(complete)
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""

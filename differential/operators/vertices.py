@@ -18,6 +18,7 @@ from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
 from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
 from differential.projection import CONSTANT
+from differential.trace.trace import Trace
 from differential.update_batch import UpdateBatch, words_of
 from timely.batch import Batch
 from timely.vertex import Vertex
@@ -41,6 +42,15 @@ class OperatorVertex(Vertex):
 
     def __init__(self) -> None:
         self._held: list[int] = []
+
+    def traces(self) -> list[Trace]:
+        """What it keeps of its inputs and output."""
+        return []
+
+    def counters(self) -> dict[str, int]:
+        """Rows and bytes in its traces."""
+        traces = self.traces()
+        return {"trace_rows": sum(trace.rows for trace in traces), "trace_bytes": sum(trace.bytes for trace in traces)}
 
     def hold_exactly(self, needed: Int64s) -> None:
         """Hold the words `needed`, an antichain, and nothing else."""
@@ -102,6 +112,11 @@ class JoinVertex(OperatorVertex):
         for pairs in machine.recv(port, joined_words(messages)):
             self.send_rows(pairs)
 
+    def traces(self) -> list[Trace]:
+        """Both sides, as far as they are still needed."""
+        assert self._machine is not None
+        return [trace for trace in self._machine.traces if trace is not None]
+
     def _adopted(self) -> list[Source] | None:
         connectors = self.connectors(0)
         if len(connectors) != 1 or not isinstance(connectors[0].transform, LinearTransform):
@@ -160,6 +175,11 @@ class WaitingVertex(OperatorVertex):
         machine = self._machine
         self.send_rows(machine.advance(self.frontier(0)))
         self.hold_exactly(machine.capabilities())
+
+    def traces(self) -> list[Trace]:
+        """Those of the machine; a consolidation has none."""
+        machine = self._machine
+        return [machine.input, machine.output] if isinstance(machine, ReduceMachine) else []
 
 
 class AggregateVertex(WaitingVertex):

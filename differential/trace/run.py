@@ -2,7 +2,7 @@
 
     rows(run) = { (key, value, time, diff) }, no two of the same key, value and time, no diff of zero
 
-Large runs are *packed*: a column becomes unsigned offsets of 0, 1, 2, 4 or 8 bytes from its smallest value, so
+Large runs are *packed*: a column becomes unsigned offsets of 0 to 4 bytes from its smallest value, or eight, so
 that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both through
 a line of the run table (`kernels/memory.py`); the run owns the memory that its line points into.
 """
@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import HEADER, LUB, ROWS, describe_words
+from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, LUB, ROWS, SHIFT, describe_words
 from differential.kernels.pack import column_ranges, decode_words, encode_words
+from differential.kernels.search import fill_directory
 from progress._compile import Int64s
 
 PACKED_ROWS_MIN: Final = 8192
@@ -24,7 +25,16 @@ PACKED_ROWS_MIN: Final = 8192
 MAPPED_BYTES_MIN: Final = 1 << 18
 """Memory from this size on is mapped, so that dropping a run gives it back to the system at once."""
 
-WIDTHS: Final = (1, 2, 4)
+HUGE_PAGE_BYTES: Final = 1 << 21
+"""Memory of two such pages and more asks for them: touching small pages first costs more than filling them."""
+
+BUCKET_ROWS: Final = 16
+"""Rows in a bucket of a directory, about; each costs half a byte then."""
+
+WIDTHS: Final = (1, 2, 3, 4)
+
+_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_HUGE: Final[int | None] = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 
 
 class Run:
@@ -34,7 +44,7 @@ class Run:
     ranges   int64[columns, 2]: bounds of each column's values (not always tight)
     """
 
-    __slots__ = ("bytes", "compacted", "line", "memory", "ranges")
+    __slots__ = ("bytes", "compacted", "directory", "line", "memory", "ranges")
 
     def __init__(self, line: Int64s, ranges: Int64s, memory: Int64s, compacted: bytes) -> None:
         self.line = line
@@ -42,6 +52,7 @@ class Run:
         self.memory = memory
         self.bytes = memory.nbytes
         self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
+        self.directory = None if self.rows < PACKED_ROWS_MIN else self._build_directory()
 
     @property
     def rows(self) -> int:
@@ -68,6 +79,19 @@ class Run:
         line[LUB] = lub
         return cls(line, ranges, memory, b"")
 
+    def _build_directory(self) -> Int64s:
+        """Make the directory of `kernels/search.py`, and name it in the line."""
+        low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
+        wanted = self.rows // BUCKET_ROWS
+        shift = max(0, (high - low).bit_length() - wanted.bit_length() + 1)
+        buckets = ((high - low) >> shift) + 1
+        directory = np.empty(buckets + 1, np.int64)
+        self.line[[SHIFT, LOW, BUCKETS]] = shift, low, buckets
+        fill_directory(self.line.reshape(1, -1), 0, directory)
+        self.line[DIRECTORY] = directory.ctypes.data
+        self.bytes += directory.nbytes
+        return directory
+
     def words(self) -> Int64s:
         """All rows, as words."""
         return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
@@ -90,7 +114,7 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
         line[at + 1] = width
         line[at + 2] = 0 if width == 8 else low
         size += (rows * width + 63) // 64 * 64
-    memory = _allocate(size)
+    memory = _allocate(size + 8)
     line[HEADER::3] += memory.ctypes.data
     return line, memory
 
@@ -99,4 +123,7 @@ def _allocate(size: int) -> Int64s:
     """Memory for `size` bytes, contents undefined."""
     if size < MAPPED_BYTES_MIN:
         return np.empty((size + 7) // 8, np.int64)
-    return np.frombuffer(mmap.mmap(-1, size), np.int64)
+    memory = mmap.mmap(-1, (size + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE, flags=_PRIVATE)
+    if size >= 2 * HUGE_PAGE_BYTES and _HUGE is not None:
+        memory.madvise(_HUGE)
+    return np.frombuffer(memory, np.int64)

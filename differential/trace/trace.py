@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import HEADER, ROWS
+from differential.kernels.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.merge import insert_into_head
 from differential.kernels.sort import sort_consolidate
 from differential.trace.merging import Merging
@@ -40,6 +40,10 @@ EFFORT_PER_ROW: Final = 4
 
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
+
+SMALL_GROWTH: Final = 4
+SMALL_ROWS: Final = 1 << 16
+"""Below so many rows merging is cheap, and what counts is that there are few runs to search."""
 
 
 class Trace:
@@ -96,7 +100,7 @@ class Trace:
         if rows == 0:
             return
         line = self.table[-1]
-        start = self.columns * int(line[2])
+        start = self.columns * int(line[SIDE])
         self._append(Run.from_words(self._head[start : start + self.columns, :rows].copy(), self.guards))
 
     def set_since(self, since: Int64s) -> None:
@@ -138,7 +142,7 @@ class Trace:
         Requires: `at` is ≥ some time of since. The time column holds `at`, or 0.
         """
         parts = [run.words() for run in self._runs]
-        start = self.columns * int(self.table[-1, 2])
+        start = self.columns * int(self.table[-1, SIDE])
         parts.append(self._head[start : start + self.columns, : self._head_rows])
         words = np.concatenate(parts, axis=1)
         if at is not None:
@@ -157,7 +161,9 @@ class Trace:
         index = len(self._runs) - 2
         while index >= 0:
             free = not {index - 1, index, index + 1} & self._merges.keys()
-            if free and self._runs[index].rows < GROWTH * self._runs[index + 1].rows:
+            newer = self._runs[index + 1].rows
+            growth = SMALL_GROWTH if newer < SMALL_ROWS else GROWTH
+            if free and self._runs[index].rows < growth * newer:
                 self._merge_at(index)
             index -= 1
 
@@ -197,9 +203,9 @@ class Trace:
         """Assert what the module says; reads every row."""
         assert len(self.table) == len(self._runs) + 1
         assert self._head_rows == self.table[-1, ROWS]
-        start = self.columns * int(self.table[-1, 2])
-        pieces = [(run.words(), int(run.line[1])) for run in self._runs]
-        pieces.append((self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, 1])))
+        start = self.columns * int(self.table[-1, SIDE])
+        pieces = [(run.words(), int(run.line[LUB])) for run in self._runs]
+        pieces.append((self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, LUB])))
         for index, (words, lub) in enumerate(pieces):
             assert words.shape[1] > 0 or index == len(self._runs), "an empty run"
             again = sort_consolidate(words)

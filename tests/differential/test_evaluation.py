@@ -82,16 +82,21 @@ texts = st.sampled_from(["", "x", "é"])
 
 
 times = st.integers(-(10**13), 10**15).map(micros_to_datetime)
-
-
 rows_of_all = st.lists(
     st.tuples(
-        ints, st.none() | ints, floats, st.none() | floats, st.booleans(), st.none() | st.booleans(), times, texts,
+        ints,
+        st.none() | ints,
+        floats,
+        st.none() | floats,
+        st.booleans(),
+        st.none() | st.booleans(),
+        times,
+        texts,
         st.none() | texts,
     ),
     min_size=1,
     max_size=6,
-)  # fmt: skip
+)
 
 
 @st.composite

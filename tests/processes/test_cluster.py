@@ -1,9 +1,9 @@
 """A cluster of real processes: the same answers as embedded, and a clear end whatever happens.
 
-  answers_*   1 and 2 processes against the plain definition
-  appends_*   repeated, late, expected
-  failing_*   a vertex that raises, a process that dies, workers that build different dataflows
-  closing_*   nothing is left behind
+answers_*   1 and 2 processes against the plain definition
+appends_*   repeated, late, expected
+failing_*   a vertex that raises, a process that dies, workers that build different dataflows
+closing_*   nothing is left behind
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def test_answers_words_are_counted_epoch_by_epoch(workers: int) -> None:
             assert flow.seal() == epoch
             words = [word for line in lines for word in line.split()]
             total.update(words)
-            assert sorted(flow.output("counts").changes()) == [(epoch, (word, total[word])) for word in sorted(set(words))]
+            assert sorted(flow.output("counts").changes()) == [
+                (epoch, (word, total[word])) for word in sorted(set(words))
+            ]
 
 
 def test_answers_nested_loops_across_processes(pair: timely.Cluster) -> None:
@@ -114,7 +116,9 @@ def test_appends_a_repetition_counts_once(pair: timely.Cluster) -> None:
 def test_appends_to_a_sealed_epoch_are_refused(pair: timely.Cluster) -> None:
     flow = pair.install("dataflows:word_count")
     flow.seal()
-    with pytest.raises(timely.InputClosedError, match="epoch 0 is sealed and takes no more rows; the open epoch is 1"):
+    with pytest.raises(
+        timely.InputClosedError, match="epoch 0 is sealed and takes no more rows; the open epoch is 1"
+    ):
         flow.input("lines").append(record_table("late"), epoch=0, writer="w", sequence=0)
 
 
@@ -153,7 +157,9 @@ def test_failing_a_killed_worker_is_named_within_five_seconds_and_takes_the_othe
         pids = launcher_of(cluster).pids
         os.kill(pids[victim], signal.SIGKILL)
         started = time.monotonic()
-        with pytest.raises(timely.PeerError, match=rf"worker {victim} \(process {pids[victim]}\) was killed by SIGKILL"):
+        with pytest.raises(
+            timely.PeerError, match=rf"worker {victim} \(process {pids[victim]}\) was killed by SIGKILL"
+        ):
             flow.wait()
         assert time.monotonic() - started < 5
         with pytest.raises(timely.PeerError, match="was killed"):
@@ -170,7 +176,9 @@ def test_failing_a_worker_that_exits_is_reported_with_its_status() -> None:
             flow.wait()
 
 
-def test_failing_different_dataflows_are_refused_with_the_first_stage_that_differs(pair: timely.Cluster) -> None:
+def test_failing_different_dataflows_are_refused_with_the_first_stage_that_differs(
+    pair: timely.Cluster,
+) -> None:
     with pytest.raises(timely.GraphError, match=r"worker 1 built stage 2 as\n.*count in \d+") as caught:
         pair.install("dataflows:differs_between_processes")
     assert "worker 0 as" in str(caught.value)
@@ -188,7 +196,9 @@ def test_failing_different_dataflows_are_refused_with_the_first_stage_that_diffe
         ("word count", "is named as 'module:function'"),
     ],
 )
-def test_failing_installs_say_why_and_leave_the_cluster_well(pair: timely.Cluster, spec: str, message: str) -> None:
+def test_failing_installs_say_why_and_leave_the_cluster_well(
+    pair: timely.Cluster, spec: str, message: str
+) -> None:
     with pytest.raises(timely.MisuseError, match=message):
         pair.install(spec)
     assert pair.install("dataflows:word_count").seal() == 0
@@ -222,7 +232,9 @@ def test_closing_by_shutdown_ends_the_workers() -> None:
 
 def test_closing_idle_workers_use_no_processor_time(pair: timely.Cluster) -> None:
     def ticks() -> int:
-        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in launcher_of(pair).pids]
+        fields = [
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in launcher_of(pair).pids
+        ]
         return sum(int(field[11]) + int(field[12]) for field in fields)
 
     pair.flows()

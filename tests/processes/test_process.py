@@ -1,9 +1,9 @@
 """`python -m timely.worker`: what it says, how it ends, what it survives.
 
-  ready_*     one line per worker, joinable by its address
-  ending_*    signals, a killed worker, a killed launcher, a client's shutdown
-  refusing_*  ports in use, wrong options, workers that do not agree
-  noise_*     whatever comes to the client port, the worker goes on
+ready_*     one line per worker, joinable by its address
+ending_*    signals, a killed worker, a killed launcher, a client's shutdown
+refusing_*  ports in use, wrong options, workers that do not agree
+noise_*     whatever comes to the client port, the worker goes on
 """
 
 from __future__ import annotations
@@ -112,13 +112,16 @@ def test_ready_workers_say_their_addresses_and_serve_clients_until_sigterm() -> 
 
 
 def test_ready_a_dataflow_of_the_command_line_is_installed_at_the_start() -> None:
-    with command("-w", "2", "--client-port", "0", "--json", "--install", "dataflows:word_count") as process:
-        with timely.connect(ready(process, 2)[0]) as cluster:
-            assert cluster.flows() == {0: "dataflows:word_count"}
-            flow = cluster.flow(0)
-            flow.input("lines").insert(["x"])
-            flow.seal()
-            assert flow.output("counts").changes() == [(0, ("x", 1))]
+    at_start = ("--install", "dataflows:word_count")
+    with (
+        command("-w", "2", "--client-port", "0", "--json", *at_start) as process,
+        timely.connect(ready(process, 2)[0]) as cluster,
+    ):
+        assert cluster.flows() == {0: "dataflows:word_count"}
+        flow = cluster.flow(0)
+        flow.input("lines").insert(["x"])
+        flow.seal()
+        assert flow.output("counts").changes() == [(0, ("x", 1))]
 
 
 def test_ready_two_hosts_find_each_other_by_tcp() -> None:
@@ -153,7 +156,9 @@ def test_ending_a_killed_worker_ends_all_with_one_clear_message() -> None:
         assert process.stderr is not None
         errors = process.stderr.read().splitlines()
         assert wait_until_dead(pids, 1)
-        assert errors[0].startswith(f"timely.worker: worker 1 (process {pids[1]}) was killed by SIGKILL"), errors
+        assert errors[0].startswith(f"timely.worker: worker 1 (process {pids[1]}) was killed by SIGKILL"), (
+            errors
+        )
 
 
 def test_ending_workers_do_not_outlive_a_killed_launcher() -> None:
@@ -177,7 +182,9 @@ def test_refusing_a_port_in_use_is_named_with_what_to_do() -> None:
 
 
 def test_refusing_a_dataflow_that_differs_between_workers_names_the_stage_and_ends_the_command() -> None:
-    with command("-w", "2", "--client-port", "0", "--install", "dataflows:differs_between_processes") as process:
+    with command(
+        "-w", "2", "--client-port", "0", "--install", "dataflows:differs_between_processes"
+    ) as process:
         assert process.wait(60) == 1
         assert process.stderr is not None
         assert "built stage 2 as" in process.stderr.read()
@@ -210,7 +217,11 @@ NOISE = [
     [msgpack.packb([PROTOCOL_VERSION, 1, "no such request", {}])],
     [msgpack.packb([99, 1, "hello", {}])],
     [msgpack.packb([PROTOCOL_VERSION, 1, "hello", {"more": 1}])],
-    [msgpack.packb([PROTOCOL_VERSION, 1, "wait", {"dataflow": "0", "output": "", "epoch": 0, "timeout_seconds": 1.0}])],
+    [
+        msgpack.packb(
+            [PROTOCOL_VERSION, 1, "wait", {"dataflow": "0", "output": "", "epoch": 0, "timeout_seconds": 1.0}]
+        )
+    ],
     [msgpack.packb([PROTOCOL_VERSION, 1, "describe", {"dataflow": 77}])],
     [msgpack.packb([PROTOCOL_VERSION, 1, "describe", {"dataflow": -(2**63)}])],
     [msgpack.packb([PROTOCOL_VERSION, "one", ["hello"], {}])],

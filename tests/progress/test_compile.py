@@ -92,6 +92,19 @@ def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Pat
     assert run(folder, **environment)[0] == "3 0"
 
 
+def test_where_nothing_can_be_written_every_process_compiles_for_itself(folder: Path) -> None:
+    (folder / "__pycache__").write_text("")
+    (folder / "home").write_text("")
+    environment = {
+        "HOME": str(folder / "home"),
+        "XDG_CACHE_HOME": str(folder / "home"),
+        "TMPDIR": str(folder),
+    }
+    for _ in range(2):
+        assert run(folder, **environment)[0] == "3 2"
+    assert not list(folder.glob("naiad-kernels-*"))
+
+
 def test_bounds_are_checked_on_request_and_the_code_is_kept_apart(folder: Path) -> None:
     (folder / "reader.py").write_text(READER)
     program = "import numpy as np\nfrom reader import read\nread(np.zeros(3, dtype=np.int64), 3)"

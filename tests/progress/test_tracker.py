@@ -297,3 +297,9 @@ def test_story_without_ports_there_are_counts_all_the_same() -> None:
     tracker = Tracker(one_loop(), [])
     assert tracker.apply([(INPUT, 0, 1)]) == []
     assert not tracker.is_idle()
+
+
+def test_story_of_an_empty_dataflow_is_short() -> None:
+    tracker = Tracker(Graph([], []), [])
+    assert tracker.is_idle() and tracker.active() == [] == tracker.apply([])
+    tracker.check_invariants()

@@ -42,6 +42,9 @@ import timely.worker.core as worker_core
 from differential.collection import Collection, Term
 from differential.column_types import Int64s
 from differential.linear import LinearChain
+from differential.operators.join import JoinMachine
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import OperatorVertex
 from differential.rows import decode_rows, encode_rows
 from differential.schema import Schema
 from differential.symbols import SymbolTable
@@ -65,6 +68,7 @@ __all__ = [
     "TimedCaptureVertex",
     "TimedSourceVertex",
     "check_at_times",
+    "compact_traces",
     "nested_loops",
     "run_at_times",
     "timed_capture",
@@ -115,13 +119,16 @@ class Cluster:
         self, name: str, changes: Iterable[tuple[Row, int]], epoch: int | None = None, worker: int = 0
     ) -> None:
         """Append (row, diff) pairs to an epoch of an input (by default the open one) at one worker."""
+        by_diff: dict[int, list[Row]] = {}
+        for row, diff in changes:
+            by_diff.setdefault(diff, []).append(row)
         with self._turn_of(worker):
             handle = self.instances[worker].input(name)
             codec = handle.codec
             assert isinstance(codec, TableIn)
             at = handle.epoch if epoch is None else epoch
-            table = _table(codec.schema, list(changes))
-            handle.append(at, codec.encode(table, 1, handle.epoch_word(at)))
+            for diff, rows in by_diff.items():
+                handle.append(at, codec.encode(_table(codec.schema, rows), diff, handle.epoch_word(at)))
 
     def seal(self, epoch: int | None = None) -> None:
         """Seal all inputs on all workers up to `epoch` (by default the open one); nothing runs yet."""
@@ -192,27 +199,38 @@ class Cluster:
             vars(SYMBOLS).update(shared)
 
 
-def _table(schema: Schema, changes: Sequence[tuple[Row, int]]) -> pa.Table:
+def _table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
     fields = schema.to_arrow()
-    columns = [pa.array([row[place] for row, _ in changes], field.type) for place, field in enumerate(fields)]
-    table = pa.Table.from_arrays(columns, schema=fields)
-    return table.append_column("diff", pa.array([diff for _, diff in changes], pa.int64()))
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(fields)]
+    return pa.Table.from_arrays(columns, schema=fields)
 
 
 def traces(instance: Instance) -> dict[str, list[Trace]]:
     """The traces of all operators of an instance, by name of the stage, without those dropped for good."""
     found: dict[str, list[Trace]] = {}
     for host in instance.hosts:
-        machine: object = getattr(host.vertex, "_machine", None)
-        for value in [] if machine is None else vars(machine).values():
-            held = value if isinstance(value, list) else [value]
-            found.setdefault(host.name, []).extend(part for part in held if isinstance(part, Trace))
+        if isinstance(host.vertex, OperatorVertex):
+            found.setdefault(host.name, []).extend(host.vertex.traces())
     return {name: held for name, held in found.items() if held}
 
 
 def trace_rows(cluster: Cluster) -> int:
     """Rows held in the traces of all operators on all workers."""
     return sum(trace.rows for one in cluster.instances for held in traces(one).values() for trace in held)
+
+
+def compact_traces(cluster: Cluster) -> None:
+    """What idle time would do: let every operator take over its frontiers as they are, then merge."""
+    for instance in cluster.instances:
+        for host in instance.hosts:
+            machine: object = getattr(host.vertex, "_machine", None)
+            if isinstance(machine, JoinMachine):
+                machine.set_frontiers(host.frontier(0), host.frontier(1))
+            elif isinstance(machine, ReduceMachine):
+                machine.advance(host.frontier(0))
+        for held in traces(instance).values():
+            for trace in held:
+                trace.compact()
 
 
 # Times of any depth

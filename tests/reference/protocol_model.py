@@ -120,7 +120,9 @@ class ModelWorker:
         self.held: list[Pointstamp] = []
         self.asked: list[Pointstamp] = []
         self.epoch: int | None = 0
-        self.fronts: list[list[int]] = [self.tracker.frontier(port).tolist() for port in range(len(table.ports))]
+        self.fronts: list[list[int]] = [
+            self.tracker.frontier(port).tolist() for port in range(len(table.ports))
+        ]
 
 
 class Schedule:
@@ -176,7 +178,9 @@ class Schedule:
                 break
         self._require(not self._anything_left(), "it does not finish")
         for worker in self.workers:
-            self._require(worker.tracker.is_idle(), f"worker {worker.index} is not idle: {worker.tracker.active()}")
+            self._require(
+                worker.tracker.is_idle(), f"worker {worker.index} is not idle: {worker.tracker.active()}"
+            )
             self._require(not any(worker.fronts), f"worker {worker.index} still waits: {worker.fronts}")
         self._require(not +self.truth and not -self.truth, f"something is outstanding: {self.truth}")
 
@@ -390,7 +394,9 @@ class Schedule:
             for pointstamp, count in view.items():
                 if count < 0:
                     known = any(self.table.could_result_in(other, pointstamp) for other in positive)
-                    self._require(known, f"B6: only negative counts up to {pointstamp} at worker {worker.index}")
+                    self._require(
+                        known, f"B6: only negative counts up to {pointstamp} at worker {worker.index}"
+                    )
             self._check_sum(worker, view)
         self.unchecked.clear()
 
@@ -420,7 +426,9 @@ class Schedule:
                 for skip in range(len(self.wires.get((speaker.index, listener.index), ())) + 1):
                     info: Counter[Pointstamp] = Counter()
                     for other in self.workers:
-                        for location, word, delta in self._untold(other, listener, skip if other is speaker else 0):
+                        for location, word, delta in self._untold(
+                            other, listener, skip if other is speaker else 0
+                        ):
                             info[location, word] += delta
                     for pointstamp, count in info.items():
                         self._require(count <= 0 or self._is_justified(pointstamp, info), f"B5: {pointstamp}")
@@ -428,7 +436,8 @@ class Schedule:
     def _is_justified(self, pointstamp: Pointstamp, info: Counter[Pointstamp]) -> bool:
         before = [p for p in info if p != pointstamp and self.table.could_result_in(p, pointstamp)]
         supported = any(
-            info[p] < 0 and not any(info[r] > 0 and self.table.could_result_in(r, p) for r in info) for p in before
+            info[p] < 0 and not any(info[r] > 0 and self.table.could_result_in(r, p) for r in info)
+            for p in before
         )
         owned = any(p != pointstamp and self.table.could_result_in(p, pointstamp) for p in self.truth)
         return supported or owned or info[pointstamp] <= self.truth[pointstamp]

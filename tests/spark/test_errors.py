@@ -20,7 +20,7 @@ def test_every_error_is_the_callers_to_mend() -> None:
             "[PATH_NOT_FOUND] Path does not exist.",
         ),
         (
-            "An error occurred\n: a.B: job failed\n\tat c\nCaused by: d.E: first\n\tat f\nCaused by: g.H: No space left\n\tat i",
+            "An error\n: a.B: failed\n\tat c\nCaused by: d.E: first\n\tat f\nCaused by: g.H: No space left",
             "g.H: No space left",
         ),
         ("", "RuntimeError"),

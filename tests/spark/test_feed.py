@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from timely.errors import InputClosedError, PeerError
 from timely.spark.epochs import EpochRows, epoch_rows
-from timely.spark.feed import AppendTarget, EpochFeed, OneOfTheWorkers, Receipt, _by_epoch, _cut, _Task
+from timely.spark.feed import AppendTarget, EpochFeed, Receipt, _by_epoch, _cut, _Task
 
 # An executor cannot import a test file by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -35,7 +35,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @dataclass(frozen=True)
 class FileTarget:
-    """Stands for a worker: each append becomes a file, named by its identity and the address; a second one must be equal.
+    """Stands for a worker: each append becomes a file named by its identity; a repeated one must be equal.
 
     `fail_once`: raise OSError at this many appends, once for all tasks. `refuse`: an epoch that is sealed.
     """
@@ -44,10 +44,10 @@ class FileTarget:
     fail_once_at: int | None = None
     refuse: int | None = None
 
-    def __call__(self, address: str = "anywhere") -> AbstractContextManager[AppendTarget]:
+    def __call__(self) -> AbstractContextManager[AppendTarget]:
         @contextmanager
         def opened() -> Iterator[AppendTarget]:
-            yield _FileConnection(self, address)
+            yield _FileConnection(self)
 
         return opened()
 
@@ -55,7 +55,6 @@ class FileTarget:
 @dataclass
 class _FileConnection:
     target: FileTarget
-    address: str
     appends: int = 0
 
     def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> None:
@@ -66,7 +65,7 @@ class _FileConnection:
             (folder / "failed").touch()
             raise OSError("the network is gone")
         self.appends += 1
-        file = folder / f"{input}!{epoch}!{writer.replace('/', '!')}!{sequence}!{self.address}.arrow"
+        file = folder / f"{input}!{epoch}!{writer.replace('/', '!')}!{sequence}.arrow"
         if file.exists():
             assert pa.ipc.open_file(str(file)).read_all().equals(table), f"{file} is repeated with other rows"
             file.with_suffix(".repeated").touch()
@@ -119,7 +118,7 @@ def test_sent_chunk_by_chunk_every_row_arrives_once_and_the_receipts_say_so(
     expected = [
         (epoch, *id_) for epoch, found in receipts.items() for r in found for id_ in r.expected("mentions")
     ]
-    names = [tuple(file.name.split("!")[:-1]) for file in tmp_path.glob("*.arrow")]
+    names = [tuple(file.stem.split("!")) for file in tmp_path.glob("*.arrow")]
     assert sorted((str(e), i, w, str(s)) for e, i, w, s in expected) == sorted(
         (name[1], name[0], "/".join(name[2:-1]), name[-1]) for name in names
     )
@@ -138,14 +137,6 @@ def test_sent_again_it_is_the_same_appends_whatever_the_chunks(rows: EpochRows, 
     assert again == first
     assert len(list(tmp_path.glob("*.repeated"))) == len(list(tmp_path.glob("*.arrow")))
     assert arrived(tmp_path) == wanted(rows)
-
-
-def test_sent_each_writer_keeps_to_one_worker(rows: EpochRows, tmp_path: Path) -> None:
-    target = OneOfTheWorkers(("a", "b"), FileTarget(str(tmp_path)))
-    receipts = EpochFeed(rows, "mentions", target).send(range(12))
-    workers = {(file.name.split("!")[-3], file.stem.split("!")[-1]) for file in tmp_path.glob("*.arrow")}
-    assert workers == {("0", "a"), ("1", "b")}
-    assert {r.partition for found in receipts.values() for r in found} == {0, 1}
 
 
 def test_retried_task_repeats_its_appends_and_each_counts_once(rows: EpochRows, tmp_path: Path) -> None:

@@ -98,7 +98,8 @@ def test_error_of_a_malformed_line_names_the_file_the_line_its_text_and_the_mend
     assert str(raised.value) == (
         f"{file}, line 7: the source -5 is negative.\n"
         "  7 | -5 2 100 MT\n"
-        f"Expected: source target unix_seconds [kind], separated by spaces or tabs, whole numbers from 0 to {2**63 - 1}.\n"
+        "Expected: source target unix_seconds [kind], separated by spaces or tabs, "
+        f"whole numbers from 0 to {2**63 - 1}.\n"
         "Mend the line, or begin it with # to leave it out."
     )
 

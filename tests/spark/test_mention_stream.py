@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from timely.spark.mention_stream import DAYS, FIRST_TIME, KINDS, generate, main
+from timely.spark.mention_stream import DAYS, FIRST_TIME, generate, main
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUR_S = 3_600

@@ -1,4 +1,4 @@
-"""OutputFolder: one writer at a time, whole files only, nothing of anybody else's touched. No Spark is needed.
+"""OutputFolder: one writer at a time, whole files only, nothing of others touched. No Spark is needed.
 
 publish_*   the next epoch, by one rename
 content_*   what may be in the folder at the beginning
@@ -13,7 +13,7 @@ import pytest
 from timely.spark.errors import OutputError
 from timely.spark.output_folder import OutputFolder, changes_file
 
-JOB: dict[str, str | int | None] = {"input": "x"}
+JOB: dict[str, object] = {"input": "x"}
 
 
 def staged(folder: OutputFolder, text: str = "rows") -> Path:

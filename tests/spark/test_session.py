@@ -114,7 +114,10 @@ def test_error_of_a_java_that_does_not_work_shows_what_it_said(tmp_path: Path) -
     java.write_text("#!/bin/sh\necho 'Error: this machine is a toaster' >&2\nexit 1\n")
     java.chmod(0o755)
     (tmp_path / "release").write_text('JAVA_VERSION="21"\n')
-    program = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom timely.spark.session import local_session\nlocal_session()"
+    program = (
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from timely.spark.session import local_session\nlocal_session()"
+    )
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60

@@ -25,7 +25,7 @@ from progress.errors import MisuseError
 from timely.spark.errors import OutputError
 from timely.spark.sink import ChangesSink, write_snapshot
 
-JOB: dict[str, str | int | None] = {"input": "mentions.txt", "window": 24, "kind": None}
+JOB: dict[str, object] = {"input": "mentions.txt", "window": 24, "kind": None}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -144,13 +144,15 @@ def test_restart_where_no_folder_can_be_is_refused(spark: SparkSession, tmp_path
 def test_failure_of_the_writer_surfaces_and_keeps_what_is_committed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with pytest.raises(OutputError, match="epoch 1 could not be written to .*changes: "):
-        with ChangesSink(spark, tmp_path, JOB) as sink:
-            sink.commit(0, changes(0, [1]))
-            sink.flush()
-            # Two columns of one name cannot be written. It stands for a full disk: the thread fails, not the caller.
-            sink.commit(1, changes(1, [1]).rename_columns(["node", "node", "epoch", "diff"]))
-            sink.flush()
+    with (
+        pytest.raises(OutputError, match="epoch 1 could not be written to .*changes: "),
+        ChangesSink(spark, tmp_path, JOB) as sink,
+    ):
+        sink.commit(0, changes(0, [1]))
+        sink.flush()
+        # Two columns of one name cannot be written. It stands for a full disk: the thread fails.
+        sink.commit(1, changes(1, [1]).rename_columns(["node", "node", "epoch", "diff"]))
+        sink.flush()
     assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1)]
     with ChangesSink(spark, tmp_path, JOB) as sink:
         assert sink.committed == 1

@@ -59,7 +59,7 @@ def windows_from_changes(changes: list[tuple[Row, int, int]], epochs: int) -> li
 
 
 def random_case(random: random.Random) -> Case:
-    """Times close together and far apart, duplicates, and windows shorter than, as long as and longer than the slide."""
+    """Times close together and far apart, duplicates, windows shorter, longer, as long as the slide."""
     span = random.choice([0, 1, 5, 40, 400])
     first = random.choice([0, 7, 1_341_100_972])
     times = [first + random.randint(0, span) for _ in range(random.randint(1, 30))]
@@ -74,7 +74,7 @@ def random_case(random: random.Random) -> Case:
 def test_twin_spark_sends_what_the_definition_says_for_300_random_streams(
     spark: SparkSession, seed: int
 ) -> None:
-    """All streams go through one Spark job: their rows are told apart by a number, and shifted to one window each."""
+    """Streams with the same window go through one Spark job; a number tells their rows apart."""
     source = random.Random(seed)
     cases = [random_case(source) for _ in range(300)]
     frames = {}

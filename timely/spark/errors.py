@@ -27,7 +27,7 @@ class SparkStartError(MisuseError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Spark says in one line: its innermost cause if it names one, without the Java stack."""
+    """What an error of Spark says in one line: its innermost cause if it names one, no Java stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by:")]
     return (caused[-1:] or lines[:1] or [type(error).__name__])[0].removeprefix("Caused by:").strip()

@@ -29,54 +29,33 @@ from pyspark import TaskContext
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
 from timely.spark.epochs import EPOCH, EpochRows
 
-__all__ = ["ROWS_PER_APPEND", "AppendTarget", "EpochFeed", "OneOfTheWorkers", "Receipt", "TargetFactory"]
+__all__ = ["ROWS_PER_APPEND", "AppendTarget", "EpochFeed", "Receipt", "TargetFactory"]
 
 ROWS_PER_APPEND = 65_536
 """Rows of one append: the size of a flush between workers."""
 
-_RECEIPT_TYPE = (
-    "epoch bigint, partition bigint, writer string, appends bigint, rows bigint, error string, message string"
-)
+_RECEIPT_TYPE = "epoch bigint, writer string, appends bigint, rows bigint, error string, message string"
 
 
 class AppendTarget(Protocol):
     """An open connection that takes rows for the inputs of an installed dataflow."""
 
-    def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> None:
+    def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> object:
         """Add the rows of `table`: the data columns, then `diff` (int64).
 
-        Counts once by (input, epoch, writer, sequence).
+        Counts once by (input, epoch, writer, sequence). What it returns is not looked at.
         """
         ...
 
 
 TargetFactory = Callable[[], AbstractContextManager[AppendTarget]]
-"""Opens a connection in an executor; pickled to get there, so a function of a module or an instance of a class."""
-
-
-@dataclass(frozen=True)
-class OneOfTheWorkers:
-    """Spreads the writers over the workers: partition p opens address p modulo their number.
-
-    That is the same worker whenever a task is tried again, which is what lets the worker recognise the appends.
-    """
-
-    addresses: tuple[str, ...]
-    open: Callable[[str], AbstractContextManager[AppendTarget]]
-
-    def __call__(self) -> AbstractContextManager[AppendTarget]:
-        """The connection for the partition of the running task; that of the first address outside a task."""
-        return self.open(self.addresses[_partition() % len(self.addresses)])
+"""Opens a connection in an executor; pickled to get there: a function of a module, an instance of a class."""
 
 
 class Receipt(NamedTuple):
-    """One writer has sent `appends` appends (sequences 0 to appends - 1) with `rows` rows for an epoch.
-
-    `partition` is the writer's number; `OneOfTheWorkers` derives from it which worker they went to.
-    """
+    """One writer has sent `appends` appends (sequences 0 to appends - 1) with `rows` rows for an epoch."""
 
     epoch: int
-    partition: int
     writer: str
     appends: int
     rows: int
@@ -144,29 +123,28 @@ class _Task:
     rows_per_append: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition = _partition()
+        writer = f"{self.writers}/{_partition()}"
         receipts: list[Receipt] = []
         try:
             first = next(batches, None)
             if first is not None:
                 with self.target() as target:
-                    receipts.extend(self._send(target, partition, _put_back(first, batches)))
+                    receipts.extend(self._send(target, writer, _put_back(first, batches)))
         except TimelyError as error:
             yield _as_batch(receipts, error)
         else:
             yield _as_batch(receipts, None)
 
     def _send(
-        self, target: AppendTarget, partition: int, batches: Iterator[pa.RecordBatch]
+        self, target: AppendTarget, writer: str, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[Receipt]:
-        writer = f"{self.writers}/{partition}"
         for epoch, pieces in _by_epoch(batches):
             appends = rows = 0
             for table in _cut(pieces, self.rows_per_append):
                 target.append(self.input, epoch, writer, appends, table)
                 appends += 1
                 rows += table.num_rows
-            yield Receipt(epoch, partition, writer, appends, rows)
+            yield Receipt(epoch, writer, appends, rows)
 
 
 def _partition() -> int:
@@ -219,13 +197,12 @@ def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
 
 def _as_batch(receipts: Sequence[Receipt], error: TimelyError | None) -> pa.RecordBatch:
     """Rows of `_RECEIPT_TYPE`; an error is one more row, so that Spark neither wraps nor repeats it."""
-    epochs, partitions, writers, appends, rows = zip(*receipts, strict=True) if receipts else ((),) * 5
+    epochs, writers, appends, rows = zip(*receipts, strict=True) if receipts else ((),) * 4
     classes, message = ([], []) if error is None else ([" ".join(class_names(error))], [str(error)])
     nothing = [None] * len(classes)
     return pa.RecordBatch.from_pydict(
         {
             "epoch": pa.array([*epochs, *nothing], pa.int64()),
-            "partition": pa.array([*partitions, *nothing], pa.int64()),
             "writer": pa.array([*writers, *nothing], pa.string()),
             "appends": pa.array([*appends, *nothing], pa.int64()),
             "rows": pa.array([*rows, *nothing], pa.int64()),

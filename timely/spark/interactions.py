@@ -60,7 +60,7 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
     that does not occur.
     """
     file = _checked_file(Path(path))
-    # Spark answers from a cache whatever has the same plan: without the stamp, a file that was mended since too.
+    # Spark answers from its cache what has the same plan: without the stamp, also for a file mended since.
     stamp = f"{file.stat().st_mtime_ns} {file.stat().st_size}"
     parsed = _parsed(spark.read.text(_as_literal(file)).where(F.lit(stamp) != F.lit(""))).persist()
     bad = (

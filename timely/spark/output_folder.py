@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -34,7 +35,7 @@ class OutputFolder:
     that is not of this job.
     """
 
-    def __init__(self, path: Path, job: dict[str, str | int | None] | None) -> None:
+    def __init__(self, path: Path, job: Mapping[str, object] | None) -> None:
         self.path = path.expanduser().absolute()
         self._lock = self._locked()
         try:
@@ -50,8 +51,8 @@ class OutputFolder:
         there = pq.read_metadata(self.path / changes_file(epoch)).num_rows
         if there != rows:
             raise OutputError(
-                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run finds"
-                f" {rows}.\nThe input has changed since. Remove {self.path}, or choose another --output."
+                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run"
+                f" finds {rows}.\nThe input has changed since. Remove {self.path}, or give another --output."
             )
 
     def fresh_staging(self, name: str) -> Path:
@@ -122,7 +123,7 @@ class OutputFolder:
                 "Nothing was written. Choose another --output, or move those files away."
             )
 
-    def _checked_content(self, job: dict[str, str | int | None] | None) -> int:
+    def _checked_content(self, job: Mapping[str, object] | None) -> int:
         """How many epochs are committed, after checking whose they are; states the job if it is new."""
         shutil.rmtree(self.path / _STAGING, ignore_errors=True)
         epochs = sorted(
@@ -143,10 +144,10 @@ class OutputFolder:
                 )
             unfinished = self.path / _STAGING
             unfinished.mkdir()
-            (unfinished / _JOB).write_text(json.dumps(job, indent=1) + "\n")
+            (unfinished / _JOB).write_text(json.dumps(dict(job), indent=1) + "\n")
             self._rename(unfinished / _JOB, stated)
             return 0
-        _refuse_other_job(self.path, json.loads(stated.read_text()), json.loads(json.dumps(job)))
+        _refuse_other_job(self.path, json.loads(stated.read_text()), json.loads(json.dumps(dict(job))))
         return len(epochs)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import queue
 import shutil
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,7 +51,7 @@ class ChangesSink:
     it.
     """
 
-    def __init__(self, spark: SparkSession, directory: str | Path, job: dict[str, str | int | None]) -> None:
+    def __init__(self, spark: SparkSession, directory: str | Path, job: Mapping[str, object]) -> None:
         self._spark = spark
         self._folder = OutputFolder(Path(directory) / "changes", job)
         self._handed_over = self._folder.committed

@@ -9,9 +9,9 @@ A row at `time` is in window k exactly for enter ≤ k < leave, where, with age 
     enter = the first k with T_k ≥ time             = max(0, ceil(age / slide) - 1)
     leave = the first k with T_k - window ≥ time    = ceil((age + window) / slide) - 1
 
-Only changes are sent: +1 in epoch enter and -1 in epoch leave. A row with enter = leave is in no window and sends
-nothing: it falls between two windows that leave a gap, or it is at the first time and the window is no longer
-than the slide. A leave after the last epoch is not sent. Times are integers, all in the same unit.
+Only changes are sent: +1 in epoch enter and -1 in epoch leave. A row with enter = leave is in no window and
+sends nothing: it falls between two windows that leave a gap, or it is at the first time and the window is no
+longer than the slide. A leave after the last epoch is not sent. Times are integers, all in the same unit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How frames get from worker to worker: one protocol, two forms.
 
-`memory` is for several workers in one process (embedded use, tests, simulation); `zeromq` for processes and hosts.
-Both deliver what one worker sends to another in the order in which it was sent.
+`memory` is for several workers in one process (embedded use, tests, simulation); `zeromq` for processes and
+hosts. Both deliver what one worker sends to another in the order in which it was sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ class Transport(Protocol):
     """One worker's door to the others."""
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Hand a message over; it will arrive after all that was sent to `peer` before. Never blocks for long."""
+        """Hand a message over; it will arrive after all that was sent to `peer` before. Never blocks for
+        long.
+        """
         ...
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:

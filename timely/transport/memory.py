@@ -1,6 +1,7 @@
 """Workers in one process: messages wait in lists.
 
-`MemoryNetwork` may delay messages by a seeded choice, FIFO between each pair: the simulated network of the tests.
+`MemoryNetwork` may delay messages by a seeded choice, FIFO between each pair: the simulated network of the
+tests.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ class MemoryNetwork:
         self.workers = workers
         self._random = None if seed is None else random.Random(seed)
         self._queues: dict[tuple[int, int], deque[list[memoryview]]] = {
-            (source, target): deque() for source in range(workers) for target in range(workers) if source != target
+            (source, target): deque()
+            for source in range(workers)
+            for target in range(workers)
+            if source != target
         }
 
     def transport(self, worker: int) -> MemoryTransport:
@@ -31,7 +35,9 @@ class MemoryNetwork:
         return sum(map(len, self._queues.values()))
 
     def put(self, source: int, target: int, frames: Sequence[Frame]) -> None:
-        """A message starts its way. Frames are copied, as a socket would: sender and receiver share no memory."""
+        """A message starts its way. Frames are copied, as a socket would: sender and receiver share no
+        memory.
+        """
         self._queues[source, target].append([memoryview(bytes(frame)) for frame in frames])
 
     def take(self, target: int) -> list[tuple[int, list[memoryview]]]:

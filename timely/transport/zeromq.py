@@ -4,12 +4,13 @@
     ServerSocket   a worker's door for clients
     ClientSockets  a client's doors to all workers of a cluster
 
-Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one worker
-sends another arrives in order. Nothing is dropped: queues have no high-water mark (a slow peer costs memory, never
-messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not change them afterwards.
+Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one
+worker sends another arrives in order. Nothing is dropped: queues have no high-water mark (a slow peer costs
+memory, never messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not
+change them afterwards.
 
-A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if its host
-falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive.
+A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if
+its host falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from zmq.utils.monitor import parse_monitor_message
 
 from ..batch import Frame
 from ..errors import MisuseError, PeerError
-from ..limits import COPIED_BYTES_MAX, FRAME_BYTES_MAX, HEARTBEAT_MS_DEFAULT, HEARTBEAT_MS_MAX, LOST_SECONDS_MAX, REQUEST_BYTES_MAX
+from ..limits import (
+    COPIED_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    HEARTBEAT_MS_DEFAULT,
+    HEARTBEAT_MS_MAX,
+    LOST_SECONDS_MAX,
+    REQUEST_BYTES_MAX,
+)
 
 __all__ = ["ClientSockets", "ServerSocket", "WorkerMesh"]
 
@@ -87,11 +95,14 @@ class WorkerMesh:
             self._join(peer, address)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large, `PeerError` for a lost peer."""
+        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large, `PeerError` for a
+        lost peer.
+        """
         for frame in frames:
             if len(frame) > COPIED_BYTES_MAX and memoryview(frame).nbytes > FRAME_BYTES_MAX:
                 raise MisuseError(
-                    f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than {FRAME_BYTES_MAX:,}: "
+                    f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than "
+                    f"{FRAME_BYTES_MAX:,}: "
                     "insert fewer rows per epoch, or use more workers"
                 )
         _send(self._outbound[peer], frames)
@@ -120,7 +131,7 @@ class WorkerMesh:
         self._poller.add(source if isinstance(source, int) else source.socket)
 
     def close(self) -> None:
-        """Send what is queued, for a quarter of a second at most, and let go of all sockets; twice is once."""
+        """Send what is queued, for a quarter of a second at most, and let go of all. Twice is once."""
         if self._context.closed:
             return
         for socket in self._outbound.values():
@@ -148,7 +159,8 @@ class WorkerMesh:
         for peer, since in self._lost.items():
             if now - since >= LOST_SECONDS_MAX:
                 raise PeerError(
-                    f"worker {self.index} lost worker {peer} at {self._peers[peer]}: its process ended, or its host cannot be reached"
+                    f"worker {self.index} lost worker {peer} at {self._peers[peer]}: its process ended, or "
+                    "its host cannot be reached"
                 )
 
 
@@ -217,7 +229,9 @@ class ClientSockets:
         return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
 
     def is_broken(self, worker: int) -> bool:
-        """Whether the connection to a worker has broken since the last call; a refused one has not, it is retried."""
+        """Whether the connection to a worker has broken since the last call; a refused one has not, it is
+        retried.
+        """
         return bool(_events(self._monitors[worker]) & _BROKEN)
 
     def wait(self, timeout_seconds: float) -> None:

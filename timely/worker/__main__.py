@@ -6,9 +6,9 @@ The command itself only watches; each worker is a process of its own (`process.p
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from ..builders import load_function
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     options = parse_options(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     try:
         if options.warm:
             load_function(options.warm, "--warm")()
@@ -54,7 +54,8 @@ def _run(options: Options) -> int:
     # Their modules are looked for where the command was given, as `python -m` does for its own.
     with Launcher(settings, _forward, folder) as launcher:
         launcher.wait_ready(
-            lambda index, address: _print_ready(options, index, address), timeout_seconds=settings[0].gather_seconds + 60
+            lambda index, address: _print_ready(options, index, address),
+            timeout_seconds=settings[0].gather_seconds + 60,
         )
         launcher.wait_end()
     return 0
@@ -65,7 +66,9 @@ def _print_ready(options: Options, index: int, address: str) -> None:
         print(json.dumps({"worker": index, "address": address.removeprefix("tcp://")}), flush=True)
     else:
         total = len(options.hosts) * options.workers
-        print(f"worker {index} of {total} is ready for clients at {address.removeprefix('tcp://')}", flush=True)
+        print(
+            f"worker {index} of {total} is ready for clients at {address.removeprefix('tcp://')}", flush=True
+        )
 
 
 def _print_error(message: str) -> None:

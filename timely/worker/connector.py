@@ -1,7 +1,7 @@
 """A connector on one worker: transform, shift, route, deliver.
 
-What a sender pays per batch and connector is in `send`, in this order: the fused linear operators (`transform`), the
-path summary on times (`keep`, `add`), the route, and one count change per part.
+What a sender pays per batch and connector is in `send`, in this order: the fused linear operators
+(`transform`), the path summary on times (`keep`, `add`), the route, and one count change per part.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_instance", "_is_identity", "add", "all_guards", "index", "keep", "location", "messages_sent", "port", "route",
-        "rows_sent", "target", "transform",
+        "_instance", "_is_identity", "add", "all_guards", "index", "keep", "location", "messages_sent",
+        "port", "route", "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(
@@ -60,8 +60,10 @@ class Connector:
             word = (word & self.keep) + self.add
             if word & self.all_guards:
                 raise MisuseError(
-                    f"{self.target.title()}: a loop around it went past its limit of iterations (a counter of its time "
-                    "is full). It does not converge, or it needs a higher limit: state level_bits for the dataflow"
+                    f"{self.target.title()}: a loop around it went past its limit of iterations (a counter "
+                    "of its time "
+                    "is full). It does not converge, or it needs a higher limit: state level_bits for the "
+                    "dataflow"
                 )
             batch = batch.shifted(self.keep, self.add)
         self.rows_sent += batch.rows

@@ -70,7 +70,9 @@ class Worker:
         """Let a prepared dataflow take part, beginning with what other workers have sent to it already."""
         number = instance.index
         self._instances[number] = instance
-        self._broadcasters[number] = Broadcaster(self.index, self.workers, instance.frozen.graph.location_count)
+        self._broadcasters[number] = Broadcaster(
+            self.index, self.workers, instance.frozen.graph.location_count
+        )
         for peer, frames in self._early.pop(number, []):
             self._receive(peer, frames)
 
@@ -78,7 +80,10 @@ class Worker:
         """An installed dataflow."""
         instance = self._instances.get(index)
         if instance is None:
-            raise MisuseError(f"worker {self.index} has no dataflow {index}: installed are {sorted(self._instances) or 'none'}")
+            raise MisuseError(
+                f"worker {self.index} has no dataflow {index}: installed are "
+                f"{sorted(self._instances) or 'none'}"
+            )
         return instance
 
     @property
@@ -104,7 +109,9 @@ class Worker:
         return happened
 
     def run_until_idle(self) -> None:
-        """Step until nothing is left to do here; with other workers, until nothing has come in from them either."""
+        """Step until nothing is left to do here; with other workers, until nothing has come in from them
+        either.
+        """
         while self.step():
             pass
 
@@ -141,7 +148,9 @@ class Worker:
         header = read_header(frames[0], peer)
         if isinstance(header, ControlHeader):
             if self.on_control is None or len(frames) != 2:
-                raise PeerError(f"worker {peer} sent a control message of {len(frames)} frames that nobody expects")
+                raise PeerError(
+                    f"worker {peer} sent a control message of {len(frames)} frames that nobody expects"
+                )
             self.on_control(peer, frames[1])
             return
         instance = self._instances.get(header.dataflow)
@@ -157,7 +166,10 @@ class Worker:
             instance.check_notifications()
             return
         if header.connector >= len(instance.connectors):
-            raise PeerError(f"worker {peer} sent by connector {header.connector}, but there are {len(instance.connectors)}")
+            raise PeerError(
+                f"worker {peer} sent by connector {header.connector}, but there are "
+                f"{len(instance.connectors)}"
+            )
         instance.receive(header.connector, header.word, decode(header.batch_kind, frames[1:]))
 
     def _tell_all(self, dataflow: int, changes: list[tuple[int, int, int]]) -> None:

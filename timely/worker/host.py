@@ -1,12 +1,14 @@
 """The place of a vertex on a worker: its inbox, its rights, its way out.
 
-A host checks what its vertex may do, records count changes for progress tracking, and hands batches to connectors.
-It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker applies once per step.
+A host checks what its vertex may do, records count changes for progress tracking, and hands batches to
+connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker
+applies once per step.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from progress._compile import Int64s
@@ -27,11 +29,14 @@ class Host:
     """One stage on one worker."""
 
     __slots__ = (
-        "_held", "_instance", "_received", "activations", "code", "due", "events", "has_frontier_news", "inbox", "is_queued",
-        "name", "notifies", "outputs", "ports", "requested", "site", "stage", "vertex", "wants_frontier", "worker", "workers",
+        "_held", "_instance", "_received", "activations", "code", "due", "events", "has_frontier_news",
+        "inbox", "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "stage", "vertex",
+        "wants_frontier", "worker", "workers",
     )  # fmt: skip
 
-    def __init__(self, instance: Instance, stage: int, name: str, site: str, code: TimeCode, outputs: int) -> None:
+    def __init__(
+        self, instance: Instance, stage: int, name: str, site: str, code: TimeCode, outputs: int
+    ) -> None:
         self._instance = instance
         self.stage = stage
         self.name = name
@@ -67,7 +72,9 @@ class Host:
         try:
             connectors = self.outputs[output]
         except IndexError:
-            raise TimeRegressionError(f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs") from None
+            raise TimeRegressionError(
+                f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs"
+            ) from None
         for connector in connectors:
             connector.send(batch, word)
 
@@ -84,7 +91,9 @@ class Host:
         held = self._held
         count = held.get(word, 0)
         if count == 0:
-            raise TimeRegressionError(f"{self.title()} releases {self.code.unpack(word)}, which it does not hold")
+            raise TimeRegressionError(
+                f"{self.title()} releases {self.code.unpack(word)}, which it does not hold"
+            )
         if count == 1:
             del held[word]
         else:
@@ -106,10 +115,18 @@ class Host:
         """Frontier of input `port` in this worker's view."""
         return self._instance.tracker.frontier(self.ports[port])
 
+    def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
+        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        received = self._received
+        for word, batch in messages:
+            self._received = {word}
+            yield word, batch
+        self._received = received
+
     # Called by the instance.
 
     def activate(self) -> None:
-        """Let the vertex consume everything that is ready: messages, then notifications, then frontier news."""
+        """Let the vertex consume all that is ready: messages, then notifications, then frontier news."""
         assert self.vertex is not None
         self.activations += 1
         if self.inbox:
@@ -169,10 +186,11 @@ class Host:
                 return
         unpack = self.code.unpack
         rights = sorted(unpack(owned) for owned in {*self._received, *self._held})
+        owns = " or ".join(map(str, rights)) or "no time at all: it neither received nor holds one now"
         recent = " · ".join(f"{event} {unpack(at)}" for event, at in self.events)
         raise TimeRegressionError(
             f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
-            f"{' or '.join(map(str, rights)) if rights else 'no time at all: it neither received nor holds one now'}.\n"
+            f"{owns}.\n"
             f"  the stage was built at {self.site}\n"
             f"  last events here: {recent or 'none'}"
         )

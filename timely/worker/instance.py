@@ -1,8 +1,8 @@
 """One dataflow on one worker: hosts, connectors, tracker, and the run queue.
 
-The run queue holds hosts with work, in topological order. An activation lets a vertex consume everything that is
-ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step cancels out and
-never reaches the tracker; `take_changes` hands them over once per step.
+The run queue holds hosts with work, in topological order. An activation lets a vertex consume everything that
+is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step cancels
+out and never reaches the tracker; `take_changes` hands them over once per step.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Instance:
         """The capturing vertex of a named output."""
         declared = self.frozen.dataflow.outputs.get(name)
         if declared is None:
-            raise MisuseError(f"no output {name!r}: there are {sorted(self.frozen.dataflow.outputs) or 'none'}")
+            raise MisuseError(
+                f"no output {name!r}: there are {sorted(self.frozen.dataflow.outputs) or 'none'}"
+            )
         vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
         assert isinstance(vertex, CaptureVertex)
         return vertex
@@ -146,7 +148,9 @@ class Instance:
             frontiers = [int(word) for port in host.ports for word in self.tracker.frontier(port)]
             guards = host.code.guards
             due = sorted(
-                word for word in waiting if not any(((word | guards) - front) & guards == guards for front in frontiers)
+                word
+                for word in waiting
+                if not any(((word | guards) - front) & guards == guards for front in frontiers)
             )
             if due:
                 host.due.extend(due)
@@ -165,7 +169,9 @@ class Instance:
         self.count(host.stage, host.code.pack((old,)), -1)
 
     def epochs_done(self) -> int:
-        """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if nothing is."""
+        """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
+        nothing is.
+        """
         shift = self.frozen.layout.shifts[0]
         return min((word >> shift for _, word, _, _ in self.tracker.active()), default=FOREVER)
 
@@ -186,13 +192,15 @@ class Instance:
         for spec in self.frozen.connectors:
             times = (spec.keep, spec.add, guards, spec.is_identity)
             target = self.hosts[spec.target]
-            connector = Connector(self, spec.index, stages + spec.index, target, spec.port, times, spec.transform, spec.route)
+            connector = Connector(
+                self, spec.index, stages + spec.index, target, spec.port, times, spec.transform, spec.route
+            )
             self.hosts[spec.source].outputs[spec.output].append(connector)
             connectors.append(connector)
         return connectors
 
     def _make_vertices(self) -> list[list[int]]:
-        """Instantiate all vertices; returns the watched ports, each as the connector locations that feed it."""
+        """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""
         watched: list[list[int]] = []
         stages = len(self.hosts)
         for stage, declaration in enumerate(self.frozen.stages):
@@ -203,7 +211,9 @@ class Instance:
             host.wants_frontier = host.vertex.wants_frontier
             host.notifies = not host.vertex.word_times
             for port in range(declaration.inputs):
-                feeding = [stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port]
+                feeding = [
+                    stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port
+                ]
                 host.ports.append(len(watched))
                 watched.append(feeding)
                 self._port_owner.append(stage)
@@ -220,6 +230,6 @@ class Instance:
 
 
 def _increments_first(change: Change) -> bool:
-    # Increments leave before decrements. A peer that saw the decrement first could think the time complete and
-    # notify too early; in this order it can only wait a little longer.
+    # Increments leave before decrements. A peer that saw the decrement first could think the time complete
+    # and notify too early; in this order it can only wait a little longer.
     return change[2] < 0

@@ -43,7 +43,10 @@ def parse_options(arguments: Sequence[str]) -> Options:
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.keys is not None:
-        parser.error("--keys is reserved: encrypted connections are not there yet. Use a private network, or a tunnel such as ssh or WireGuard")
+        parser.error(
+            "--keys is reserved: encrypted connections are not there yet. Use a private network, or a "
+            "tunnel such as ssh or WireGuard"
+        )
     try:
         hosts = read_hosts(given.h, given.n, given.w, given.base_port)
         if not 0 <= given.p < given.n:
@@ -51,7 +54,9 @@ def parse_options(arguments: Sequence[str]) -> Options:
         if given.w < 1:
             raise MisuseError(f"-w {given.w}: a host has at least one worker")
         if given.client_port and given.client_port + given.w > 65_536:
-            raise MisuseError(f"--client-port {given.client_port}: ports end at 65535, and each worker needs one")
+            raise MisuseError(
+                f"--client-port {given.client_port}: ports end at 65535, and each worker needs one"
+            )
     except MisuseError as error:
         parser.error(str(error))
     return Options(
@@ -111,13 +116,50 @@ def _parser() -> argparse.ArgumentParser:
     add("-w", type=int, default=1, metavar="WORKERS", help="workers on this host, a process each (1)")
     add("-n", type=int, default=1, metavar="HOSTS", help="hosts in the cluster (1)")
     add("-p", type=int, default=0, metavar="INDEX", help="index of this host, from 0 (0)")
-    add("-h", type=Path, metavar="FILE", help="host file: one host[:port] per line; without it all are this machine")
-    add("--transport", choices=["auto", "tcp"], default="auto", help="auto: ipc within a host, tcp between; tcp: always")
-    add("--progress", choices=["eager"], default="eager", help="when workers tell each other of progress: after each step")
-    add("--client-port", type=int, default=_CLIENT_PORT, metavar="PORT", help=f"for clients of this host's first worker, counting up; 0: any free ({_CLIENT_PORT})")
-    add("--base-port", type=int, default=_BASE_PORT, metavar="PORT", help=f"between hosts, first worker, counting up ({_BASE_PORT})")
-    add("--install", action="append", default=[], metavar="MODULE:FUNCTION", help="a dataflow to install at the start; repeatable")
-    add("--warm", metavar="MODULE:FUNCTION", help="called once before the workers start, for example to compile kernels")
+    add(
+        "-h",
+        type=Path,
+        metavar="FILE",
+        help="host file: one host[:port] per line; without it all are this machine",
+    )
+    add(
+        "--transport",
+        choices=["auto", "tcp"],
+        default="auto",
+        help="auto: ipc within a host, tcp between; tcp: always",
+    )
+    add(
+        "--progress",
+        choices=["eager"],
+        default="eager",
+        help="when workers tell each other of progress: after each step",
+    )
+    add(
+        "--client-port",
+        type=int,
+        default=_CLIENT_PORT,
+        metavar="PORT",
+        help=f"for clients of this host's first worker, counting up; 0: any free ({_CLIENT_PORT})",
+    )
+    add(
+        "--base-port",
+        type=int,
+        default=_BASE_PORT,
+        metavar="PORT",
+        help=f"between hosts, first worker, counting up ({_BASE_PORT})",
+    )
+    add(
+        "--install",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a dataflow to install at the start; repeatable",
+    )
+    add(
+        "--warm",
+        metavar="MODULE:FUNCTION",
+        help="called once before the workers start, for example to compile kernels",
+    )
     add("--keys", metavar="FOLDER", help="reserved")
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
     add("--json", action="store_true", help="one JSON object per ready worker on standard output")

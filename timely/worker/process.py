@@ -1,11 +1,11 @@
 """One worker process: step, serve, wait.
 
     standard input    one line of settings; then nothing: its end means that the launcher is gone
-    standard output   one JSON line when ready {"ready": index, "address": …} or failed {"failed": message}; what
-                      user code prints goes to the error stream instead
+    standard output   one JSON line when ready {"ready": index, "address": …} or failed {"failed": message};
+                      what user code prints goes to the error stream instead
 
-The loop owns the sockets and looks at them between steps. An error of a vertex ends the process: waiting clients and
-the other workers are told why, and the exit status is not 0.
+The loop owns the sockets and looks at them between steps. An error of a vertex ends the process: waiting
+clients and the other workers are told why, and the exit status is not 0.
 """
 
 from __future__ import annotations
@@ -107,8 +107,13 @@ class WorkerProcess:
             if not self._worker.step():
                 self._wait(IDLE_SECONDS_MAX)
             if time.monotonic() > deadline:
-                absent = ", ".join(f"{peer} at {self._settings.peers[peer]}" for peer in self._server.not_greeted)
-                raise PeerError(f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s for worker {absent}")
+                absent = ", ".join(
+                    f"{peer} at {self._settings.peers[peer]}" for peer in self._server.not_greeted
+                )
+                raise PeerError(
+                    f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s for "
+                    f"worker {absent}"
+                )
 
     def _install(self) -> None:
         for dataflow, spec in enumerate(self._settings.installs):
@@ -129,7 +134,9 @@ class WorkerProcess:
 
     def _wait(self, seconds: float) -> None:
         if self._waiting:
-            seconds = min(seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic()))
+            seconds = min(
+                seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic())
+            )
         self._mesh.wait(seconds)
         try:
             while self._wake_recv.recv(64):
@@ -198,12 +205,18 @@ class WorkerProcess:
 
 
 def _vertex_error(error: Exception, settings: WorkerSettings) -> TimelyError:
-    """What a client is told about an exception that is none of ours: what, where, and the user's part of the traceback."""
+    """What a client is told about an exception that is none of ours: what, where, and the user's part of the
+    traceback.
+    """
     notes = getattr(error, "__notes__", [])
     made = VertexError if notes else InternalError
     where = notes[-1] if notes else f"in worker {settings.index} of {settings.workers}"
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    while (
+        trace is not None
+        and trace.tb_next is not None
+        and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+    ):
         trace = trace.tb_next
     return made(f"{type(error).__name__}: {error}\n  {where}\n{''.join(traceback.format_tb(trace)).rstrip()}")
 
@@ -217,7 +230,9 @@ def main() -> int:
     """Run the worker that standard input describes; the entry point of the launcher's children."""
     reports = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the launcher decides what it means
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the launcher decides what it means
     line = sys.stdin.readline()
     if not line:
         return EXIT_PEER_LOST
@@ -229,7 +244,9 @@ def main() -> int:
             pass  # the launcher is gone; the watch on standard input ends this process
 
     settings = WorkerSettings.from_json(line)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(name)s %(levelname)s %(message)s"
+    )
     sys.path[:0] = [path for path in settings.paths if path not in sys.path]
     try:
         process = WorkerProcess(settings, report)

@@ -2,7 +2,7 @@
 
 The launcher writes `WorkerSettings` as one line of JSON to the standard input of each process. Addresses:
 
-    mesh      ipc in the launcher's folder within a host, tcp port `base_port` + worker on this host between hosts
+    mesh      ipc in the launcher's folder within a host; between hosts tcp port `base_port` + worker on it
     clients   tcp port `client_port` + worker on this host, or ipc for a cluster that its client has started
 """
 
@@ -30,7 +30,7 @@ class WorkerSettings:
     peers             mesh address of every worker (the own one is not used)
     client_listen     where it listens for clients
     client_host       the host by which clients know it, for tcp
-    paths             prepended to `sys.path`: for workers that their client has started, where the client imports from
+    paths             prepended to `sys.path`: for workers started by their client, where that imports from
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
     """
@@ -54,11 +54,16 @@ class WorkerSettings:
     def from_json(cls, line: str) -> WorkerSettings:
         """The inverse of `to_json`."""
         try:
-            values = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(line).items()}
+            values = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in json.loads(line).items()
+            }
             settings: WorkerSettings = _make(**values)
             return settings
         except (ValueError, TypeError, AttributeError) as error:
-            raise InternalError(f"a worker process got settings that it cannot read: {line[:200]!r}") from error
+            raise InternalError(
+                f"a worker process got settings that it cannot read: {line[:200]!r}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,24 @@ class HostAddress:
         return self.name in _LOOPBACK
 
 
-def local_settings(workers: int, folder: Path, *, paths: Sequence[str] = (), log_level: str = "warning") -> list[WorkerSettings]:
-    """A cluster on this machine for one client: everything by ipc in `folder`, which should have a short name."""
+def local_settings(
+    workers: int, folder: Path, *, paths: Sequence[str] = (), log_level: str = "warning"
+) -> list[WorkerSettings]:
+    """A cluster on this machine for one client: everything by ipc in `folder`, which should have a short
+    name.
+    """
     check_workers(workers)
     mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
     return [
-        WorkerSettings(index, workers, (mesh[index],), mesh, f"ipc://{folder}/c{index}", paths=tuple(paths), log_level=log_level)
+        WorkerSettings(
+            index,
+            workers,
+            (mesh[index],),
+            mesh,
+            f"ipc://{folder}/c{index}",
+            paths=tuple(paths),
+            log_level=log_level,
+        )
         for index in range(workers)
     ]
 
@@ -102,7 +119,9 @@ def cluster_settings(
     first = this_host * workers_per_host
     peers = list(by_tcp)
     if not is_tcp_only:
-        peers[first : first + workers_per_host] = [f"ipc://{folder}/m{place}" for place in range(workers_per_host)]
+        peers[first : first + workers_per_host] = [
+            f"ipc://{folder}/m{place}" for place in range(workers_per_host)
+        ]
     interface = "127.0.0.1" if own.is_loopback else "*"
     settings = []
     for place in range(workers_per_host):
@@ -125,7 +144,8 @@ def cluster_settings(
     return settings
 
 
-# The constructor as an untyped function: JSON has no types, and a wrong field is a bug of ours that shows in its use.
+# The constructor as an untyped function: JSON has no types, and a wrong field is a bug of ours that shows in
+# its use.
 _make: Callable[..., WorkerSettings] = WorkerSettings  # type: ignore[explicit-any]
 
 

@@ -1,0 +1,1 @@
+"""Whole dataflows, each measured beside the same work in other systems."""

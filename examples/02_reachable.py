@@ -1,0 +1,59 @@
+"""Which nodes can be reached from the roots, while edges come and go?
+
+    python examples/02_reachable.py [--workers 2]
+
+A loop to the fixed point, kept up to date. After each epoch the nodes are printed that became reachable (+1) or
+stopped being so (-1). Without `--workers` everything runs within this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import differential as dd
+import timely
+from differential import col
+
+EPOCHS = [
+    ([(1, 2), (1, 3), (2, 3), (2, 4), (4, 5)], [], ""),
+    ([], [(2, 3)], "edge 2→3 was removed: 1→3 is still there"),
+    ([], [(2, 4)], "edge 2→4 was removed: 4 is lost, and 5 behind it"),
+]
+"""For each epoch: edges that are inserted, edges that are removed, a remark."""
+
+
+def reachable(flow: timely.Dataflow) -> None:
+    """The dataflow, as every worker builds it."""
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+    roots = dd.input(flow, "roots", "node: int")
+    reached = roots.iterate(
+        lambda r: r.join(edges, on={"node": "src"}).select(node=col.dst).concat(roots).distinct()
+    )
+    reached.output("reached")
+
+
+def main() -> None:
+    """Feed the epochs, print what each of them changes."""
+    parser = argparse.ArgumentParser(description="Nodes that are reachable from node 1, while edges come and go.")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="worker processes; 0 (the default): within this process"
+    )
+    workers: int = parser.parse_args().workers
+    with timely.connect(workers=workers or 1, embedded=workers == 0) as cluster:
+        flow = cluster.install(reachable)
+        flow.input("roots").insert([(1,)])
+        for inserted, removed, remark in EPOCHS:
+            flow.input("edges").insert(inserted)
+            flow.input("edges").remove(removed)
+            epoch = flow.seal()
+            changes = flow.output("reached").changes().to_pylist()
+            shown = "   ".join(f"node {row['node']} {row['diff']:+d}" for row in changes)
+            print(f"epoch {epoch}   {shown:<60}{'<- ' + remark if remark else ''}".rstrip())
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except timely.TimelyError as error:
+        sys.exit(f"02_reachable: {error}")

@@ -1,0 +1,280 @@
+"""iteration.py: loops to the fixed point.
+
+meaning_*   what leaves is the fixed point from scratch, at every outer time; round n is the n-th iterate
+nested_*    loops in loops: reachability in rounds, strongly connected components
+limit_*     a loop that never ends is stopped with an error
+refused_*   bodies that are none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import collection as plainly
+from reference.collection import Collection as Rows
+from reference.collection import accumulated_at, history
+from reference.dataflow import Change, Cluster, check_at_times, run_at_times
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components as components_of
+from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories, reach, reach_plainly
+
+import differential as dd
+from differential import Collection, col
+from differential.errors import SchemaError
+from progress.errors import GraphError, MisuseError
+from timely.dataflow import Dataflow
+
+workers = st.integers(1, 3)
+seeds = st.integers(0, 2**20)
+edges = st.tuples(st.integers(0, 4), st.integers(0, 4))
+
+
+# meaning_
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("name", ["climb in a loop", "least label in a loop"])
+def test_meaning_is_the_fixed_point_at_every_outer_time(name: str, depth: int) -> None:
+    @examples(0.4)
+    @given(histories(depth), workers, seeds)
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        operator = UNARY[name]
+        check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_meaning_with_a_collection_of_the_scope_around_it(depth: int) -> None:
+    @examples(0.4)
+    @given(histories(depth, edges), histories(depth, edges), workers, seeds)
+    def holds(roots: list[Change], links: list[Change], workers: int, seed: int) -> None:
+        operator = BINARY["reach in a loop"]
+        check_at_times(
+            operator.build, operator.plain, [roots, links], depth=depth, workers=workers, seed=seed
+        )
+
+    holds()
+
+
+ROUNDS = 6
+
+
+def _variable_of(
+    build: Callable[[Collection, Callable[[Collection], Collection]], object],
+) -> Callable[[Collection, Collection], Collection]:
+    """Builds a loop and gives its variable, inside."""
+
+    def build_and_look(*inputs: Collection) -> Collection:
+        seen: list[Collection] = []
+
+        def watched(x: Collection) -> Collection:
+            seen.append(x)
+            return x
+
+        build(*inputs, watched)  # type: ignore[call-arg]
+        return seen[0]
+
+    return build_and_look
+
+
+def _bodies() -> dict[str, tuple[Callable[..., object], Callable[[Rows, Rows], Callable[[Rows], Rows]]]]:  # type: ignore[explicit-any]
+    """Loops over (start, other), and their bodies from scratch. Some never reach a fixed point in ROUNDS."""
+
+    def stateless(
+        start: Collection, other: Collection, watch: Callable[[Collection], Collection]
+    ) -> Collection:
+        return start.iterate(lambda x: watch(x).select(k=col.k, v=dd.min_of(col.v + 1, 9)))
+
+    def stateless_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
+        return lambda rows: plainly.map_rows(rows, lambda row: (row[0], min(row[1] + 1, 9)))  # type: ignore[operator,type-var]
+
+    def growing(
+        start: Collection, other: Collection, watch: Callable[[Collection], Collection]
+    ) -> Collection:
+        return start.iterate(
+            lambda x: (
+                watch(x)
+                .join(other.select(k=col.k, w=col.v), on="k")
+                .select(k=col.w, v=dd.min_of(col.v + 1, 5))
+                .concat(start)
+                .distinct()
+            )
+        )
+
+    def growing_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
+        def step(rows: Rows) -> Rows:
+            pairs = plainly.join(rows, other)
+            moved = plainly.map_rows(pairs, lambda row: (row[2], min(row[1] + 1, 5)))  # type: ignore[operator,type-var]
+            return plainly.distinct(plainly.concat(moved, start))
+
+        return step
+
+    return {"stateless": (stateless, stateless_plainly), "growing": (growing, growing_plainly)}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("name", _bodies())
+def test_meaning_round_n_is_the_nth_iterate_at_every_outer_time(name: str, depth: int) -> None:
+    build, body = _bodies()[name]
+    positive = (1, 2)
+
+    @examples(0.6)
+    @given(histories(depth), histories(depth, edges, diffs=positive), workers, seeds)
+    def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
+        actual = run_at_times(_variable_of(build), [start, other], depth=depth, workers=workers, seed=seed)
+        outer = plainly.closure({time for _, time, _ in (*start, *other)})
+        for time in outer:
+            at_time = [accumulated_at(history(changes), time) for changes in (start, other)]
+            rounds = plainly.iterate_rounds(at_time[0], body(*at_time), ROUNDS)
+            for number, wanted in enumerate(rounds):
+                assert accumulated_at(actual, (*time, number)) == wanted, (time, number)
+
+    holds()
+
+
+def test_meaning_a_loop_that_changes_nothing_gives_what_it_got() -> None:
+    changes: list[Change] = [((1, 2), (0,), 2), ((3, 4), (1,), -1)]
+    check_at_times(lambda c: c.iterate(lambda x: x), lambda rows: rows, [changes], depth=1)
+    check_at_times(lambda c: c.iterate(lambda x: c), lambda rows: rows, [changes], depth=1)
+
+
+# nested_
+
+
+def _even_rounds(roots: Collection, along: Collection) -> Collection:
+    """Inner loop: all that can be reached. Outer loop: from the even ones among it, and the roots, again."""
+    return roots.iterate(
+        lambda x: reach(x, along).filter(col.v % 2 == 0).select(k=col.v, v=col.v).concat(roots).distinct(),
+        name="rounds",
+    )
+
+
+def _even_rounds_plainly(roots: Rows, along: Rows) -> Rows:
+    def step(rows: Rows) -> Rows:
+        reached = plainly.filter_rows(reach_plainly(rows, along), lambda row: row[1] % 2 == 0)  # type: ignore[operator]
+        again = plainly.map_rows(reached, lambda row: (row[1], row[1]))
+        return plainly.distinct(plainly.concat(again, roots))
+
+    return plainly.iterate(roots, step)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nested_reachability_in_rounds_at_every_time(depth: int) -> None:
+    @examples(0.6)
+    @given(histories(depth, edges, diffs=(1, 1, -1)), histories(depth, edges), workers, seeds)
+    def holds(roots: list[Change], links: list[Change], workers: int, seed: int) -> None:
+        check_at_times(
+            _even_rounds, _even_rounds_plainly, [roots, links], depth=depth, workers=workers, seed=seed
+        )
+
+    holds()
+
+
+def _trimmed(cycle: Collection, links: Collection) -> Collection:
+    """The links, turned round, whose ends get the same least label along `cycle`."""
+    nodes = links.select(node=col.v, label=col.v).distinct()
+    labels = nodes.iterate(
+        lambda labels: (
+            labels.join(cycle.select(node=col.k, to=col.v), on="node")
+            .select(node=col.to, label=col.label)
+            .concat(nodes)
+            .group_by("node")
+            .agg(label=dd.min("label"))
+        ),
+        name="labels",
+    )
+    return (
+        links.join(labels.select(k=col.node, a=col.label), on="k")
+        .join(labels.select(v=col.node, b=col.label), on="v")
+        .filter(col.a == col.b)
+        .select(k=col.v, v=col.k)
+    )
+
+
+def strongly_connected(links: Collection) -> Collection:
+    """The links within strongly connected components: trim forwards and backwards until nothing changes."""
+    graph = links.distinct()
+    reverse = graph.select(k=col.v, v=col.k)
+    return graph.iterate(lambda inner: _trimmed(_trimmed(inner, graph), reverse), name="components")
+
+
+def strongly_connected_plainly(links: Rows) -> Rows:
+    """The same by scipy."""
+    graph = plainly.distinct(links)
+    if not graph:
+        return graph
+    pairs = np.array(sorted(graph), dtype=np.int64)
+    size = int(pairs.max()) + 1
+    matrix = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    component = components_of(matrix, directed=True, connection="strong")[1]
+    return plainly.filter_rows(graph, lambda row: component[row[0]] == component[row[1]])
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nested_twice_strongly_connected_components_at_every_time(depth: int) -> None:
+    @examples(0.6)
+    @given(histories(depth, edges, size_max=14), workers, seeds)
+    def holds(links: list[Change], workers: int, seed: int) -> None:
+        check_at_times(
+            strongly_connected, strongly_connected_plainly, [links], depth=depth, workers=workers, seed=seed
+        )
+
+    holds()
+
+
+# limit_
+
+
+def test_limit_a_loop_that_never_ends_is_stopped_by_name() -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", NUMBERS)
+        numbers.iterate(lambda x: x.select(k=col.k, v=col.v + 1), name="counting").output("result")
+        flow.level_bits = (40, 6)
+
+    cluster = Cluster(build)
+    cluster.change("numbers", [((1, 1), 1)])
+    cluster.seal()
+    with pytest.raises(MisuseError, match="past its limit of iterations"):
+        cluster.run()
+
+
+# refused_
+
+
+def _refused(body: Callable[[Collection], object], error: type[Exception]) -> str:
+    numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
+    with pytest.raises(error) as caught:
+        numbers.iterate(body, name="closing")  # type: ignore[arg-type]  # that is the point
+    return str(caught.value)
+
+
+def test_refused_a_body_with_other_columns() -> None:
+    said = _refused(lambda x: x.select("k"), SchemaError)
+    assert "body of 'closing'" in said and "(k: int, v: int)" in said and "(k: int)" in said
+    assert "body of 'closing'" in _refused(lambda x: x.select(k=col.k, v=col.v.cast("float")), SchemaError)
+
+
+def test_refused_a_body_that_returns_nothing() -> None:
+    said = _refused(lambda x: None, GraphError)
+    assert "body of 'closing'" in said and "NoneType" in said
+
+
+def test_refused_a_body_that_returns_a_collection_of_an_inner_loop() -> None:
+    def body(x: Collection) -> Collection:
+        inner: list[Collection] = []
+        x.iterate(lambda y: inner.append(y) or y.distinct(), name="inner")  # type: ignore[func-returns-value]
+        return inner[0]
+
+    assert "is not inside it" in _refused(body, GraphError)
+
+
+def test_body_may_give_its_columns_in_another_order() -> None:
+    changes: list[Change] = [((1, 2), (0,), 1), ((2, 2), (1,), 1)]
+    check_at_times(
+        lambda c: c.iterate(lambda x: x.select("v", "k").distinct()), plainly.distinct, [changes], depth=1
+    )

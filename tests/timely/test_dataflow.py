@@ -1,0 +1,68 @@
+"""Building: what is refused, with the line that built it, and what is allowed.
+
+  names_*    of inputs and outputs
+  feeds_*    what a stage may take
+  frozen_*   nothing is added after the end
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from timely import Dataflow, GraphError, Vertex
+
+
+def test_names_of_inputs_and_outputs_are_taken_once() -> None:
+    flow = Dataflow("flow")
+    numbers = flow.input("numbers")
+    flow.output("out", numbers)
+    with pytest.raises(GraphError, match="already has an input 'numbers'"):
+        flow.input("numbers")
+    with pytest.raises(GraphError, match="already has an output 'out'"):
+        flow.output("out", numbers)
+
+
+def test_names_of_outputs_are_for_streams_outside_of_loops() -> None:
+    flow = Dataflow("flow")
+    numbers = flow.input("numbers")
+    loop = flow.loop("loop")
+    with pytest.raises(GraphError, match="output 'out' is inside 'flow / loop': leave the loop first"):
+        flow.output("out", loop.enter(numbers))
+
+
+def test_feeds_come_from_the_same_dataflow() -> None:
+    stream = Dataflow().input("numbers")
+    with pytest.raises(GraphError, match=rf"'mix' takes a stream of another dataflow \({__file__}:"):
+        Dataflow().stage("mix", Vertex, [stream.feed()])
+
+
+def test_feeds_come_from_one_scope() -> None:
+    flow = Dataflow("flow")
+    numbers = flow.input("numbers")
+    inside = flow.loop("loop").enter(numbers)
+    with pytest.raises(GraphError, match="enter or leave the loop explicitly"):
+        flow.stage("mix", Vertex, [numbers.feed(0), inside.feed(1)])
+
+
+def test_feeds_leave_no_input_unconnected() -> None:
+    numbers = Dataflow().input("numbers")
+    with pytest.raises(GraphError, match="input 0 of stage 'second' is not connected"):
+        numbers.dataflow.stage("second", Vertex, [numbers.feed(1)])
+    with pytest.raises(GraphError, match="stage 'none' has no input"):
+        numbers.dataflow.stage("none", Vertex, [])
+
+
+def test_feeds_of_one_input_may_be_several_and_outputs_as_many_as_asked_for() -> None:
+    flow = Dataflow()
+    one, two = flow.input("one"), flow.input("two")
+    outputs = flow.stage("merge", Vertex, [one.feed(0), two.feed(0)], outputs=3)
+    assert [stream.output for stream in outputs] == [0, 1, 2]
+    assert flow.stages[-1].inputs == 1
+
+
+def test_frozen_dataflows_take_nothing_more() -> None:
+    flow = Dataflow("flow")
+    numbers = flow.input("numbers")
+    assert flow.freeze() is flow.freeze()
+    with pytest.raises(GraphError, match="'flow' is frozen; stage 'late' came too late"):
+        numbers.stage("late", Vertex)

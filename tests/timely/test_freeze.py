@@ -1,0 +1,95 @@
+"""What becomes of a description: ingress, egress and feedback contracted into connectors.
+
+  contracted_*    only stages that do something remain
+  fingerprint_*   equal for what is built alike, different for what is not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from timely import Batch, Broadcast, Dataflow, GraphError, Records, Vertex
+
+
+def looping(name: str = "body") -> Dataflow:
+    flow = Dataflow("flow")
+    numbers = flow.input("numbers")
+    with flow.loop("loop") as loop:
+        back = loop.feedback()
+        out, again = flow.stage(name, Vertex, [loop.enter(numbers).feed(0), back.stream.feed(1)], outputs=2)
+        back.connect(again)
+    flow.output("out", loop.leave(out))
+    return flow
+
+
+def test_contracted_a_loop_leaves_its_body_and_three_connectors() -> None:
+    frozen = looping().freeze()
+    assert [stage.name for stage in frozen.stages] == ["input numbers", "body", "output out"]
+    code = frozen.codes[1]
+    enter, feedback, leave = frozen.connectors
+    assert (enter.source, enter.target, enter.port, enter.add, enter.is_identity) == (0, 1, 0, 0, True)
+    assert (feedback.source, feedback.target, feedback.port, feedback.add) == (1, 1, 1, code.unit)
+    assert (leave.source, leave.target, leave.is_identity) == (1, 2, False)
+    word = code.pack((4, 7))
+    assert code.unpack((word & feedback.keep) + feedback.add) == (4, 8)
+    assert frozen.codes[2].unpack((word & leave.keep) + leave.add) == (4,)
+
+
+def test_contracted_several_ways_into_a_loop_become_a_connector_each() -> None:
+    flow = Dataflow()
+    one, two = flow.input("one"), flow.input("two")
+    with flow.loop("loop") as loop:
+        back = loop.feedback()
+        entered = [loop.enter(stream).feed() for stream in (one, two)]
+        (out,) = flow.stage("body", Vertex, [*entered, back.stream.feed()])
+        back.connect(out)
+        back.connect(out)
+    assert [(c.source, c.target) for c in flow.freeze().connectors] == [(0, 2), (1, 2), (2, 2), (2, 2)]
+
+
+def test_contracted_transforms_of_a_path_are_run_in_order_and_stop_when_nothing_is_left() -> None:
+    def appending(text: str) -> Callable[[Batch], Batch | None]:
+        def transform(batch: Batch) -> Batch | None:
+            assert isinstance(batch, Records)
+            return Records([*batch.records, text]) if text else None
+
+        return transform
+
+    flow = Dataflow()
+    numbers = flow.input("numbers")
+    with flow.loop("loop") as loop:
+        back = loop.feedback()
+        (out,) = flow.stage("body", Vertex, [loop.enter(numbers).feed(), back.stream.feed(transform=appending("b"))])
+        back.connect(out, out.feed(transform=appending("a")))
+        nothing = loop.feedback()
+        nothing.connect(out, out.feed(transform=appending("")))
+        flow.stage("never", Vertex, [nothing.stream.feed(transform=appending("x"))])
+    feedback, dropped = flow.freeze().connectors[1:]
+    assert feedback.transform is not None and dropped.transform is not None
+    result = feedback.transform(Records(["r"]))
+    assert isinstance(result, Records) and result.records == ["r", "a", "b"]
+    assert dropped.transform(Records(["r"])) is None
+
+
+def test_contracted_nothing_at_all_is_refused() -> None:
+    with pytest.raises(GraphError, match="is empty"):
+        Dataflow("flow").freeze()
+
+
+def test_fingerprint_is_equal_for_dataflows_built_alike() -> None:
+    assert looping().freeze().fingerprint == looping().freeze().fingerprint
+
+
+def test_fingerprint_tells_names_routes_details_and_layouts_apart() -> None:
+    def plain(exchange: Broadcast | None = None, detail: str = "", bits: tuple[int, ...] | None = None) -> str:
+        flow = Dataflow("flow", level_bits=bits)
+        flow.stage("s", Vertex, [flow.input("numbers").feed(route=exchange, detail=detail)])
+        return flow.freeze().fingerprint
+
+    found = [
+        plain(), plain(Broadcast()), plain(detail="filter"), plain(bits=(40,)), looping().freeze().fingerprint,
+        looping("other").freeze().fingerprint,
+    ]  # fmt: skip
+    assert len(set(found)) == len(found)

@@ -1,0 +1,131 @@
+"""Inputs: epochs that are open, sealed, closed; appends that count once.
+
+  epochs_*     what enters when
+  appends_*    repeated, late, expected
+  records_*    the codec for Python records
+"""
+
+from __future__ import annotations
+
+import msgpack
+import pyarrow as pa
+import pytest
+
+from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
+from timely.input import AppendId, InputHandle, RecordsIn
+from timely.rows import records_of
+from timely.worker.core import Worker
+from timely.worker.instance import Instance
+
+
+def running(bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance, InputHandle]:
+    flow = Dataflow("flow", level_bits=bits)
+    flow.output("out", flow.input("numbers"))
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    return worker, instance, instance.input("numbers")
+
+
+def entered(worker: Worker, instance: Instance) -> list[tuple[int, object]]:
+    worker.run_until_idle()
+    return records_of(instance.output("out").log.changes(0, 2**62))
+
+
+def test_epochs_enter_when_they_are_sealed_each_at_its_time() -> None:
+    worker, instance, handle = running()
+    handle.send(["a"])
+    handle.send(["c"], epoch=2)
+    handle.send(["b"], epoch=1)
+    assert entered(worker, instance) == [] and handle.rows_waiting == 3
+    assert (handle.seal(), handle.epoch) == (0, 1)
+    assert entered(worker, instance) == [(0, "a")]
+    assert (handle.seal(5), handle.epoch, handle.rows_waiting) == (5, 6, 0)
+    assert entered(worker, instance) == [(0, "a"), (1, "b"), (2, "c")]
+    assert instance.output("out").complete_before == 6
+
+
+def test_epochs_sealed_twice_stay_sealed() -> None:
+    _, _, handle = running()
+    handle.seal(3)
+    assert (handle.seal(1), handle.epoch) == (1, 4)
+
+
+def test_epochs_end_when_the_input_is_closed_after_what_waits_has_entered() -> None:
+    worker, instance, handle = running()
+    handle.send(["later"], epoch=7)
+    handle.close()
+    handle.close()
+    assert entered(worker, instance) == [(7, "later")]
+    assert instance.is_complete() and instance.epochs_done() == 2**62
+    for late in (lambda: handle.send(["x"]), handle.seal):
+        with pytest.raises(InputClosedError, match="input 'numbers' is closed"):
+            late()
+
+
+def test_epochs_beyond_the_layout_of_times_are_refused() -> None:
+    _, _, handle = running(bits=(4,))
+    handle.epoch_word(15)
+    with pytest.raises(TimeOverflowError, match="it may be 0 to 15"):
+        handle.epoch_word(16)
+
+
+def test_appends_with_one_identity_count_once_even_right_after_the_seal() -> None:
+    worker, instance, handle = running()
+    identity = AppendId("writer", 3)
+    assert [handle.append(0, Records(["x"]), identity) for _ in range(3)] == [True, False, False]
+    assert handle.append(0, Records(["y"]), AppendId("writer", 4))
+    assert handle.append(0, Records(["z"]), AppendId("other", 3))
+    assert handle.append(1, Records(["x"]), identity), "identities belong to an epoch"
+    handle.seal()
+    assert not handle.append(0, Records(["x"]), identity)
+    handle.seal()
+    assert sorted(entered(worker, instance), key=str) == [(0, "x"), (0, "y"), (0, "z"), (1, "x")]
+
+
+def test_appends_of_several_batches_count_together() -> None:
+    _, _, handle = running()
+    identity = AppendId("writer", 0)
+    assert handle.append_all(0, [Records(["a"]), Records([]), Records(["b"])], identity)
+    assert not handle.append_all(0, [Records(["a"]), Records(["b"])], identity)
+    assert handle.rows_waiting == 2
+
+
+def test_appends_to_a_sealed_epoch_say_what_is_open() -> None:
+    _, _, handle = running()
+    handle.seal(4)
+    with pytest.raises(InputClosedError, match="epoch 4 is sealed and takes no more rows; the open epoch is 5"):
+        handle.append(4, Records(["x"]), AppendId("late", 0))
+
+
+def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> None:
+    _, _, handle = running()
+    here, missing = AppendId("writer", 0), AppendId("writer", 1)
+    handle.append(0, Records(["x"]), here)
+    assert handle.missing(0, [here, missing]) == [missing]
+    handle.seal()
+    assert handle.missing(0, [here]) == []
+
+
+def test_appends_are_forgotten_two_epochs_later() -> None:
+    _, _, handle = running()
+    for epoch in range(50):
+        handle.append(epoch, Records(["x"]), AppendId("writer", epoch))
+        handle.seal()
+    assert len(handle._seen) == 1
+
+
+def test_records_come_as_msgpack_and_can_only_be_added() -> None:
+    table = pa.table({"record": [msgpack.packb(("a", 1)), msgpack.packb(None)]})
+    batch = RecordsIn().encode(table, 1, 0)
+    assert isinstance(batch, Records) and batch.records == [("a", 1), None]
+    with pytest.raises(MisuseError, match="can only be added to"):
+        RecordsIn().encode(table, -1, 0)
+    with pytest.raises(MisuseError, match="one binary column 'record'"):
+        RecordsIn().encode(pa.table({"x": [1]}), 1, 0)
+
+
+def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:
+    _, instance, _ = running()
+    with pytest.raises(MisuseError, match=r"no input 'letters': there are \['numbers'\]"):
+        instance.input("letters")
+    assert issubclass(InputClosedError, MisuseError) and Vertex is not None

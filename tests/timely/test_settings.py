@@ -1,0 +1,55 @@
+"""Addresses: who listens where, and who is told which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from timely import InternalError, MisuseError
+from timely.worker.settings import HostAddress, WorkerSettings, cluster_settings, local_settings
+
+FOLDER = Path("/tmp/x")
+
+
+def test_settings_survive_the_way_to_the_process() -> None:
+    for settings in local_settings(3, FOLDER, paths=["/a", "/b"], log_level="debug"):
+        assert WorkerSettings.from_json(settings.to_json()) == settings
+    for line in ("", "7", "[]", '{"index": 1}', '{"no": 1}'):
+        with pytest.raises(InternalError, match="settings that it cannot read"):
+            WorkerSettings.from_json(line)
+
+
+def test_a_cluster_for_one_client_uses_no_network() -> None:
+    for index, settings in enumerate(local_settings(2, FOLDER)):
+        assert (settings.index, settings.workers) == (index, 2)
+        assert settings.listen == (settings.peers[index],)
+        assert all(address.startswith("ipc://") for address in (*settings.peers, settings.client_listen))
+
+
+def test_between_hosts_all_know_each_other_by_tcp_and_neighbours_by_ipc() -> None:
+    hosts = [HostAddress("alpha", 7000), HostAddress("beta", 8000)]
+    first, second = cluster_settings(hosts, 1, 2, 7401, FOLDER)
+    assert (first.index, second.index, first.workers) == (2, 3, 4)
+    assert first.peers == ("tcp://alpha:7000", "tcp://alpha:7001", "ipc:///tmp/x/m0", "ipc:///tmp/x/m1")
+    assert second.listen == ("ipc:///tmp/x/m1", "tcp://*:8001")
+    assert (first.client_listen, second.client_listen) == ("tcp://*:7401", "tcp://*:7402")
+
+
+def test_a_single_host_listens_to_its_own_programs_only() -> None:
+    (settings,) = cluster_settings([HostAddress("localhost", 7000)], 0, 1, 0, FOLDER)
+    assert settings.listen == ("ipc:///tmp/x/m0",)
+    assert settings.client_listen == "tcp://127.0.0.1:0"
+
+
+def test_tcp_everywhere_if_asked_for() -> None:
+    hosts = [HostAddress("localhost", 7000)]
+    one, two = cluster_settings(hosts, 0, 2, 7401, FOLDER, is_tcp_only=True)
+    assert one.peers == ("tcp://localhost:7000", "tcp://localhost:7001") == two.peers
+    assert two.listen == ("tcp://127.0.0.1:7001",)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 100_000])
+def test_the_number_of_workers_has_bounds(workers: int) -> None:
+    with pytest.raises(MisuseError, match="a cluster has 1 to 256 workers"):
+        local_settings(workers, FOLDER)
