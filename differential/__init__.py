@@ -22,6 +22,7 @@ from differential.expressions import Expr, col, lit, max_of, min_of, when
 from differential.grouping import Grouped
 from differential.schema import Column, Schema
 from differential.table_io import input
+from differential.warming import warm
 
 __all__ = [
     "Aggregate",
@@ -46,5 +47,6 @@ __all__ = [
     "string",
     "sum",
     "timestamp",
+    "warm",
     "when",
 ]

@@ -8,7 +8,8 @@ An aggregate is data: a kind and a column. It says which type its result has; ho
     min      the least value among rows whose multiplicity is positive
     max      the greatest one
 
-A group is present while some row of it has a multiplicity other than 0.
+A group is present while some row of it has a multiplicity other than 0; if min or max is asked for, while some row's
+is positive. Its rows have the columns that the keys and the aggregates name, and no others.
 """
 
 from __future__ import annotations

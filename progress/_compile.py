@@ -120,9 +120,16 @@ def _private_folder() -> str:
 
 
 def _stamp_of(function: Callable[P, R], own: str) -> tuple[str, ...]:
-    """What the machine code of `function` depends on: its file, those of the kernels in its sight, flags."""
+    """What the machine code of `function` depends on: its file, the kernels in its sight, constants, flags.
+
+    A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
+    """
     assert own, "numba stamps every file that it caches for"
     parts = {f"bounds={CHECK_BOUNDS}", own}
-    for value in getattr(function, "__globals__", {}).values():
+    seen = getattr(function, "__globals__", {})
+    for value in seen.values():
         parts.update(_stamps.get(id(value), ()))
+    for name in function.__code__.co_names:
+        if isinstance(seen.get(name), int | float | str | tuple):
+            parts.add(f"{name}={seen[name]!r}")
     return tuple(sorted(parts))

@@ -6,11 +6,13 @@ import os
 import time
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import cast
 
 import timely
 from progress.timestamp import Timestamp
 from timely.exchange import RecordRoute
+from timely.worker.core import Worker
 
 Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""
@@ -25,6 +27,7 @@ __all__ = [
     "exit_hard",
     "fails_on",
     "no_function",
+    "settle",
     "sleeps_on",
     "word_count",
     "word_hash",
@@ -37,6 +40,15 @@ no_function = 7
 def word_hash(word: object) -> int:
     """The same in every process, unlike `hash`."""
     return zlib.crc32(str(word).encode())
+
+
+def settle(workers: Sequence[Worker]) -> None:
+    """Step all workers in turn until none has anything to do."""
+    moved = True
+    while moved:
+        moved = False
+        for worker in workers:
+            moved = worker.step() or moved
 
 
 class SplitLinesVertex(timely.Vertex):

@@ -110,8 +110,7 @@ class Records:
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(
                 f"a record cannot be sent to another worker: {error}. Records may hold None, bool, int (64 "
-                "bits), "
-                "float, str, bytes, and tuples or dicts of these"
+                "bits), float, str, bytes, and tuples or dicts of these"
             ) from error
 
     @classmethod

@@ -38,8 +38,7 @@ def load_function(spec: str, what: str) -> Builder:
     except ModuleNotFoundError as error:
         raise MisuseError(
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
-            "where the module "
-            "is, or set PYTHONPATH for them"
+            "where the module is, or set PYTHONPATH for them"
         ) from error
     except Exception as error:
         raise VertexError(
@@ -82,16 +81,16 @@ def spec_of(builder: Builder) -> str:
     module_name = getattr(builder, "__module__", None)
     name = getattr(builder, "__qualname__", "")
     if module_name == "__main__":
-        # A worker runs another main program: it imports the module under its own name, a script under its file's.
+        # A worker runs another main program: it imports the module under its own name, a script under
+        # that of its file.
         main = sys.modules["__main__"]
         script = getattr(main, "__file__", None)
         known = getattr(main, "__spec__", None)
         module_name = known.name if known is not None else Path(script).stem if script else None
     if module_name is None or not name.isidentifier():
         raise MisuseError(
-            f"{builder!r} cannot be imported by worker processes: put it at the top of a module, or run "
-            "embedded "
-            "(connect(workers=…, embedded=True))"
+            f"{builder!r} cannot be imported by worker processes: put it at the top of a module, "
+            "or run embedded: connect(workers=…, embedded=True)"
         )
     return f"{module_name}:{name}"
 

@@ -135,7 +135,9 @@ class Cluster:
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and let go of it."""
-        self._workers.ask([(worker, Shutdown(), None) for worker in range(self._workers.count)])
+        self._workers.ask(
+            [(0, Shutdown(), None)]
+        )  # it tells the others, who may be gone before they are asked
         self.close()
 
     def close(self) -> None:

@@ -42,7 +42,11 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
             for handle in instance.inputs.values()
         ],
         "stages": [
-            {"name": host.name, "activations": host.activations, **({} if host.vertex is None else host.vertex.counters())}
+            {
+                "name": host.name,
+                "activations": host.activations,
+                **({} if host.vertex is None else host.vertex.counters()),
+            }
             for host in instance.hosts
         ],
         "connectors": [

@@ -47,8 +47,7 @@ class RecordRoute:
             if not isinstance(number, int):
                 raise MisuseError(
                     f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} "
-                    "must return an int; "
-                    f"for {record!r} it returned {number!r}"
+                    f"must return an int; for {record!r} it returned {number!r}"
                 )
             parts[number % workers].append(record)
         return [Records(part) if part else None for part in parts]

@@ -162,8 +162,7 @@ def _difference(worker: int, offer: Offer, other: int, reference: Offer) -> str:
                 f"{line or 'nothing: it has fewer stages'}\n"
                 f"  worker {other} as\n    {expected or 'nothing: it has fewer stages'}\n"
                 "  Every worker must build the same: the builder may depend on its arguments only, not on "
-                "the host, "
-                "the environment or the order of a set"
+                "the host, the environment or the order of a set"
             )
     return (
         f"the dataflow differs between workers {worker} and {other}: "

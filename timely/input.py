@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgpack
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from progress.errors import InputClosedError, MisuseError
 
@@ -54,12 +55,15 @@ class RecordsIn:
             raise MisuseError(
                 f"an input of records takes one binary column 'record', not {table.column_names}"
             )
-        return Records(
-            [
-                msgpack.unpackb(value, use_list=False, strict_map_key=False)
-                for value in table.column(0).to_pylist()
-            ]
-        )
+        try:
+            return Records(
+                [
+                    msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+                    for packed in table.column(0).to_pylist()
+                ]
+            )
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            raise MisuseError(f"the column 'record' holds a value that is not msgpack: {error!r}") from error
 
     def describe(self) -> str:
         """Its name."""
@@ -114,11 +118,33 @@ class InputHandle:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be appended to epoch {epoch}")
         if epoch < self.epoch:
             raise InputClosedError(
-                f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; the open epoch is "
-                f"{self.epoch}. "
+                f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
+                f"the open epoch is {self.epoch}. "
                 "Append to the open epoch, or remove and insert there what should have been different"
             )
         return True
+
+    def encode(self, table: pa.Table, diff: int, word: int) -> list[Batch]:
+        """The batches of one append; with `diff` 0 the column `diff` says how often each row is added."""
+        if diff != 0:
+            return [self.codec.encode(table, diff, word)]
+        position = table.schema.get_field_index("diff")
+        if position < 0:
+            raise MisuseError(
+                f"input {self.name!r}: a table that is appended has a column 'diff'; this one has "
+                f"{table.column_names}"
+            )
+        column = table.column(position)
+        if not pa.types.is_integer(column.type) or column.null_count:
+            raise MisuseError(
+                f"input {self.name!r}: the column 'diff' holds integers without nulls, not {column.type}"
+            )
+        rows = table.remove_column(position)
+        values = sorted(pc.unique(column).to_pylist())
+        parts = [rows] if len(values) == 1 else [rows.filter(pc.equal(column, value)) for value in values]
+        return [
+            self.codec.encode(part, value, word) for value, part in zip(values, parts, strict=True) if value
+        ]
 
     def epoch_word(self, epoch: int) -> int:
         """The time word of an epoch; `TimeOverflowError` for one that no word holds."""

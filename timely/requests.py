@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 import msgpack
 import pyarrow as pa
 
+from .arrow import aligned_buffer
 from .batch import Frame
 from .errors import PeerError, RequestError, TimelyError, class_names, revive
 from .handshake import PROTOCOL_VERSION
@@ -341,7 +342,7 @@ def table_to_frame(table: pa.Table) -> Frame:
 def frame_to_table(frame: memoryview) -> pa.Table:
     """The table in an Arrow IPC stream, checked in full; `RequestError` if it is none."""
     try:
-        table = pa.ipc.open_stream(pa.py_buffer(frame)).read_all()
+        table = pa.ipc.open_stream(aligned_buffer(frame)).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise RequestError(f"the table is not a valid Arrow IPC stream: {error}") from error

@@ -109,7 +109,7 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
         return _without_diff(tables[0])
     table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
     if "diff" in table.column_names:
-        if len(filled) > 1:
+        if len(filled) > 1 or (table.column("diff").to_numpy() < 0).any():
             table = _summed(table)
         times = table.column("diff").to_numpy()
         if (times < 0).any():
@@ -124,8 +124,7 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
 
 def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
     """The rows of `table`, in order, in pieces of about `bytes_max` at most (one row at least)."""
-    pieces = max(1, -(-table.nbytes // bytes_max))
-    rows = max(1, -(-table.num_rows // pieces))
+    rows = max(1, table.num_rows * bytes_max // max(1, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 

@@ -9,17 +9,16 @@ caller's own.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from .batch import Batch
 from .builders import Builder, load_builder
 from .capture import FOREVER, CaptureVertex
 from .counters import statistics
-from .errors import MisuseError, PeerError, RequestError, TimelyError, WaitTimeoutError
+from .errors import InternalError, MisuseError, PeerError, RequestError, TimelyError, WaitTimeoutError
 from .handshake import (
     PROTOCOL_VERSION,
     Farewell,
@@ -29,7 +28,7 @@ from .handshake import (
     decode_control,
     encode_control,
 )
-from .input import AppendId, InputHandle
+from .input import AppendId
 from .installation import Installations, describe
 from .limits import INSTALL_SECONDS_MAX
 from .requests import (
@@ -122,6 +121,17 @@ class Server:
 
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
         """Do what is asked. Raises a `TimelyError` for the client; all else is a failure of the worker."""
+        try:
+            return self._handle(request, table)
+        except TimelyError:
+            raise
+        except Exception as error:
+            if isinstance(request, Seal):
+                raise  # some inputs may be sealed and others not: this worker cannot go on
+            trace = "".join(traceback.format_exception(error)).rstrip()
+            raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error
+
+    def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
         match request:
             case Append():
                 return self._append(request, table)
@@ -219,7 +229,7 @@ class Server:
         word = handle.epoch_word(request.epoch)
         if not handle.is_wanted(request.epoch, identity):
             return Reply({"is_new": False})
-        batches = encode_rows(handle, table, request.diff, word)
+        batches = handle.encode(table, request.diff, word)
         return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
 
     def _seal(self, request: Seal) -> Reply:
@@ -232,9 +242,8 @@ class Server:
             )
             raise MisuseError(
                 f"epoch {request.epoch} cannot be sealed on worker {self._worker.index}: {len(missing)} of "
-                "the expected appends "
-                f"have not arrived ({listed}{'; …' if len(missing) > 10 else ''}). Append them again, then "
-                "seal"
+                f"the expected appends have not arrived ({listed}{'; …' if len(missing) > 10 else ''}). "
+                "Append them again, then seal"
             )
         for handle in instance.inputs.values():
             handle.epoch_word(request.epoch + 1)  # before the first is sealed: all or none
@@ -272,7 +281,7 @@ class Server:
         self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
     ) -> Reply | Later:
         def ready() -> Reply | None:
-            complete = self._complete(dataflow, output)
+            complete = self._complete(dataflow, output, epoch)
             return answer(complete) if complete > epoch else None
 
         def late() -> TimelyError:
@@ -293,39 +302,18 @@ class Server:
         deadline = self._clock() + seconds if seconds >= 0 else float("inf")
         return ready() or Later(ready, late, deadline)
 
-    def _complete(self, dataflow: int, output: str) -> int:
-        """The first epoch that is not complete, in this worker's view."""
+    def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
+        """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""
         if output:
             return self._output(dataflow, output).complete_before
         instance = self._instance(dataflow)
-        outputs = (instance.output(name).complete_before for name in instance.frozen.dataflow.outputs)
-        return min(instance.epochs_done(), min(outputs, default=FOREVER))
+        names = instance.frozen.dataflow.outputs
+        at_outputs = min((instance.output(name).complete_before for name in names), default=FOREVER)
+        # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
+        return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
 
     def _instance(self, dataflow: int) -> Instance:
         return self._worker.instance(dataflow)
 
     def _output(self, dataflow: int, name: str) -> CaptureVertex:
         return self._instance(dataflow).output(name)
-
-
-def encode_rows(handle: InputHandle, table: pa.Table, diff: int, word: int) -> list[Batch]:
-    """The batches of one append; with `diff` 0 the integer column `diff` says how often each row is added."""
-    if diff != 0:
-        return [handle.codec.encode(table, diff, word)]
-    position = table.schema.get_field_index("diff")
-    if position < 0:
-        raise MisuseError(
-            f"input {handle.name!r}: a table that is appended has a column 'diff'; this one has "
-            f"{table.column_names}"
-        )
-    column = table.column(position)
-    if not pa.types.is_integer(column.type) or column.null_count:
-        raise MisuseError(
-            f"input {handle.name!r}: the column 'diff' holds integers without nulls, not {column.type}"
-        )
-    rows = table.remove_column(position)
-    batches: list[Batch] = []
-    for value in sorted(pc.unique(column).to_pylist()):
-        if value != 0:
-            batches.append(handle.codec.encode(rows.filter(pc.equal(column, value)), value, word))
-    return batches

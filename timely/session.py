@@ -14,6 +14,7 @@ from .requests import (
     Append,
     Arrived,
     Changes,
+    Describe,
     Forget,
     Frontier,
     Reply,
@@ -97,6 +98,11 @@ class Flow:
         )
         self.epoch = epoch + 1
         return epoch
+
+    def refresh(self) -> int:
+        """Ask which epoch is open, when another client seals them; returns it."""
+        self.epoch = max(reply.integer("epoch") for reply in self.ask_all(Describe(self.index)))
+        return self.epoch
 
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.

@@ -78,7 +78,7 @@ class Vertex:
         """The frontier of an input changed; called only when the class says `wants_frontier = True`."""
 
     def counters(self) -> dict[str, int]:
-        """Numbers about this vertex that `cluster.stats()` shows, by name; what it keeps in memory, for example."""
+        """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
         return {}
 
     # What a vertex calls.

@@ -144,21 +144,32 @@ def main() -> None:
     print(
         "    traces MiB",
         [round(t.bytes / 2**20, 1) for t in (loop.reduce.input, loop.reduce.output, *loop.join.traces) if t],
-        "peak MiB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak MiB",
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
     loop.spent = dict.fromkeys(loop.spent, 0.0)
     loop.activations = 0
     took, cpus = [], []
     for change in range(k):
-        rows = np.array([[ends[0, change], ends[0, e + change]], [ends[1, change], ends[1, e + change]], [-1, 1]])
+        rows = np.array(
+            [[ends[0, change], ends[0, e + change]], [ends[1, change], ends[1, e + change]], [-1, 1]]
+        )
         start, cpu = time.perf_counter(), time.process_time()
         loop.run_epoch(change + 1, None, rows)
         took.append(time.perf_counter() - start)
         cpus.append(time.process_time() - cpu)
     print(
-        "change ms: median", f"{1e3 * np.median(took):.2f}", "mean", f"{1e3 * np.mean(took):.2f}",
-        "p99", f"{1e3 * np.percentile(took, 99):.2f}", "cpu median", f"{1e3 * np.median(cpus):.2f}",
-        {what: round(t * 1e3 / max(k, 1), 3) for what, t in loop.spent.items()}, "reduce activations", loop.activations / max(k, 1),
+        "change ms: median",
+        f"{1e3 * np.median(took):.2f}",
+        "mean",
+        f"{1e3 * np.mean(took):.2f}",
+        "p99",
+        f"{1e3 * np.percentile(took, 99):.2f}",
+        "cpu median",
+        f"{1e3 * np.median(cpus):.2f}",
+        {what: round(t * 1e3 / max(k, 1), 3) for what, t in loop.spent.items()},
+        "reduce activations",
+        loop.activations / max(k, 1),
     )
     print("   ", *loop.check(), "peak MiB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 

@@ -1,15 +1,16 @@
 """How long does Spark take to compute the components of one window from scratch?
 
-    python -m bench.peers.spark_components FILE [--kind MT] [--window-hours 24] [--end T ...] [--cores 2] [--json]
+    python -m bench.peers.spark_components FILE [--kind MT] [--window-hours 24] [--end T ...] [--cores 2]
+    [--json]
 
-The same work as one epoch of `examples/mention_components.py`, by recomputation: alternate large-star and small-star
-steps (Kiveris et al., Connected Components in MapReduce and Beyond, SoCC 2014) until no edge changes, each step a
-grouping and a join. That takes a number of rounds logarithmic in the longest path, where passing labels along
-edges takes as many rounds as the path is long: it is the form in which Spark does best.
+The same work as one epoch of `examples/mention_components.py`, by recomputation: alternate large-star and
+small-star steps (Kiveris et al., Connected Components in MapReduce and Beyond, SoCC 2014) until no edge
+changes, each step a grouping and a join. That takes a number of rounds logarithmic in the longest path, where
+passing labels along edges takes as many rounds as the path is long: it is the form in which Spark does best.
 
-In Spark's favour: the interactions are parsed and cached before the clock starts, the JVM's optimising compiler is
-on, and one window is computed beforehand to warm everything up. Times are wall-clock seconds of one window, with
-its counts. `--end`: unix seconds; without it one window for each day after the first time.
+In Spark's favour: the interactions are parsed and cached before the clock starts, the JVM's optimising
+compiler is on, and one window is computed beforehand to warm everything up. Times are wall-clock seconds of
+one window, with its counts. `--end`: unix seconds; without it one window for each day after the first time.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source = read_interactions(spark, options.file, options.kind)
     window = round(options.window_hours * 3_600)
     ends = options.end or [
-        source.first_time + day * DAY_S for day in range(1, -(-(source.last_time - source.first_time) // DAY_S) + 1)
+        source.first_time + day * DAY_S
+        for day in range(1, -(-(source.last_time - source.first_time) // DAY_S) + 1)
     ]
     recompute(source, ends[0], window)
     for end in ends:
@@ -71,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def recompute(source: Interactions, end: int, window: int) -> WindowReport:
     """The components of the interactions with end - window < time <= end."""
     begin = time.perf_counter()
-    rows = source.rows.where((F.col("time") > end - window) & (F.col("time") <= end)).select("source", "target")
+    rows = source.rows.where((F.col("time") > end - window) & (F.col("time") <= end)).select(
+        "source", "target"
+    )
     edges = rows.distinct().localCheckpoint()
     nodes = edges.select(F.col("source").alias("node")).union(edges.select("target")).distinct().count()
     stars, rounds = to_stars(edges)
@@ -95,7 +99,9 @@ def to_stars(edges: DataFrame) -> tuple[DataFrame, int]:
     for rounds in range(1, 100):
         # Cutting the lineage at each round: otherwise the plan, and the time to make it, grow without bound.
         now = small_star(large_star(now)).localCheckpoint()
-        count, digest = now.agg(F.count("*"), F.sum(F.xxhash64("node", "root").cast("decimal(20)"))).collect()[0]
+        count, digest = now.agg(
+            F.count("*"), F.sum(F.xxhash64("node", "root").cast("decimal(20)"))
+        ).collect()[0]
         if (count, digest) == before:
             return now, rounds
         before = (count, digest)
@@ -103,11 +109,15 @@ def to_stars(edges: DataFrame) -> tuple[DataFrame, int]:
 
 
 def large_star(edges: DataFrame) -> DataFrame:
-    """Every neighbour that is larger than a node is connected to the smallest of the node and its neighbours."""
+    """Each larger neighbour of a node is connected to the smallest of the node and its neighbours."""
     both = edges.union(edges.select("root", "node"))
     least = both.groupBy("node").agg(F.min("root").alias("least"))
     smallest = least.select("node", F.least("node", "least").alias("least"))
-    return both.join(smallest, "node").where("root > node").select(F.col("root").alias("node"), F.col("least").alias("root"))
+    return (
+        both.join(smallest, "node")
+        .where("root > node")
+        .select(F.col("root").alias("node"), F.col("least").alias("root"))
+    )
 
 
 def small_star(edges: DataFrame) -> DataFrame:

@@ -4,8 +4,9 @@ Seeds are the times of new rows and of what was left pending. Interesting are th
 interesting time with any time of the history of the key or of its answer. So for every t ≥ a seed there is a latest interesting time
 ≤ t, and the history up to it is the history up to t: an answer that is right there is right at t.
 
-    times   int64[2, room]: the times found so far, ascending as words (which extends their order), and for
-            each a number ≥ -1 for the caller, inherited from the latest earlier time when a lub is added
+    times   int64[3, room]: the times found so far, ascending as words (which extends their order), and for each
+            a mark ≥ -1 and a value for the caller, inherited from the latest earlier time when a lub is added
+    state   int64[4]: how many times there are; their floor, the glb of all seeds; two more for the caller
 
 Times beyond the frontier are found but not extended: the minimal ones stay pending and become seeds in their
 turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is beyond.
@@ -18,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.merge import copy_rows
+from differential.kernels.search import same_key
 from progress._compile import Int64s, kernel
 from progress.time_words import word_glb, word_is_beyond, word_less_equal, word_lub
 
@@ -25,11 +27,9 @@ ADDED: Final = -2
 
 
 @kernel
-def room_for_times(times: Int64s, count: int) -> Int64s:
-    """The array itself if it has room for `2·count + 1` times, which is what one more base time may need."""
-    if times.shape[1] > 2 * count:
-        return times
-    larger = np.empty((2, 4 * count + 4), np.int64)
+def more_room(times: Int64s, count: int) -> Int64s:
+    """A copy with room for more than twice as many times, which is what one more base time may need."""
+    larger = np.empty((3, 4 * count + 4), np.int64)
     copy_rows(times, 0, count, larger, 0)
     return larger
 
@@ -47,9 +47,9 @@ def add_time(times: Int64s, count: int, time: int) -> int:
             high = middle
     if low < count and times[0, low] == time:
         return count
-    for at in range(count, low, -1):
-        times[0, at] = times[0, at - 1]
-        times[1, at] = times[1, at - 1]
+    for row in range(3):
+        for at in range(count, low, -1):
+            times[row, at] = times[row, at - 1]
     times[0, low] = time
     times[1, low] = ADDED
     return count + 1
@@ -59,7 +59,7 @@ def add_time(times: Int64s, count: int, time: int) -> int:
 def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: int) -> int:
     """Add the lubs of all times that are ready with `base`; returns how many times there are.
 
-    Requires: `room_for_times`. What is added needs no second look: it has `base` before it already.
+    Requires: room for 2·count + 1 times. What is added needs no second look: it has `base` before it already.
     """
     before = count
     at = 0
@@ -75,56 +75,71 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
             if times[1, at] == ADDED:
                 times[1, at] = -1
                 for earlier in range(at - 1, -1, -1):
-                    if times[1, earlier] != ADDED and word_less_equal(times[0, earlier], times[0, at], guards):
+                    if times[1, earlier] != ADDED and word_less_equal(
+                        times[0, earlier], times[0, at], guards
+                    ):
                         times[1, at] = times[1, earlier]
+                        times[2, at] = times[2, earlier]
                         break
     return count
 
 
 @kernel
-def add_seeds(
-    words: Int64s, start: int, kw: int, times: Int64s, seeds: int, floor: int, frontier: Int64s, guards: int
-) -> tuple[int, Int64s, int, int]:
-    """Add the times of the rows from `start` on that share its key: (row after them, times, seeds, floor).
-
-    words   int64[columns, n] sorted by key; the time is the last column but `diff`, which is all that follows
-            `kw` and the values; a table of (key, time) has `kw + 1` columns and no diff
-    floor   the glb of all seeds; anything if there are none yet
-    """
-    column = words.shape[0] - (1 if words.shape[0] == kw + 1 else 2)
-    row = start
-    while row < words.shape[1]:
-        for key_column in range(kw):
-            if words[key_column, row] != words[key_column, start]:
-                return row, times, seeds, floor
-        time = words[column, row]
+def key_end(words: Int64s, start: int, kw: int, column: int) -> tuple[int, bool]:
+    """(row after the last one with the key of row `start`, whether their times, in `column`, are all the same)."""
+    row = start + 1
+    one_time = True
+    while row < words.shape[1] and same_key(words, row, start, kw):
+        one_time = one_time and words[column, row] == words[column, start]
         row += 1
-        if seeds > 0 and time == times[0, 0]:
-            continue
-        times = room_for_times(times, seeds + 1)
-        if seeds == 0:
-            floor = time
-        else:
-            floor = word_glb(floor, time, guards)
-            seeds = close_with(times, seeds, time, frontier, guards)
-        seeds = add_time(times, seeds, time)
-    return row, times, seeds, floor
+    return row, one_time
 
 
 @kernel
-def close_with_rows(
-    rows: Int64s, count: int, times: Int64s, found: int, floor: int, frontier: Int64s, guards: int
-) -> tuple[Int64s, int]:
-    """Close the times with those of consolidated rows (the time is the last column but one): (times, found)."""
-    column = rows.shape[0] - 2
-    last = floor
+def with_seeds(
+    words: Int64s,
+    start: int,
+    stop: int,
+    column: int,
+    times: Int64s,
+    state: Int64s,
+    frontier: Int64s,
+    guards: int,
+) -> Int64s:
+    """Add the times of the rows [start, stop), in `column`, as seeds; returns `times`, or a larger copy."""
+    for row in range(start, stop):
+        time = words[column, row]
+        count = state[0]
+        if count == 0:
+            times[0, 0] = time
+            state[0] = 1
+            state[1] = time
+        elif time != times[0, 0]:
+            if times.shape[1] <= 2 * count + 2:
+                times = more_room(times, count)
+            state[1] = word_glb(state[1], time, guards)
+            count = close_with(times, count, time, frontier, guards)
+            state[0] = add_time(times, count, time)
+    return times
+
+
+@kernel
+def closed_with(
+    rows: Int64s, count: int, column: int, times: Int64s, state: Int64s, frontier: Int64s, guards: int
+) -> Int64s:
+    """Close the times with those of the first `count` rows, in `column`; returns `times`, or a larger copy.
+
+    Requires: these are ≥ the floor.
+    """
+    last = state[1]
     for row in range(count):
         time = rows[column, row]
-        if time != floor and time != last:
-            times = room_for_times(times, found)
-            found = close_with(times, found, time, frontier, guards)
+        if time != state[1] and time != last:
+            if times.shape[1] <= 2 * state[0] + 2:
+                times = more_room(times, state[0])
+            state[0] = close_with(times, state[0], time, frontier, guards)
             last = time
-    return times, found
+    return times
 
 
 @kernel

@@ -14,20 +14,20 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.closure import add_seeds, close_with_rows, is_minimal
+from differential.kernels.closure import closed_with, key_end, with_seeds
 from differential.kernels.history import (
-    append_rows,
-    append_time,
+    appended,
     consolidate_rows,
     correct,
-    gather,
-    gather_new,
+    gathered,
+    more_rows,
     multiplicity,
+    pended_times,
     put_rows,
-    room_for_rows,
+    with_new,
 )
 from differential.kernels.merge import first_rows
-from differential.kernels.search import compare_keys, locate
+from differential.kernels.search import compare_keys
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond
 
@@ -47,7 +47,8 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     present = False
     positive = False
     sum_of_all = np.int64(0)
-    wanted[:parts] = 0
+    for part in range(parts):
+        wanted[part] = 0
     row = 0
     while row < count:
         total, after = multiplicity(rows, count, row, time, guards)
@@ -77,7 +78,13 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
 
 @kernel
 def reduce_groups(
-    ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, shape: Int64s, aggregates: Int64s
+    ready: Int64s,
+    pending: Int64s,
+    table: Int64s,
+    answers_table: Int64s,
+    frontier: Int64s,
+    shape: Int64s,
+    aggregates: Int64s,
 ) -> tuple[Int64s, Int64s]:
     """Corrections of the output, and what stays pending: (int64[kw + m + 2, ·] sorted, int64[kw + 1, ·] sorted).
 
@@ -88,60 +95,78 @@ def reduce_groups(
     aggregates    int64[2, m]: kind and value word of each
     Cost: for each key O(history · ready times), where history earlier than all of these counts once per value.
     """
-    kw, vw, guards = shape[0], shape[1], shape[2]
+    kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
     cursors = np.zeros((2, table.shape[0]), np.int64)
     answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
-    times = np.empty((2, 32), np.int64)
-    rows = np.empty((vw + 2, 64), np.int64)
-    answers = np.empty((aggregates.shape[1] + 2, 64), np.int64)
-    made = np.empty((aggregates.shape[1] + 2, 64), np.int64)
-    wanted = np.zeros(aggregates.shape[1] + 2, np.int64)
-    out = np.empty((kw + aggregates.shape[1] + 2, ready.shape[1] // 4 + 16), np.int64)
+    times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
+    rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((parts + 2, 64), np.int64)
+    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
+    out = np.empty((kw + parts + 2, ready.shape[1] // 4 + 16), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    emitted = 0
-    kept = 0
-    i = 0
-    p = 0
+    emitted, i, p = 0, 0, 0
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = -1 if p == pending.shape[1] else 1 if i == ready.shape[1] else compare_keys(ready, i, pending, p, kw)
-        keys = ready if order <= 0 else pending
-        key = i if order <= 0 else p
-        first = i
-        count = 0
-        floor = np.int64(0)
+        order = (
+            -1
+            if p == pending.shape[1]
+            else 1
+            if i == ready.shape[1]
+            else compare_keys(ready, i, pending, p, kw)
+        )
+        keys, key = (ready, i) if order <= 0 else (pending, p)
+        first, first_pending = i, p
+        state[0] = 0
         if order <= 0:
-            i, times, count, floor = add_seeds(ready, i, kw, times, count, floor, frontier, guards)
+            i, one_time = key_end(ready, i, kw, kw + vw)
+            last_seed = first + 1 if one_time else i
+            times = with_seeds(ready, first, last_seed, kw + vw, times, state, frontier, guards)
         if order >= 0:
-            p, times, count, floor = add_seeds(pending, p, kw, times, count, floor, frontier, guards)
-        size = locate(table, cursors, keys, key, kw) + i - first
-        rows = room_for_rows(rows, size)
-        size = gather(table, cursors, kw, floor, guards, rows)
-        size = consolidate_rows(rows, gather_new(ready, first, i, kw, floor, guards, rows, size))
-        times, count = close_with_rows(rows, size, times, count, floor, frontier, guards)
-        held = locate(answers_table, answer_cursors, keys, key, kw)
-        answers = room_for_rows(answers, 2 * held + 2)
-        held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
-        times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
+            p, _ = key_end(pending, p, kw, kw)
+            times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
+        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+        rows = with_new(ready, first, i, kw, state, guards, rows)
+        size = consolidate_rows(rows, state[2])
+        answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
+        held = consolidate_rows(answers, state[2])
+        times = closed_with(rows, size, vw, times, state, frontier, guards)
+        times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
+        pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
         corrections = 0
-        for index in range(count):
-            time = times[0, index]
-            if word_is_beyond(time, frontier, guards):
-                if is_minimal(times, index, frontier, guards):
-                    pended = append_time(pended, kept, keys, key, kw, time)
-                    kept += 1
+        for index in range(state[0]):
+            if word_is_beyond(times[0, index], frontier, guards):
                 continue
-            present = evaluate(rows, size, time, guards, aggregates, wanted)
-            wanted[aggregates.shape[1]] = time
-            answers = room_for_rows(answers, 2 * held + 2)
-            made = room_for_rows(made, corrections + held + 2)
-            before, corrections = corrections, correct(answers, held, wanted, present, guards, made, corrections)
-            if index + 1 < count:  # later times have to know
+            wanted[parts] = times[0, index]
+            present = evaluate(rows, size, times[0, index], guards, aggregates, wanted)
+            if corrections + held + 4 > made.shape[1]:
+                made = more_rows(made, corrections + held + 4)
+            before = corrections
+            corrections = correct(answers, held, wanted, present, guards, made, before)
+            if 2 * held + 4 > answers.shape[1]:
+                answers = more_rows(answers, 2 * held + 4)
+            if index + 1 < state[0]:  # later times have to know
                 held = put_rows(answers, held, made, before, corrections)
         if corrections > 0:
             corrections = consolidate_rows(made, corrections)
-            out = append_rows(out, emitted, keys, key, kw, made, corrections)
+            out = appended(out, emitted, keys, key, kw, made, corrections)
             emitted += corrections
-    return first_rows(out, emitted), first_rows(pended, kept)
+    return first_rows(out, emitted), first_rows(pended, state[3])
+
+
+@kernel
+def with_group(rows: Int64s, size: int, time: int, guards: int, all_rows: Int64s, used: Int64s) -> Int64s:
+    """Append (values, multiplicity) at a time, none zero, to the used[0] rows of `all_rows`; it, or a larger copy."""
+    vw = rows.shape[0] - 2
+    row = 0
+    while row < size:
+        total, after = multiplicity(rows, size, row, time, guards)
+        if total != 0:
+            if used[0] == all_rows.shape[1]:
+                all_rows = more_rows(all_rows, used[0])
+            for word in range(vw):
+                all_rows[word, used[0]] = rows[word, row]
+            all_rows[vw, used[0]] = total
+            used[0] += 1
+        row = after
+    return all_rows
 
 
 @kernel
@@ -158,62 +183,52 @@ def collect_groups(
     kw, vw, guards, ow = shape[0], shape[1], shape[2], shape[3]
     cursors = np.zeros((2, table.shape[0]), np.int64)
     answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
-    times = np.empty((2, 32), np.int64)
-    rows = np.empty((vw + 2, 64), np.int64)
-    answers = np.empty((ow + 2, 64), np.int64)
-    all_rows = np.empty((vw + 1, 64), np.int64)
-    all_answers = np.empty((ow + 2, 64), np.int64)
+    times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
+    rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((ow + 2, 64), np.int64)
+    all_rows, all_answers = np.empty((vw + 1, 64), np.int64), np.empty((ow + 2, 64), np.int64)
+    used = np.zeros(1, np.int64)
     groups = np.empty((kw + 5, 64), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    found = 0
-    used = 0
-    answered = 0
-    kept = 0
-    i = 0
-    p = 0
+    found, answered, i, p = 0, 0, 0, 0
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = -1 if p == pending.shape[1] else 1 if i == ready.shape[1] else compare_keys(ready, i, pending, p, kw)
-        keys = ready if order <= 0 else pending
-        key = i if order <= 0 else p
-        first = i
-        count = 0
-        floor = np.int64(0)
+        order = (
+            -1
+            if p == pending.shape[1]
+            else 1
+            if i == ready.shape[1]
+            else compare_keys(ready, i, pending, p, kw)
+        )
+        keys, key = (ready, i) if order <= 0 else (pending, p)
+        first, first_pending = i, p
+        state[0] = 0
         if order <= 0:
-            i, times, count, floor = add_seeds(ready, i, kw, times, count, floor, frontier, guards)
+            i, one_time = key_end(ready, i, kw, kw + vw)
+            last_seed = first + 1 if one_time else i
+            times = with_seeds(ready, first, last_seed, kw + vw, times, state, frontier, guards)
         if order >= 0:
-            p, times, count, floor = add_seeds(pending, p, kw, times, count, floor, frontier, guards)
-        size = locate(table, cursors, keys, key, kw) + i - first
-        rows = room_for_rows(rows, size)
-        size = gather(table, cursors, kw, floor, guards, rows)
-        size = consolidate_rows(rows, gather_new(ready, first, i, kw, floor, guards, rows, size))
-        times, count = close_with_rows(rows, size, times, count, floor, frontier, guards)
-        held = locate(answers_table, answer_cursors, keys, key, kw)
-        answers = room_for_rows(answers, held)
-        held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
-        times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
-        all_answers = append_rows(all_answers, answered, keys, key, 0, answers, held)
-        for index in range(count):
-            time = times[0, index]
-            if word_is_beyond(time, frontier, guards):
-                if is_minimal(times, index, frontier, guards):
-                    pended = append_time(pended, kept, keys, key, kw, time)
-                    kept += 1
+            p, _ = key_end(pending, p, kw, kw)
+            times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
+        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+        rows = with_new(ready, first, i, kw, state, guards, rows)
+        size = consolidate_rows(rows, state[2])
+        answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
+        held = consolidate_rows(answers, state[2])
+        times = closed_with(rows, size, vw, times, state, frontier, guards)
+        times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
+        pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
+        all_answers = appended(all_answers, answered, keys, key, 0, answers, held)
+        for index in range(state[0]):
+            if word_is_beyond(times[0, index], frontier, guards):
                 continue
-            groups = append_time(groups, found, keys, key, kw, time)
-            groups[kw + 1, found] = used
-            row = 0
-            while row < size:
-                total, after = multiplicity(rows, size, row, time, guards)
-                if total != 0:
-                    all_rows = room_for_rows(all_rows, used)
-                    for word in range(vw):
-                        all_rows[word, used] = rows[word, row]
-                    all_rows[vw, used] = total
-                    used += 1
-                row = after
-            groups[kw + 2, found] = used
-            groups[kw + 3, found] = answered
-            groups[kw + 4, found] = answered + held
+            if found == groups.shape[1]:
+                groups = more_rows(groups, found)
+            for column in range(kw):
+                groups[column, found] = keys[column, key]
+            groups[kw, found], groups[kw + 1, found] = times[0, index], used[0]
+            all_rows = with_group(rows, size, times[0, index], guards, all_rows, used)
+            groups[kw + 2, found] = used[0]
+            groups[kw + 3, found], groups[kw + 4, found] = answered, answered + held
             found += 1
         answered += held
-    return first_rows(groups, found), first_rows(all_rows, used), first_rows(all_answers, answered), first_rows(pended, kept)
+    members, history = first_rows(all_rows, used[0]), first_rows(all_answers, answered)
+    return first_rows(groups, found), members, history, first_rows(pended, state[3])

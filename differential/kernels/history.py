@@ -2,7 +2,7 @@
 
     rows   int64[words + 2, room]: value words, time, diff; sorted by value, then time, once consolidated
 
-Times are advanced to `floor`, a time that is ≤ every time asked about: for those it changes nothing, and most
+Times are advanced to a `floor`, a time that is ≤ every time asked about: for those it changes nothing, and most
 of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
 """
 
@@ -12,33 +12,39 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.closure import is_minimal
 from differential.kernels.memory import HEADER, LUB, load
 from differential.kernels.merge import compare_rows, copy_rows
+from differential.kernels.search import locate
 from differential.kernels.sort import sort_words
 from progress._compile import Int64s, kernel
-from progress.time_words import word_less_equal, word_lub
+from progress.time_words import word_is_beyond, word_less_equal, word_lub
 
 INSERTION_ROWS: Final = 24
 
 
 @kernel
-def room_for_rows(rows: Int64s, count: int) -> Int64s:
-    """The array itself if it has room for `count + 2` rows, else a larger copy."""
-    if count + 2 <= rows.shape[1]:
-        return rows
+def more_rows(rows: Int64s, count: int) -> Int64s:
+    """A copy with room for more than twice as many rows as `count`."""
     larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
     copy_rows(rows, 0, rows.shape[1], larger, 0)
     return larger
 
 
 @kernel
-def gather(table: Int64s, cursors: Int64s, kw: int, floor: int, guards: int, rows: Int64s) -> int:
-    """Read the rows [cursors[0], cursors[1]) of all runs, times advanced to `floor`; returns how many.
+def gathered(
+    table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
+) -> Int64s:
+    """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a larger one.
 
     Neighbours that have become equal are summed on the way, which for an early run leaves one row per value.
-    Requires: room. Ensures: nothing about order.
+    Ensures: room for twice as many and four; nothing about order.
     """
     words = rows.shape[0] - 2
+    floor = state[1]
+    size = locate(table, cursors, keys, key, kw)
+    if 2 * size + 4 > rows.shape[1]:
+        rows = more_rows(rows, 2 * size + 4)
     count = 0
     for run in range(table.shape[0]):
         if cursors[1, run] == cursors[0, run]:
@@ -56,9 +62,12 @@ def gather(table: Int64s, cursors: Int64s, kw: int, floor: int, guards: int, row
                     rows[word, count + row] = floor
             else:
                 for row in range(size):
-                    rows[word, count + row] = word_lub(load(address, width, base, cursors[0, run] + row), floor, guards)
+                    rows[word, count + row] = word_lub(
+                        load(address, width, base, cursors[0, run] + row), floor, guards
+                    )
         count = sum_neighbours(rows, count, count + size)
-    return count
+    state[2] = count
+    return rows
 
 
 @kernel
@@ -81,16 +90,22 @@ def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
 
 
 @kernel
-def gather_new(ready: Int64s, start: int, stop: int, kw: int, floor: int, guards: int, rows: Int64s, count: int) -> int:
-    """Append the rows [start, stop) of the new ones, as `gather` does; returns how many there are now."""
+def with_new(
+    ready: Int64s, start: int, stop: int, kw: int, state: Int64s, guards: int, rows: Int64s
+) -> Int64s:
+    """Append the rows [start, stop) of the new ones to those that `gathered` left."""
     words = rows.shape[0] - 2
+    count = state[2]
+    if 2 * (count + stop - start) + 4 > rows.shape[1]:
+        rows = more_rows(rows, 2 * (count + stop - start) + 4)
     for row in range(start, stop):
         for word in range(words):
             rows[word, count] = ready[kw + word, row]
-        rows[words, count] = word_lub(ready[kw + words, row], floor, guards)
+        rows[words, count] = word_lub(ready[kw + words, row], state[1], guards)
         rows[words + 1, count] = ready[kw + words + 1, row]
         count += 1
-    return count
+    state[2] = count
+    return rows
 
 
 @kernel
@@ -214,9 +229,10 @@ def put_rows(rows: Int64s, count: int, source: Int64s, start: int, stop: int) ->
 
 
 @kernel
-def append_rows(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
-    """Append (key, row) for the first `count` rows, from row `made` on; returns `out`, or a larger copy."""
-    out = room_for_rows(out, made + count)
+def appended(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
+    """Write (key, row) for the first `count` rows into `out`, from row `made` on; returns it, or a larger copy."""
+    if made + count > out.shape[1]:
+        out = more_rows(out, made + count)
     for column in range(kw):
         for row in range(count):
             out[column, made + row] = keys[column, key]
@@ -227,10 +243,24 @@ def append_rows(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: I
 
 
 @kernel
-def append_time(pended: Int64s, kept: int, keys: Int64s, key: int, kw: int, time: int) -> Int64s:
-    """Append (key, time) as row `kept`; returns `pended`, or a larger copy."""
-    pended = room_for_rows(pended, kept)
-    for column in range(kw):
-        pended[column, kept] = keys[column, key]
-    pended[kw, kept] = time
+def pended_times(
+    times: Int64s,
+    state: Int64s,
+    frontier: Int64s,
+    guards: int,
+    pended: Int64s,
+    keys: Int64s,
+    key: int,
+    kw: int,
+) -> Int64s:
+    """Append (key, time) for the minimal times beyond the frontier to the state[3] rows of `pended`."""
+    for index in range(state[0]):
+        if word_is_beyond(times[0, index], frontier, guards) and is_minimal(times, index, frontier, guards):
+            kept = state[3]
+            if kept == pended.shape[1]:
+                pended = more_rows(pended, kept)
+            for column in range(kw):
+                pended[column, kept] = keys[column, key]
+            pended[kw, kept] = times[0, index]
+            state[3] = kept + 1
     return pended

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.closure import add_seeds, close_with, close_with_rows, is_minimal, room_for_times
+from differential.kernels.closure import closed_with, key_end, with_seeds
 from differential.kernels.history import (
-    append_rows,
-    append_time,
+    appended,
     consolidate_rows,
     correct,
-    gather,
+    gathered,
+    more_rows,
     multiplicity,
+    pended_times,
     put_rows,
-    room_for_rows,
 )
 from differential.kernels.memory import LUB, read
 from differential.kernels.merge import copy_rows, first_rows
@@ -39,7 +39,14 @@ from progress.time_words import word_is_beyond, word_less_equal, word_lub
 
 @kernel
 def answer_stays(
-    ready: Int64s, group: tuple[int, int, int], times: Int64s, count: int, answers: Int64s, held: int, guards: int, flip: int
+    ready: Int64s,
+    group: tuple[int, int, int],
+    times: Int64s,
+    count: int,
+    answers: Int64s,
+    held: int,
+    guards: int,
+    flip: int,
 ) -> bool:
     """Whether at each of the times one value is the answer, and the new rows leave it the smallest.
 
@@ -91,9 +98,16 @@ def next_value(table: Int64s, cursors: Int64s, kw: int, ready: Int64s, flip: int
 
 @kernel
 def take_value(
-    table: Int64s, cursors: Int64s, kw: int, ready: Int64s, flip: int, value: int, floor_guards: tuple[int, int], rows: Int64s
-) -> tuple[Int64s, int]:
-    """Move the cursors past the rows of `value`, which go into `rows` int64[2, room]: (rows, how many)."""
+    table: Int64s,
+    cursors: Int64s,
+    kw: int,
+    ready: Int64s,
+    flip: int,
+    value: int,
+    floor_guards: tuple[int, int],
+    rows: Int64s,
+) -> int:
+    """Move the cursors past the rows of `value`, which go into `rows` int64[2, room]; returns how many."""
     runs = table.shape[0]
     floor, guards = floor_guards
     count = 0
@@ -104,7 +118,6 @@ def take_value(
             mine = ready[kw, row] if run == runs else read(table, run, kw, row)
             if mine ^ flip != value:
                 break
-            rows = room_for_rows(rows, count)
             time = floor
             if run == runs:
                 time = word_lub(ready[kw + 1, row], floor, guards)
@@ -117,14 +130,16 @@ def take_value(
                 cursors[0, run] += 1
             else:
                 cursors[1, run] -= 1
-    return rows, count
+    return count
 
 
 @kernel
-def cover(times: Int64s, count: int, rows: Int64s, held: int, number: int, frontier: Int64s, guards: int) -> int:
-    """Give `number` to the times without one at which the rows sum to more than 0; returns ready ones without."""
+def cover(
+    times: Int64s, state: Int64s, rows: Int64s, held: int, value: int, frontier: Int64s, guards: int
+) -> int:
+    """Give `value` to the unmarked times at which the rows sum to more than 0; returns ready ones still without."""
     missing = 0
-    for index in range(count):
+    for index in range(state[0]):
         if times[1, index] >= 0:
             continue
         total = np.int64(0)
@@ -132,101 +147,116 @@ def cover(times: Int64s, count: int, rows: Int64s, held: int, number: int, front
             if word_less_equal(rows[0, row], times[0, index], guards):
                 total += rows[1, row]
         if total > 0:
-            times[1, index] = number
+            times[1, index] = 1
+            times[2, index] = value
         elif not word_is_beyond(times[0, index], frontier, guards):
             missing += 1
     return missing
 
 
 @kernel
+def walk(
+    table: Int64s,
+    cursors: Int64s,
+    ready: Int64s,
+    times: Int64s,
+    state: Int64s,
+    frontier: Int64s,
+    shape: Int64s,
+    rows: Int64s,
+) -> Int64s:
+    """Find the answer at every ready time, from the smallest value on; returns `times`, or a larger copy.
+
+    cursors   as in `next_value`; shape int64[3]: kw, guards, flip; rows int64[2, room for all rows of the key]
+    Ensures: times[1] is ≥ 0 where there is an answer, which is times[2] then.
+    """
+    kw, guards, flip = shape[0], shape[1], shape[2]
+    found = np.empty(1, np.int64)
+    for index in range(state[0]):
+        times[1, index] = -1
+    missing = 1
+    while missing > 0 and next_value(table, cursors, kw, ready, flip, found):
+        taken = take_value(table, cursors, kw, ready, flip, found[0], (state[1], guards), rows)
+        times = closed_with(rows, taken, 0, times, state, frontier, guards)
+        missing = cover(times, state, rows, taken, found[0] ^ flip, frontier, guards)
+    return times
+
+
+@kernel
 def reduce_least(
-    ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, kw: int, guards: int, flip: int
+    ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, shape: Int64s
 ) -> tuple[Int64s, Int64s]:
     """Corrections of the output, and what stays pending: (int64[kw + 3, m] sorted, int64[kw + 1, p] sorted).
 
     ready         int64[kw + 3, n] sorted consolidated rows, none beyond the frontier
     pending       int64[kw + 1, q] sorted (key, time), none beyond the frontier
     table         history of the input without `ready`; `answers_table` that of the output
+    shape         int64[3]: kw, guards, flip
     Cost: for each key a search in every run of the output, and in every run of the input unless skipped.
     """
-    cursors = np.zeros((2, table.shape[0]), np.int64)
+    kw, guards = shape[0], shape[1]
+    cursors, left = np.zeros((2, table.shape[0]), np.int64), np.zeros((2, table.shape[0] + 1), np.int64)
     answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
-    left = np.zeros((2, table.shape[0] + 1), np.int64)
-    times = np.empty((2, 32), np.int64)
-    reach = np.empty((2, 32), np.int64)
-    nothing = np.empty(0, np.int64)
-    reached = 0
-    answers = np.empty((3, 64), np.int64)
-    rows = np.empty((2, 64), np.int64)
-    values = np.empty((1, 64), np.int64)
-    made = np.empty((3, 64), np.int64)
-    wanted = np.zeros(3, np.int64)
+    times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
+    state, reached = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    answers, made, rows = (
+        np.empty((3, 64), np.int64),
+        np.empty((3, 64), np.int64),
+        np.empty((2, 64), np.int64),
+    )
+    wanted, nothing = np.zeros(3, np.int64), np.empty(0, np.int64)
     out = np.empty((kw + 3, ready.shape[1] // 4 + 16), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    emitted = 0
-    kept = 0
-    i = 0
-    p = 0
+    emitted, i, p = 0, 0, 0
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = -1 if p == pending.shape[1] else 1 if i == ready.shape[1] else compare_keys(ready, i, pending, p, kw)
-        keys = ready if order <= 0 else pending
-        key = i if order <= 0 else p
-        first = i
-        count = 0
-        floor = np.int64(0)
+        order = (
+            -1
+            if p == pending.shape[1]
+            else 1
+            if i == ready.shape[1]
+            else compare_keys(ready, i, pending, p, kw)
+        )
+        keys, key = (ready, i) if order <= 0 else (pending, p)
+        first, first_pending, last_seed = i, p, i
+        state[0] = 0
         if order <= 0:
-            i, times, count, floor = add_seeds(ready, i, kw, times, count, floor, frontier, guards)
+            i, one_time = key_end(ready, i, kw, kw + 1)
+            last_seed = first + 1 if one_time else i
+            times = with_seeds(ready, first, last_seed, kw + 1, times, state, frontier, guards)
         if order >= 0:
-            p, times, count, floor = add_seeds(pending, p, kw, times, count, floor, frontier, guards)
-        held = locate(answers_table, answer_cursors, keys, key, kw)
-        answers = room_for_rows(answers, 2 * held + 2)
-        held = consolidate_rows(answers, gather(answers_table, answer_cursors, kw, floor, guards, answers))
-        if order < 0 and count == 1 and held <= 1 and (held == 0 or answers[1, 0] == floor):
-            reach[0, 0] = floor  # nothing but this one time: as when a collection is loaded
-            reached = 1
-        elif order < 0:
-            _, reach, reached, _ = add_seeds(ready, first, kw, reach, 0, floor, nothing, guards)
-            reach, reached = close_with_rows(answers, held, reach, reached, floor, nothing, guards)
-        times, count = close_with_rows(answers, held, times, count, floor, frontier, guards)
-        if order < 0 and answer_stays(ready, (first, i - 1, kw), reach, reached, answers, held, guards, flip):
-            continue
-        # -- walk the values from the smallest on --
-        locate(table, cursors, keys, key, kw)
-        copy_rows(cursors, 0, table.shape[0], left, 0)
-        left[0, table.shape[0]] = first
-        left[1, table.shape[0]] = i
-        for index in range(count):
-            times[1, index] = -1
-        number = 0
-        missing = 1
-        while missing > 0 and next_value(table, left, kw, ready, flip, wanted):
-            rows, taken = take_value(table, left, kw, ready, flip, wanted[0], (floor, guards), rows)
-            for row in range(taken):
-                if rows[0, row] != floor:
-                    times = room_for_times(times, count + 1)
-                    count = close_with(times, count, rows[0, row], frontier, guards)
-            values = room_for_rows(values, number)
-            values[0, number] = wanted[0] ^ flip
-            missing = cover(times, count, rows, taken, number, frontier, guards)
-            number += 1
-        # -- correct the answers, in order of times --
-        corrections = 0
-        for index in range(count):
-            if word_is_beyond(times[0, index], frontier, guards):
-                if is_minimal(times, index, frontier, guards):
-                    pended = append_time(pended, kept, keys, key, kw, times[0, index])
-                    kept += 1
+            p, _ = key_end(pending, p, kw, kw)
+            times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
+        answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
+        held = consolidate_rows(answers, state[2])
+        if order < 0:  # nothing is beyond here: without a pending time there would be no second look
+            reached[0] = 0
+            reach = with_seeds(ready, first, last_seed, kw + 1, reach, reached, nothing, guards)
+            reach = closed_with(answers, held, 1, reach, reached, nothing, guards)
+            if answer_stays(ready, (first, i - 1, kw), reach, reached[0], answers, held, guards, shape[2]):
                 continue
-            present = times[1, index] >= 0
-            wanted[0] = values[0, times[1, index]] if present else 0
-            wanted[1] = times[0, index]
-            answers = room_for_rows(answers, 2 * held + 2)
-            made = room_for_rows(made, corrections + held + 2)
-            before, corrections = corrections, correct(answers, held, wanted, present, guards, made, corrections)
-            if index + 1 < count:  # later times have to know
+        times = closed_with(answers, held, 1, times, state, frontier, guards)
+        size = locate(table, cursors, keys, key, kw) + i - first
+        if size > rows.shape[1]:
+            rows = more_rows(rows, size)
+        copy_rows(cursors, 0, table.shape[0], left, 0)
+        left[0, table.shape[0]], left[1, table.shape[0]] = first, i
+        times = walk(table, left, ready, times, state, frontier, shape, rows)
+        corrections = 0
+        for index in range(state[0]):
+            if word_is_beyond(times[0, index], frontier, guards):
+                continue
+            wanted[0], wanted[1] = times[2, index], times[0, index]
+            if corrections + held + 4 > made.shape[1]:
+                made = more_rows(made, corrections + held + 4)
+            before, present = corrections, times[1, index] >= 0
+            corrections = correct(answers, held, wanted, present, guards, made, before)
+            if 2 * held + 4 > answers.shape[1]:
+                answers = more_rows(answers, 2 * held + 4)
+            if index + 1 < state[0]:  # later times have to know
                 held = put_rows(answers, held, made, before, corrections)
         if corrections > 0:
             corrections = consolidate_rows(made, corrections)
-            out = append_rows(out, emitted, keys, key, kw, made, corrections)
+            out = appended(out, emitted, keys, key, kw, made, corrections)
             emitted += corrections
-    return first_rows(out, emitted), first_rows(pended, kept)
+        pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
+    return first_rows(out, emitted), first_rows(pended, state[3])

@@ -52,7 +52,14 @@ def count_matches(
 
 @kernel
 def write_matches(
-    delta: Int64s, row: int, table: Int64s, run: int, span: tuple[int, int, int], projection: Int64s, guards: int, out: Int64s
+    delta: Int64s,
+    row: int,
+    table: Int64s,
+    run: int,
+    span: tuple[int, int, int],
+    projection: Int64s,
+    guards: int,
+    out: Int64s,
 ) -> None:
     """Write the pairs of one row of `delta` with some rows of a run; span: first of these, how many, row of `out`."""
     first, count, made = span
@@ -83,7 +90,14 @@ def write_matches(
 
 @kernel
 def fill_matches(
-    delta: Int64s, span: tuple[int, int], table: Int64s, kw: int, projection: Int64s, guards: int, found: Int64s, out: Int64s
+    delta: Int64s,
+    span: tuple[int, int],
+    table: Int64s,
+    kw: int,
+    projection: Int64s,
+    guards: int,
+    found: Int64s,
+    out: Int64s,
 ) -> None:
     """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches` left it."""
     cursors = np.zeros((2, table.shape[0]), np.int64)

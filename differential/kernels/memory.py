@@ -84,9 +84,15 @@ def load(address: int, width: int, base: int, row: int) -> int:
 
 
 @kernel
-def load_word(address: int, index: int) -> int:
-    """The word number `index` of an array of words at `address`."""
-    return _load_64(address, index)
+def load_count(address: int, index: int) -> int:
+    """Number `index` of an array of uint32 at `address`."""
+    return _load_32(address, index)
+
+
+@kernel
+def store_count(address: int, index: int, count: int) -> None:
+    """Write number `index` of an array of uint32 at `address`."""
+    _store_32(address, index, count)
 
 
 @kernel

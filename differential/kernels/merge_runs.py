@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.memory import HEADER, ROWS
-from differential.kernels.pack import decode_column, encode_column
+from differential.kernels.columns import decode_column, encode_column
 from progress._compile import Int64s, kernel
 from progress.time_words import word_advance, word_lub
 
@@ -135,14 +135,18 @@ def keep_rows(words: Int64s, start: int, count: int) -> Int64s:
 @kernel
 def same_group(words: Int64s, a: int, b: int) -> bool:
     """Whether two rows have the same key and value."""
-    for column in range(words.shape[0] - 3, -1, -1):  # the last word differs most often: a branch easily predicted
+    for column in range(
+        words.shape[0] - 3, -1, -1
+    ):  # the last word differs most often: a branch easily predicted
         if words[column, a] != words[column, b]:
             return False
     return True
 
 
 @kernel
-def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: bool) -> tuple[int, int]:
+def settle_groups(
+    words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: bool
+) -> tuple[int, int]:
     """Advance the times of rows sorted by group, sort and sum each group, in place: (rows kept, rows left open).
 
     If `last_is_open`, the last group is not settled: its rows follow the kept ones.

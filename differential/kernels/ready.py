@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.merge import first_rows
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond, word_less_equal
 
@@ -50,40 +51,63 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
 
 
 @kernel
+def add_bound(minimal: Int64s, count: int, time: int, guards: int) -> int:
+    """Put a time into an ascending antichain; returns its size. Requires: room for one more."""
+    for index in range(count):
+        if word_less_equal(minimal[index], time, guards):
+            return count
+    kept = 0
+    for index in range(count):
+        if not word_less_equal(time, minimal[index], guards):
+            minimal[kept] = minimal[index]
+            kept += 1
+    at = kept
+    while at > 0 and minimal[at - 1] > time:
+        minimal[at] = minimal[at - 1]
+        at -= 1
+    minimal[at] = time
+    return kept + 1
+
+
+@kernel
+def part_of(values: Int64s, count: int, length: int) -> Int64s:
+    """An array of `length` whose first `count` values are those of `values`."""
+    part = np.empty(length, np.int64)
+    for index in range(count):
+        part[index] = values[index]
+    return part
+
+
+@kernel
 def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
     """The minimal antichain of `bounds` (an antichain itself) and the times of a table, in ascending order."""
-    minimal = np.empty(bounds.shape[0] + 8, np.int64)
-    minimal[: bounds.shape[0]] = bounds
     count = bounds.shape[0]
+    minimal = part_of(bounds, count, count + 8)
     last = np.int64(-1)
     for row in range(words.shape[1]):
         time = words[time_column, row]
-        if time == last:
-            continue
-        last = time
-        dominated = False
-        for index in range(count):
-            if word_less_equal(minimal[index], time, guards):
-                dominated = True
-                break
-        if dominated:
-            continue
-        kept = 0
-        for index in range(count):
-            if not word_less_equal(time, minimal[index], guards):
-                minimal[kept] = minimal[index]
-                kept += 1
-        if kept == minimal.shape[0]:
-            larger = np.empty(2 * kept, np.int64)
-            larger[:kept] = minimal
-            minimal = larger
-        at = kept
-        while at > 0 and minimal[at - 1] > time:
-            minimal[at] = minimal[at - 1]
-            at -= 1
-        minimal[at] = time
-        count = kept + 1
-    return minimal[:count].copy()
+        if time != last:
+            last = time
+            if count == minimal.shape[0]:
+                minimal = part_of(minimal, count, 2 * count)
+            count = add_bound(minimal, count, time, guards)
+    return part_of(minimal, count, count)
+
+
+@kernel
+def minimal_times(times: Int64s, guards: int) -> Int64s:
+    """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
+    count = 0
+    minimal = np.empty(8, np.int64)
+    last = np.int64(-1)
+    for row in range(times.shape[0]):
+        time = times[row]
+        if time != last:
+            last = time
+            if count == minimal.shape[0]:
+                minimal = part_of(minimal, count, 2 * count)
+            count = add_bound(minimal, count, time, guards)
+    return part_of(minimal, count, count)
 
 
 @kernel
@@ -107,10 +131,4 @@ def merge_pending(a: Int64s, b: Int64s) -> Int64s:
         kept += 1
         i += order <= 0
         j += order >= 0
-    if kept == rows_a + rows_b:
-        return out
-    short = np.empty((columns, kept), np.int64)
-    for column in range(columns):
-        for row in range(kept):
-            short[column, row] = out[column, row]
-    return short
+    return first_rows(out, kept)

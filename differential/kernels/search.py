@@ -3,10 +3,10 @@
 Keys are looked up in ascending order, so each search gallops on from where the last one ended: doubling steps,
 then halving. Large runs have a *directory*, which says where to begin:
 
-    bucket of a key = (its first word - low) >> shift         directory int64[buckets + 1]
+    bucket of a key = (its first word - low) >> shift         directory uint32[buckets + 1]
     the rows of bucket b are directory[b] … directory[b + 1] - 1
 
-With about sixteen rows a bucket, looking up one key in a run of millions touches three cache lines and not twenty.
+With few rows a bucket, looking up one key in a run of millions touches three cache lines and not twenty.
 Keys that crowd into few buckets are found by galloping, as without a directory.
 """
 
@@ -14,7 +14,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, ROWS, SHIFT, load, load_word
+from differential.kernels.memory import (
+    BUCKETS,
+    DIRECTORY,
+    HEADER,
+    LOW,
+    ROWS,
+    SHIFT,
+    load,
+    load_count,
+    store_count,
+)
 from progress._compile import Int64s, kernel
 
 
@@ -25,8 +35,8 @@ def bucket_of(word: int, low: int, shift: int) -> int:
 
 
 @kernel
-def fill_directory(table: Int64s, run: int, directory: Int64s) -> None:
-    """Write the directory of a run whose line has `low` and `shift` already. Cost: one pass over the first column."""
+def fill_directory(table: Int64s, run: int) -> None:
+    """Write the directory of a run whose line says all about it. Cost: one pass over the first column."""
     address, width, base = table[run, HEADER], table[run, HEADER + 1], table[run, HEADER + 2]
     low, shift = table[run, LOW], table[run, SHIFT]
     rows = table[run, ROWS]
@@ -34,9 +44,11 @@ def fill_directory(table: Int64s, run: int, directory: Int64s) -> None:
     for row in range(rows):
         bucket = bucket_of(load(address, width, base, row), low, shift)
         while filled <= bucket:
-            directory[filled] = row
+            store_count(table[run, DIRECTORY], filled, row)
             filled += 1
-    directory[filled:] = rows
+    while filled <= table[run, BUCKETS]:
+        store_count(table[run, DIRECTORY], filled, rows)
+        filled += 1
 
 
 @kernel
@@ -80,8 +92,8 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
         bucket = bucket_of(word, low, table[run, SHIFT])
         if bucket >= table[run, BUCKETS]:
             return last, last
-        first = max(start, load_word(table[run, DIRECTORY], bucket))
-        last = max(first, load_word(table[run, DIRECTORY], bucket + 1))
+        first = max(start, load_count(table[run, DIRECTORY], bucket))
+        last = max(first, load_count(table[run, DIRECTORY], bucket + 1))
         if kw == 1 and table[run, SHIFT] == 0:  # a bucket for each key
             return first, last
     for column in range(kw):

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.ready import lower_bounds
+from differential.kernels.ready import minimal_times
 from progress._compile import Int64s, kernel
 
-
-@kernel
-def minimal_times(times: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
-    return lower_bounds(times.reshape((1, times.shape[0])), 0, np.empty(0, np.int64), guards)
+__all__ = ["minimal_times", "shift_times"]
 
 
 @kernel

@@ -40,7 +40,9 @@ class WaitingRows:
                 self._parts.append(later)
         if not complete:
             return np.empty((self.columns, 0), np.int64)
-        del parts  # together with what `sort_parts` drops, this frees the memory of the rows before more is taken
+        del (
+            parts
+        )  # together with what `sort_parts` drops, this frees the memory of the rows before more is taken
         del part, ready, later
         return sort_parts(complete)
 

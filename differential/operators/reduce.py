@@ -85,13 +85,13 @@ class ReduceMachine:
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shape = np.array([kw, vw, guards, aggregate.words], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
-        self._flip: int | None = None
+        self._least_shape: Int64s | None = None
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
-                self._flip = 0 if parts[0][0] == LEAST else -1
+                self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1], np.int64)
 
     def recv(self, words: Int64s) -> None:
         """Let rows int64[kw + vw + 2, n] wait for their times; the array is kept, and not changed."""
@@ -140,8 +140,8 @@ class ReduceMachine:
     def _reduce(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> tuple[Int64s, Int64s]:
         """Corrections, and (key, time) pairs that are pending from now on."""
         tables = self.input.table, self.output.table
-        if self._flip is not None:
-            return reduce_least(ready, pending, *tables, frontier, self.kw, self.guards, self._flip)
+        if self._least_shape is not None:
+            return reduce_least(ready, pending, *tables, frontier, self._least_shape)
         if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)

@@ -170,11 +170,21 @@ class WaitingVertex(OperatorVertex):
 
     def on_frontier(self) -> None:
         """Everything that is complete now, at once."""
-        if not self._held:
+        frontier = self.frontier(0)
+        if self._is_early(frontier):
             return
         machine = self._machine
-        self.send_rows(machine.advance(self.frontier(0)))
+        self.send_rows(machine.advance(frontier))
         self.hold_exactly(machine.capabilities())
+
+    def _is_early(self, frontier: Int64s) -> bool:
+        """Whether no time that something waits for is complete: what is held is a lower bound of all of them.
+
+        With several workers the frontier moves in many small steps, most of which complete nothing here.
+        """
+        guards = self.code.guards
+        bounds = frontier.tolist()
+        return all(any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held)
 
     def traces(self) -> list[Trace]:
         """Those of the machine; a consolidation has none."""

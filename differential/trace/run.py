@@ -13,9 +13,10 @@ import mmap
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, LUB, ROWS, SHIFT, describe_words
-from differential.kernels.pack import column_ranges, decode_words, encode_words
+from differential.kernels.columns import column_ranges, decode_words, encode_words
 from differential.kernels.search import fill_directory
 from progress._compile import Int64s
 
@@ -28,8 +29,8 @@ MAPPED_BYTES_MIN: Final = 1 << 18
 HUGE_PAGE_BYTES: Final = 1 << 21
 """Memory of two such pages and more asks for them: touching small pages first costs more than filling them."""
 
-BUCKET_ROWS: Final = 16
-"""Rows in a bucket of a directory, about; each costs half a byte then."""
+BUCKET_ROWS: Final = 4
+"""Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are many."""
 
 WIDTHS: Final = (1, 2, 3, 4)
 
@@ -79,16 +80,16 @@ class Run:
         line[LUB] = lub
         return cls(line, ranges, memory, b"")
 
-    def _build_directory(self) -> Int64s:
+    def _build_directory(self) -> npt.NDArray[np.uint32]:
         """Make the directory of `kernels/search.py`, and name it in the line."""
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
         wanted = self.rows // BUCKET_ROWS
-        shift = max(0, (high - low).bit_length() - wanted.bit_length() + 1)
+        assert self.rows < 1 << 32
+        shift = max(0, (high - low).bit_length() - wanted.bit_length())
         buckets = ((high - low) >> shift) + 1
-        directory = np.empty(buckets + 1, np.int64)
-        self.line[[SHIFT, LOW, BUCKETS]] = shift, low, buckets
-        fill_directory(self.line.reshape(1, -1), 0, directory)
-        self.line[DIRECTORY] = directory.ctypes.data
+        directory = np.empty(buckets + 1, np.uint32)
+        self.line[[DIRECTORY, SHIFT, LOW, BUCKETS]] = directory.ctypes.data, shift, low, buckets
+        fill_directory(self.line.reshape(1, -1), 0)
         self.bytes += directory.nbytes
         return directory
 

@@ -205,12 +205,16 @@ class Trace:
         assert self._head_rows == self.table[-1, ROWS]
         start = self.columns * int(self.table[-1, SIDE])
         pieces = [(run.words(), int(run.line[LUB])) for run in self._runs]
-        pieces.append((self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, LUB])))
+        pieces.append(
+            (self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, LUB]))
+        )
         for index, (words, lub) in enumerate(pieces):
             assert words.shape[1] > 0 or index == len(self._runs), "an empty run"
             again = sort_consolidate(words)
             assert np.array_equal(again, words), f"piece {index} is not sorted and consolidated"
-            assert all(word_less_equal(int(time), lub, self.guards) for time in words[-2]), f"lub of piece {index}"
+            assert all(word_less_equal(int(time), lub, self.guards) for time in words[-2]), (
+                f"lub of piece {index}"
+            )
             beyond = np.empty(words.shape[1], np.bool_)
             words_are_beyond(words[-2].copy(), np.zeros(1, np.int64), self.guards, beyond)
             assert beyond.all(), "a time that is not ≥ 0"

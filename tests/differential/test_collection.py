@@ -198,19 +198,25 @@ def test_refused_something_that_is_no_collection() -> None:
     assert "collection" in said and "list" in said
 
 
+def _kept(where: list[Collection], x: Collection) -> Collection:
+    where.append(x)
+    return x
+
+
 def test_refused_an_inner_collection_outside_its_loop() -> None:
     def leaked(numbers: Collection) -> tuple[Collection, Collection]:
         inner: list[Collection] = []
-        closed = numbers.iterate(lambda x: inner.append(x) or x.distinct(), name="closing")  # type: ignore[func-returns-value]
+        closed = numbers.iterate(lambda x: _kept(inner, x).distinct(), name="closing")
         return closed, inner[0]
 
-    for use in (
-        lambda closed, inner: inner.output("x"),
-        lambda closed, inner: closed.concat(inner.distinct()).output("x"),
-        lambda closed, inner: closed.join(inner.select(k=col.k, w=col.v), on="k").output("x"),
-    ):
+    uses: list[Callable[[Collection, Collection], Collection]] = [
+        lambda closed, inner: inner,
+        lambda closed, inner: closed.concat(inner.distinct()),
+        lambda closed, inner: closed.join(inner.select(k=col.k, w=col.v), on="k"),
+    ]
+    for use in uses:
         with pytest.raises(GraphError) as caught:
-            use(*leaked(dd.input(Dataflow("queries"), "numbers", NUMBERS)))
+            use(*leaked(dd.input(Dataflow("queries"), "numbers", NUMBERS))).output("x")
         said = str(caught.value)
         assert "output 'x'" in said and "queries / closing" in said
         assert "only what `iterate` returns leaves a loop" in said
@@ -219,7 +225,7 @@ def test_refused_an_inner_collection_outside_its_loop() -> None:
 def test_refused_an_inner_collection_in_another_loop() -> None:
     def mix(numbers: Collection) -> None:
         inner: list[Collection] = []
-        numbers.iterate(lambda x: inner.append(x) or x.distinct(), name="one")  # type: ignore[func-returns-value]
+        numbers.iterate(lambda x: _kept(inner, x).distinct(), name="one")
         numbers.iterate(lambda x: x.concat(inner[0]).distinct(), name="two")
 
     with pytest.raises(GraphError, match="is not inside it"):

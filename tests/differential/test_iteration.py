@@ -9,6 +9,7 @@ refused_*   bodies that are none
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import accumulated_at, history
-from reference.dataflow import Change, Cluster, check_at_times, run_at_times
+from reference.dataflow import Build, Change, Cluster, check_at_times, run_at_times
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as components_of
 from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories, reach, reach_plainly
@@ -64,63 +65,62 @@ def test_meaning_with_a_collection_of_the_scope_around_it(depth: int) -> None:
 ROUNDS = 6
 
 
-def _variable_of(
-    build: Callable[[Collection, Callable[[Collection], Collection]], object],
-) -> Callable[[Collection, Collection], Collection]:
+Watch = Callable[[Collection], Collection]
+
+
+def _variable_of(build: Callable[[Collection, Collection, Watch], Collection]) -> Build:
     """Builds a loop and gives its variable, inside."""
 
-    def build_and_look(*inputs: Collection) -> Collection:
+    def build_and_look(start: Collection, other: Collection) -> Collection:
         seen: list[Collection] = []
 
         def watched(x: Collection) -> Collection:
             seen.append(x)
             return x
 
-        build(*inputs, watched)  # type: ignore[call-arg]
+        build(start, other, watched)
         return seen[0]
 
     return build_and_look
 
 
-def _bodies() -> dict[str, tuple[Callable[..., object], Callable[[Rows, Rows], Callable[[Rows], Rows]]]]:  # type: ignore[explicit-any]
-    """Loops over (start, other), and their bodies from scratch. Some never reach a fixed point in ROUNDS."""
+def _stateless(start: Collection, other: Collection, watch: Watch) -> Collection:
+    return start.iterate(lambda x: watch(x).select(k=col.k, v=dd.min_of(col.v + 1, 9)))
 
-    def stateless(
-        start: Collection, other: Collection, watch: Callable[[Collection], Collection]
-    ) -> Collection:
-        return start.iterate(lambda x: watch(x).select(k=col.k, v=dd.min_of(col.v + 1, 9)))
 
-    def stateless_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
-        return lambda rows: plainly.map_rows(rows, lambda row: (row[0], min(row[1] + 1, 9)))  # type: ignore[operator,type-var]
+def _stateless_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
+    return lambda rows: plainly.map_rows(rows, lambda row: (row[0], min(cast(int, row[1]) + 1, 9)))
 
-    def growing(
-        start: Collection, other: Collection, watch: Callable[[Collection], Collection]
-    ) -> Collection:
-        return start.iterate(
-            lambda x: (
-                watch(x)
-                .join(other.select(k=col.k, w=col.v), on="k")
-                .select(k=col.w, v=dd.min_of(col.v + 1, 5))
-                .concat(start)
-                .distinct()
-            )
+
+def _growing(start: Collection, other: Collection, watch: Watch) -> Collection:
+    return start.iterate(
+        lambda x: (
+            watch(x)
+            .join(other.select(k=col.k, w=col.v), on="k")
+            .select(k=col.w, v=dd.min_of(col.v + 1, 5))
+            .concat(start)
+            .distinct()
         )
+    )
 
-    def growing_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
-        def step(rows: Rows) -> Rows:
-            pairs = plainly.join(rows, other)
-            moved = plainly.map_rows(pairs, lambda row: (row[2], min(row[1] + 1, 5)))  # type: ignore[operator,type-var]
-            return plainly.distinct(plainly.concat(moved, start))
 
-        return step
+def _growing_plainly(start: Rows, other: Rows) -> Callable[[Rows], Rows]:
+    def step(rows: Rows) -> Rows:
+        pairs = plainly.join(rows, other)
+        moved = plainly.map_rows(pairs, lambda row: (row[2], min(cast(int, row[1]) + 1, 5)))
+        return plainly.distinct(plainly.concat(moved, start))
 
-    return {"stateless": (stateless, stateless_plainly), "growing": (growing, growing_plainly)}
+    return step
+
+
+LOOPS = {"stateless": (_stateless, _stateless_plainly), "growing": (_growing, _growing_plainly)}
+"""Loops over (start, other), and their bodies from scratch; not at their fixed points after ROUNDS."""
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("name", _bodies())
+@pytest.mark.parametrize("name", LOOPS)
 def test_meaning_round_n_is_the_nth_iterate_at_every_outer_time(name: str, depth: int) -> None:
-    build, body = _bodies()[name]
+    build, body = LOOPS[name]
     positive = (1, 2)
 
     @examples(0.6)
@@ -264,10 +264,15 @@ def test_refused_a_body_that_returns_nothing() -> None:
     assert "body of 'closing'" in said and "NoneType" in said
 
 
+def _kept(where: list[Collection], x: Collection) -> Collection:
+    where.append(x)
+    return x
+
+
 def test_refused_a_body_that_returns_a_collection_of_an_inner_loop() -> None:
     def body(x: Collection) -> Collection:
         inner: list[Collection] = []
-        x.iterate(lambda y: inner.append(y) or y.distinct(), name="inner")  # type: ignore[func-returns-value]
+        x.iterate(lambda y: _kept(inner, y).distinct(), name="inner")
         return inner[0]
 
     assert "is not inside it" in _refused(body, GraphError)

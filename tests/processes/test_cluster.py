@@ -20,6 +20,7 @@ import pytest
 
 import timely
 from timely.launcher import Launcher
+from timely.requests import Seal
 from timely.rows import InputForm
 
 LINES = [["a b a", "c"], ["b b"], [], ["a"]]
@@ -221,6 +222,20 @@ def test_closing_leaves_no_process_and_no_folder() -> None:
     assert not any(folder.exists() for folder in folders)
     with pytest.raises(timely.MisuseError, match="closed"):
         cluster.flows()
+
+
+def test_closing_does_not_wait_for_a_vertex_that_never_returns() -> None:
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:sleeps_on")
+        flow.input("words").insert(["slow"])
+        with pytest.raises(timely.WaitTimeoutError):
+            for worker in (0, 1):  # one of them sleeps and cannot answer
+                cluster._workers.ask([(worker, Seal(flow.index, 0), None)], 0.5)
+            flow.wait(timeout=0.5)
+        pids = launcher_of(cluster).pids
+        started = time.monotonic()
+    assert time.monotonic() - started < 8
+    assert not any(is_alive(pid) for pid in pids)
 
 
 def test_closing_by_shutdown_ends_the_workers() -> None:

@@ -83,6 +83,15 @@ def test_a_kernel_is_renewed_when_one_that_it_calls_changes_in_another_file(fold
     assert run(folder)[0] == "21 2"
 
 
+def test_a_kernel_is_renewed_when_a_constant_from_another_file_changes(folder: Path) -> None:
+    """Only a number is imported: no kernel of the other file is in sight."""
+    (folder / "sizes.py").write_text("STEP = 1\n")
+    (folder / "callee.py").write_text("from sizes import STEP\n" + CALLEE.replace("x + 1", "x + STEP"))
+    assert run(folder)[0] == "3 2"
+    (folder / "sizes.py").write_text("STEP = 100\n")
+    assert run(folder)[0] == "201 2"
+
+
 def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
     """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
     (folder / "__pycache__").write_text("")

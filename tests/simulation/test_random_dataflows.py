@@ -15,13 +15,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 
 from progress.broadcast import Broadcaster
 from progress.count_changes import Change
 from progress.errors import TimelyError
-from progress.timestamp import Timestamp, TimeShape
+from progress.timestamp import TimeShape, Timestamp
 from timely import Dataflow, Stream, Vertex
 from timely.exchange import RecordRoute
 from timely.loop import Loop
@@ -69,7 +70,7 @@ class Watched(Vertex):
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.watch.saw_message(self, time)
-        records = [(int(str(one)), int(str(fuel))) for one, fuel in message]  # type: ignore[misc]
+        records = cast(list[Record], message)
         if not self.waits:
             self.emit(records, time)
             return
@@ -122,7 +123,10 @@ class Builder:
         if all(feed.port for feed in feeds):
             feeds[0] = sources[0].feed(0, route=feeds[0].route)
         made = self.flow.stage(
-            f"stage {self._stages}", lambda: Watched(self._watch, waits, spends, outputs), feeds, outputs=outputs
+            f"stage {self._stages}",
+            lambda: Watched(self._watch, waits, spends, outputs),
+            feeds,
+            outputs=outputs,
         )
         return made[0]
 
@@ -142,14 +146,16 @@ class Builder:
 
 
 def _by_identity(salt: int) -> Callable[[object], int]:
-    return lambda record: (int(str(record[0])) * 7 + salt) >> 1  # type: ignore[index]
+    return lambda record: (cast(Record, record)[0] * 7 + salt) >> 1
 
 
 def run(seed: int, workers: int, delays: int | None) -> tuple[dict[str, Counter[tuple[int, object]]], Watch]:
     """The outputs as multisets of (epoch, record), and what was watched."""
     watch = Watch()
     network = MemoryNetwork(workers, delays)
-    group = [Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)]
+    group = [
+        Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)
+    ]
     instances = [worker.install(Builder(seed, watch).flow.freeze()) for worker in group]
     schedule = random.Random(delays)
     feed = random.Random(seed + 1)
@@ -189,7 +195,8 @@ def finish(group: list[Worker], network: MemoryNetwork, schedule: random.Random)
     for _ in range(STEPS_MAX):
         order = group[:]
         schedule.shuffle(order)
-        if not any([worker.step() for worker in order]) and not network.in_flight():
+        moved = [worker.step() for worker in order]
+        if not any(moved) and not network.in_flight():
             return
     raise AssertionError("it does not become idle")
 
@@ -229,7 +236,9 @@ def test_workers_may_be_notified_of_the_same_times_in_different_order() -> None:
     assert len(orders) > 1
 
 
-def test_mutants_that_tell_decrements_before_their_increments_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutants_that_tell_decrements_before_their_increments_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     told = Broadcaster.on_step_done
     late: dict[Broadcaster, list[Change]] = {}
 

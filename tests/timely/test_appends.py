@@ -16,7 +16,9 @@ def test_the_place_depends_on_writer_and_sequence_alone_also_in_another_process(
 
 
 def test_places_are_spread_over_all_workers() -> None:
-    places = Counter(place_of(f"writer {writer}", sequence, 4) for writer in range(50) for sequence in range(20))
+    places = Counter(
+        place_of(f"writer {writer}", sequence, 4) for writer in range(50) for sequence in range(20)
+    )
     assert sorted(places) == [0, 1, 2, 3]
     assert max(places.values()) < 1.3 * min(places.values())
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.arrow import binary_array, int64_array
+from timely.arrow import aligned_buffer, binary_array, int64_array
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -24,6 +24,14 @@ def test_byte_strings_are_what_arrow_makes_of_them(values: list[bytes]) -> None:
     array = binary_array(values)
     array.validate(full=True)
     assert array == pa.array(values, pa.binary())
+
+
+@given(st.binary(min_size=1, max_size=100), st.integers(0, 40))
+def test_a_buffer_at_an_odd_address_is_moved_and_any_other_shared(content: bytes, offset: int) -> None:
+    room = np.zeros(offset + len(content) + 16, dtype=np.uint8)
+    room[offset : offset + len(content)] = np.frombuffer(content, dtype=np.uint8)
+    buffer = aligned_buffer(memoryview(room.tobytes())[offset : offset + len(content)])
+    assert buffer.to_pybytes() == content and buffer.address % 16 == 0
 
 
 def test_a_strided_array_is_copied_in_order() -> None:
@@ -41,5 +49,7 @@ with timely.connect(embedded=True) as cluster:
 print([name for name in ("pandas", "zmq", "pyspark") if name in sys.modules])
 """
     path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=path)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=path
+    )
     assert result.stdout.strip() == "[]", result.stderr

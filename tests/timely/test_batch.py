@@ -1,7 +1,7 @@
 """What travels between vertices: records, and how any batch comes back from its frames.
 
-  records_*   the batch of Python records
-  kinds_*     the number that names a batch class on the wire
+records_*   the batch of Python records
+kinds_*     the number that names a batch class on the wire
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ def views(frames: list[Frame]) -> list[memoryview]:
 
 
 def test_records_come_back_from_their_frames_with_tuples_for_lists() -> None:
-    sent: list[object] = [None, True, 3, -(2**63), 2.5, "é", b"\x00", (1, ("a", None)), {"k": (1, 2)}, {3: "x"}]
+    sent: list[object] = [
+        None,
+        True,
+        3,
+        -(2**63),
+        2.5,
+        "é",
+        b"\x00",
+        (1, ("a", None)),
+        {"k": (1, 2)},
+        {3: "x"},
+    ]
     assert Records.from_frames(views(Records(sent).to_frames())).records == sent
 
 

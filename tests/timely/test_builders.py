@@ -33,7 +33,9 @@ def test_a_module_that_fails_shows_its_traceback(tmp_path: Path, monkeypatch: py
         load_builder("breaks_at_import:build")
 
 
-@pytest.mark.parametrize("spec", ["", "word_count", "a.b.c", "module:", ":f", "module:f.g", "a b:c", "module:f()"])
+@pytest.mark.parametrize(
+    "spec", ["", "word_count", "a.b.c", "module:", ":f", "module:f.g", "a b:c", "module:f()"]
+)
 def test_a_spec_that_is_none_shows_an_example(spec: str) -> None:
     with pytest.raises(MisuseError, match="for example 'my_queries:mentions'"):
         load_builder(spec)

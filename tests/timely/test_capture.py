@@ -1,7 +1,7 @@
 """Outputs: what can be read, and when.
 
-  log_*        the log of records
-  complete_*   an epoch can be read when it is complete, not before
+log_*        the log of records
+complete_*   an epoch can be read when it is complete, not before
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from dataflows import settle
+
 from timely import Batch, Broadcast, Dataflow, Records, Vertex
 from timely.stream import Transform
 from timely.transport.memory import MemoryNetwork
@@ -49,8 +51,7 @@ def feed(workers: list[Worker], instances: list[Instance], records: list[object]
     instances[0].input("numbers").send(records)
     for instance in instances:
         instance.input("numbers").close()
-    while any([worker.step() for worker in workers]):
-        pass
+    settle(workers)
 
 
 def evens(batch: Batch) -> Batch | None:

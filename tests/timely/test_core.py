@@ -1,20 +1,26 @@
 """The worker's loop, alone and with others in one process.
 
-  together_*   several workers over a network in memory
-  install_*    dataflows come one after the other, on each worker at its own pace
-  refusing_*   what a peer may not send
+together_*   several workers over a network in memory
+install_*    dataflows come one after the other, on each worker at its own pace
+refusing_*   what a peer may not send
 """
 
 from __future__ import annotations
 
 import pytest
-from dataflows import word_count
+from dataflows import settle, word_count
 
 from progress.errors import InternalError, PeerError
 from timely import Dataflow, MisuseError
 from timely.rows import records_of
 from timely.transport.memory import MemoryNetwork
-from timely.wire import DataHeader, ProgressHeader, write_control_header, write_data_header, write_progress_header
+from timely.wire import (
+    DataHeader,
+    ProgressHeader,
+    write_control_header,
+    write_data_header,
+    write_progress_header,
+)
 from timely.worker.core import Worker
 
 
@@ -26,7 +32,9 @@ def frozen_word_count() -> Dataflow:
 
 def make(workers: int, seed: int | None = None) -> list[Worker]:
     network = MemoryNetwork(workers, seed)
-    return [Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)]
+    return [
+        Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -37,15 +45,15 @@ def test_together_words_meet_on_one_worker_and_epochs_complete_everywhere(worker
         for instance in instances:
             instance.input("lines").send(["a b", "a"])
             instance.input("lines").seal()
-        while any([worker.step() for worker in group]):
-            pass
+        settle(group)
         assert [instance.output("counts").complete_before for instance in instances] == [epoch + 1] * workers
-    counted = [record for instance in instances for record in records_of(instance.output("counts").log.changes(2, 3))]
+    counted = [
+        record for instance in instances for record in records_of(instance.output("counts").log.changes(2, 3))
+    ]
     assert sorted(counted) == [(2, ("a", 6 * workers)), (2, ("b", 3 * workers))]
     for instance in instances:
         instance.input("lines").close()
-    while any([worker.step() for worker in group]):
-        pass
+    settle(group)
     assert all(instance.is_complete() for instance in instances)
     for instance in instances:
         instance.tracker.check_invariants()
@@ -55,8 +63,7 @@ def test_together_an_epoch_is_complete_only_when_all_workers_have_sealed_it() ->
     group = make(2)
     instances = [worker.install(frozen_word_count().freeze()) for worker in group]
     instances[0].input("lines").seal()
-    while any([worker.step() for worker in group]):
-        pass
+    settle(group)
     assert [instance.output("counts").complete_before for instance in instances] == [0, 0]
 
 
@@ -69,9 +76,12 @@ def test_install_messages_of_a_faster_worker_wait_for_the_slower_one() -> None:
     slow.run_until_idle()
     late = slow.install(frozen_word_count().freeze())
     late.input("lines").seal()
-    while any([worker.step() for worker in (fast, slow)]):
-        pass
-    counted = [record for instance in (early, late) for record in records_of(instance.output("counts").log.changes(0, 1))]
+    settle((fast, slow))
+    counted = [
+        record
+        for instance in (early, late)
+        for record in records_of(instance.output("counts").log.changes(0, 1))
+    ]
     assert sorted(counted) == [(0, (word, 1)) for word in "abcdef"]
 
 

@@ -1,8 +1,8 @@
 """Building: what is refused, with the line that built it, and what is allowed.
 
-  names_*    of inputs and outputs
-  feeds_*    what a stage may take
-  frozen_*   nothing is added after the end
+names_*    of inputs and outputs
+feeds_*    what a stage may take
+frozen_*   nothing is added after the end
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ def test_an_error_arrives_as_the_class_that_was_raised(made: type[TimelyError]) 
 
 
 def test_a_class_that_the_client_does_not_know_arrives_as_the_nearest_above_it() -> None:
-    assert type(revive(["SchemaOfTomorrowError", "VertexError", "MisuseError", "TimelyError"], "x")) is VertexError
+    assert (
+        type(revive(["SchemaOfTomorrowError", "VertexError", "MisuseError", "TimelyError"], "x"))
+        is VertexError
+    )
     assert type(revive([], "x")) is TimelyError
 
 

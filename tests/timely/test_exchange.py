@@ -48,6 +48,6 @@ def test_to_worker_gives_all_to_one_whatever_the_number_of_workers() -> None:
 
 
 def test_descriptions_are_stable_texts_that_tell_routes_apart() -> None:
-    routes = [RecordRoute(len), RecordRoute(hash), Broadcast(), ToWorker(0), ToWorker(1)]  # type: ignore[arg-type]
+    routes: list[Route] = [RecordRoute(id), RecordRoute(hash), Broadcast(), ToWorker(0), ToWorker(1)]
     assert len({route.describe() for route in routes}) == len(routes)
     assert RecordRoute(hash).describe() == RecordRoute(hash).describe()

@@ -1,7 +1,7 @@
 """What becomes of a description: ingress, egress and feedback contracted into connectors.
 
-  contracted_*    only stages that do something remain
-  fingerprint_*   equal for what is built alike, different for what is not
+contracted_*    only stages that do something remain
+fingerprint_*   equal for what is built alike, different for what is not
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def test_contracted_transforms_of_a_path_are_run_in_order_and_stop_when_nothing_
     numbers = flow.input("numbers")
     with flow.loop("loop") as loop:
         back = loop.feedback()
-        (out,) = flow.stage("body", Vertex, [loop.enter(numbers).feed(), back.stream.feed(transform=appending("b"))])
+        (out,) = flow.stage(
+            "body", Vertex, [loop.enter(numbers).feed(), back.stream.feed(transform=appending("b"))]
+        )
         back.connect(out, out.feed(transform=appending("a")))
         nothing = loop.feedback()
         nothing.connect(out, out.feed(transform=appending("")))
@@ -83,13 +85,15 @@ def test_fingerprint_is_equal_for_dataflows_built_alike() -> None:
 
 
 def test_fingerprint_tells_names_routes_details_and_layouts_apart() -> None:
-    def plain(exchange: Broadcast | None = None, detail: str = "", bits: tuple[int, ...] | None = None) -> str:
+    def plain(
+        exchange: Broadcast | None = None, detail: str = "", bits: tuple[int, ...] | None = None
+    ) -> str:
         flow = Dataflow("flow", level_bits=bits)
         flow.stage("s", Vertex, [flow.input("numbers").feed(route=exchange, detail=detail)])
         return flow.freeze().fingerprint
 
     found = [
-        plain(), plain(Broadcast()), plain(detail="filter"), plain(bits=(40,)), looping().freeze().fingerprint,
-        looping("other").freeze().fingerprint,
+        plain(), plain(Broadcast()), plain(detail="filter"), plain(bits=(40,)),
+        looping().freeze().fingerprint, looping("other").freeze().fingerprint,
     ]  # fmt: skip
     assert len(set(found)) == len(found)

@@ -35,7 +35,8 @@ def test_what_is_said_comes_back_as_it_was(control: Control) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        b"", b"\xc1", msgpack.packb(3), msgpack.packb([]), msgpack.packb(["hello"]), msgpack.packb(["farewell", 1]),
+        b"", b"\xc1", msgpack.packb(3), msgpack.packb([]), msgpack.packb(["hello"]),
+        msgpack.packb(["farewell", 1]),
         msgpack.packb(["greeting", 1, 2, 3]), msgpack.packb(["greeting", True, 2, 3, ""]),
         msgpack.packb(["offer", 0, "", [1], ""]), msgpack.packb([["farewell"], ""]),
     ],
@@ -78,7 +79,12 @@ def test_equal_offers_work_together() -> None:
 def test_the_first_stage_that_differs_is_named_with_both_workers() -> None:
     found = first_difference({0: offer("a", "b", "c"), 1: offer("a", "b", "c"), 2: offer("a", "x", "y")})
     assert found is not None
-    assert "worker 2 built stage 2 as" in found and "worker 0 as" in found and "'x'" in found and "'c'" not in found
+    assert (
+        "worker 2 built stage 2 as" in found
+        and "worker 0 as" in found
+        and "'x'" in found
+        and "'c'" not in found
+    )
 
 
 def test_a_missing_stage_and_another_layout_are_named_too() -> None:

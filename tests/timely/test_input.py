@@ -1,8 +1,8 @@
 """Inputs: epochs that are open, sealed, closed; appends that count once.
 
-  epochs_*     what enters when
-  appends_*    repeated, late, expected
-  records_*    the codec for Python records
+epochs_*     what enters when
+appends_*    repeated, late, expected
+records_*    the codec for Python records
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
+from timely import Batch, Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.input import AppendId, InputHandle, RecordsIn
 from timely.rows import records_of
 from timely.worker.core import Worker
@@ -93,7 +93,9 @@ def test_appends_of_several_batches_count_together() -> None:
 def test_appends_to_a_sealed_epoch_say_what_is_open() -> None:
     _, _, handle = running()
     handle.seal(4)
-    with pytest.raises(InputClosedError, match="epoch 4 is sealed and takes no more rows; the open epoch is 5"):
+    with pytest.raises(
+        InputClosedError, match="epoch 4 is sealed and takes no more rows; the open epoch is 5"
+    ):
         handle.append(4, Records(["x"]), AppendId("late", 0))
 
 
@@ -120,8 +122,45 @@ def test_records_come_as_msgpack_and_can_only_be_added() -> None:
     assert isinstance(batch, Records) and batch.records == [("a", 1), None]
     with pytest.raises(MisuseError, match="can only be added to"):
         RecordsIn().encode(table, -1, 0)
+    for broken in ([b"\xc1"], [None], [b""], [b"\x01\x02"], [7]):
+        with pytest.raises(MisuseError, match="holds a value that is not msgpack"):
+            RecordsIn().encode(pa.table({"record": broken}), 1, 0)
     with pytest.raises(MisuseError, match="one binary column 'record'"):
         RecordsIn().encode(pa.table({"x": [1]}), 1, 0)
+
+
+class Counted:
+    """A codec that writes down what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[int, list[object]]] = []
+
+    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
+        self.given.append((diff, table.column("a").to_pylist()))
+        return Records(table.column("a").to_pylist())
+
+    def describe(self) -> str:
+        return "counted"
+
+
+@pytest.mark.parametrize(
+    ("diffs", "given"),
+    [
+        ([1, -1, 1], [(-1, [11]), (1, [10, 12])]),
+        ([2, 2, 2], [(2, [10, 11, 12])]),
+        ([0, 5, 0], [(5, [11])]),
+        ([0, 0, 0], []),
+    ],
+)
+def test_rows_are_given_to_the_codec_by_their_differences(
+    diffs: list[int], given: list[tuple[int, list[object]]]
+) -> None:
+    codec = Counted()
+    flow = Dataflow()
+    flow.input("numbers", codec)
+    handle = Worker().install(flow.freeze()).input("numbers")
+    handle.encode(pa.table({"a": [10, 11, 12], "diff": diffs}), 0, 0)
+    assert codec.given == given
 
 
 def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:

@@ -1,8 +1,8 @@
 """A dataflow on one worker: the run queue, the list of changes, what is due.
 
-  queue_*     topologically first stages first, everything that is ready at once
-  changes_*   what a step tells progress tracking
-  errors_*    an exception of a vertex says where it came from
+queue_*     topologically first stages first, everything that is ready at once
+changes_*   what a step tells progress tracking
+errors_*    an exception of a vertex says where it came from
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def test_queue_a_stage_runs_when_all_before_it_have() -> None:
     instance.input("numbers").seal()
     worker.run_until_idle()
     assert [name for name, _ in log] == ["first", "left", "right", "last", "last", "last"]
-    assert [host.activations for host in instance.hosts[1:]] == [1, 1, 1, 1], "one activation takes all that waits"
+    assert [host.activations for host in instance.hosts[1:]] == [1, 1, 1, 1], (
+        "one activation takes all that waits"
+    )
 
 
 def test_queue_is_empty_when_nothing_is_to_do() -> None:

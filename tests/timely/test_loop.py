@@ -1,7 +1,7 @@
 """Loops: what may enter and leave, and that each goes round.
 
-  refusing_*   wrong streams, a feedback that nothing is connected to, a cycle that does not advance
-  times_*      what ingress, feedback and egress do to times, as running vertices see it
+refusing_*   wrong streams, a feedback that nothing is connected to, a cycle that does not advance
+times_*      what ingress, feedback and egress do to times, as running vertices see it
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ def test_refusing_streams_that_do_not_belong() -> None:
 
 def test_refusing_a_feedback_that_nothing_is_connected_to() -> None:
     flow = Dataflow("flow")
-    with pytest.raises(GraphError, match="'flow / outer' has a feedback that nothing is connected to"):
-        with flow.loop("outer") as outer:
-            outer.feedback()
+    lonely = pytest.raises(GraphError, match="'flow / outer' has a feedback that nothing is connected to")
+    with lonely, flow.loop("outer") as outer:
+        outer.feedback()
 
 
 def test_refusing_hides_no_error_of_the_body() -> None:
-    with pytest.raises(ZeroDivisionError):
-        with Dataflow().loop("outer") as outer:
-            outer.feedback()
-            1 / 0  # noqa: B018
+    with pytest.raises(ZeroDivisionError), Dataflow().loop("outer") as outer:
+        outer.feedback()
+        1 / 0  # noqa: B018
 
 
 def test_refusing_a_loop_of_nothing_but_feedback() -> None:

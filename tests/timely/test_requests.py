@@ -1,7 +1,7 @@
 """Requests and replies on the wire: there and back, and whatever else comes is refused in words.
 
-  back_*       what is written can be read
-  refusing_*   wrong types, unknown names, broken tables; random bytes never do anything else than raise
+back_*       what is written can be read
+refusing_*   wrong types, unknown names, broken tables; random bytes never do anything else than raise
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ from timely.requests import (
 
 TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
 REQUESTS: list[Request] = [
-    Hello(), Reserve(), Install(1, "a:b", {"depth": 3, "names": ["x"]}), Describe(2), Append(0, "in", 4, "w", 7, -1),
-    Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", 1, -1, 0.5),
+    Hello(), Reserve(), Install(1, "a:b", {"depth": 3, "names": ["x"]}), Describe(2),
+    Append(0, "in", 4, "w", 7, -1),
+    Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Frontier(0, "out"), Wait(0, "", 3, -1.0),
+    Changes(0, "out", 1, -1, 0.5),
     Snapshot(0, "out", 2, 1.0), Forget(0, "out", 3), Stats(), Shutdown(),
 ]  # fmt: skip
 
@@ -82,7 +84,9 @@ def test_back_a_schema_is_what_it_was() -> None:
     assert schema_from_bytes(schema_to_bytes(schema)).equals(schema, check_metadata=True)
 
 
-@pytest.mark.parametrize("request_", [one for one in REQUESTS if dataclasses.fields(one)], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize(
+    "request_", [one for one in REQUESTS if dataclasses.fields(one)], ids=lambda r: type(r).__name__
+)
 def test_refusing_every_field_of_another_type(request_: Request) -> None:
     name = type(request_).__name__.lower()
     good = dataclasses.asdict(request_)
@@ -109,7 +113,7 @@ def test_refusing_an_argument_that_does_not_travel() -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=3))
 def test_refusing_random_frames_is_all_that_they_do(frames: list[bytes]) -> None:
-    received = list(map(memoryview, frames))
+    received = [memoryview(frame) for frame in frames]
     assert isinstance(number_of(received), int)
     with pytest.raises(RequestError):
         decode_request(received)
@@ -132,6 +136,11 @@ def test_refusing_tables_that_were_changed_under_way(noise: bytes, place: int) -
 
 def test_refusing_values_that_are_not_what_they_should_be() -> None:
     reply = Reply({"epoch": "x", "name": 3, "list": {}})
-    for read in (lambda: reply.integer("epoch"), lambda: reply.text("name"), lambda: reply.items("list"), reply.columns):
+    for read in (
+        lambda: reply.integer("epoch"),
+        lambda: reply.text("name"),
+        lambda: reply.items("list"),
+        reply.columns,
+    ):
         with pytest.raises(PeerError):
             read()

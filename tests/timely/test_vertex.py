@@ -1,8 +1,8 @@
 """The four calls: what a vertex may do, and what it is told when it does something else.
 
-  order_*    on_notify after every on_recv at times before it; once per time; queued, never re-entered
-  misuse_*   each names the stage, the worker, the times
-  words_*    the level of time words: holds, frontiers
+order_*    on_notify after every on_recv at times before it; once per time; queued, never re-entered
+misuse_*   each names the stage, the worker, the times
+words_*    the level of time words: holds, frontiers
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def test_order_a_message_to_oneself_arrives_in_a_later_activation() -> None:
     flow = Dataflow()
     with flow.loop() as loop:
         back = loop.feedback()
-        (out,) = flow.stage("again", lambda: vertex, [loop.enter(flow.input("numbers")).feed(), back.stream.feed()])
+        (out,) = flow.stage(
+            "again", lambda: vertex, [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
+        )
         back.connect(out)
     worker = Worker()
     feed(worker, worker.install(flow.freeze()), ["x"])
@@ -130,15 +132,25 @@ class Acts(Recorder):
 
 @pytest.mark.parametrize(
     ("act", "message"),
-    [("send", r"sent at \(4,\)"), ("notify", r"asked for notification at \(4,\)"), ("hold", r"asked to hold at \(4,\)")],
+    [
+        ("send", r"sent at \(4,\)"),
+        ("notify", r"asked for notification at \(4,\)"),
+        ("hold", r"asked to hold at \(4,\)"),
+    ],
 )
-def test_misuse_of_a_past_time_names_stage_worker_times_and_what_happened_before(act: str, message: str) -> None:
+def test_misuse_of_a_past_time_names_stage_worker_times_and_what_happened_before(
+    act: str, message: str
+) -> None:
     worker, instance = running(Acts(act, (4,)))
     instance.input("numbers").seal(4)
-    with pytest.raises(TimeRegressionError, match=rf"'under test' \(stage 1, worker 0 of 1\) {message}") as caught:
+    with pytest.raises(
+        TimeRegressionError, match=rf"'under test' \(stage 1, worker 0 of 1\) {message}"
+    ) as caught:
         feed(worker, instance, ["x"])
     assert "only at or after (5,)" in str(caught.value)
-    assert f"built at {__file__}" in str(caught.value) and "last events here: on_recv (5,)" in str(caught.value)
+    assert f"built at {__file__}" in str(caught.value) and "last events here: on_recv (5,)" in str(
+        caught.value
+    )
 
 
 def test_misuse_of_an_earlier_time_is_seen_although_that_time_waits_in_the_same_activation() -> None:

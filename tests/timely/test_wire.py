@@ -18,7 +18,9 @@ from timely.wire import (
 )
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**63 - 1), st.integers(0, 2**16 - 1))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**63 - 1), st.integers(0, 2**16 - 1)
+)
 def test_headers_come_back_as_they_were_written(dataflow: int, connector: int, word: int, kind: int) -> None:
     header = DataHeader(dataflow, connector, word, kind)
     assert read_header(write_data_header(header), 1) == header

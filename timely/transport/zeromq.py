@@ -102,8 +102,7 @@ class WorkerMesh:
             if len(frame) > COPIED_BYTES_MAX and memoryview(frame).nbytes > FRAME_BYTES_MAX:
                 raise MisuseError(
                     f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than "
-                    f"{FRAME_BYTES_MAX:,}: "
-                    "insert fewer rows per epoch, or use more workers"
+                    f"{FRAME_BYTES_MAX:,}: insert fewer rows per epoch, or use more workers"
                 )
         _send(self._outbound[peer], frames)
 

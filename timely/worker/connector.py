@@ -61,9 +61,8 @@ class Connector:
             if word & self.all_guards:
                 raise MisuseError(
                     f"{self.target.title()}: a loop around it went past its limit of iterations (a counter "
-                    "of its time "
-                    "is full). It does not converge, or it needs a higher limit: state level_bits for the "
-                    "dataflow"
+                    "of its time is full). It does not converge, or it needs a higher limit: state "
+                    "level_bits for the dataflow"
                 )
             batch = batch.shifted(self.keep, self.add)
         self.rows_sent += batch.rows

@@ -131,6 +131,7 @@ class Worker:
         if self._transport is not None:
             for peer in range(self.workers):
                 if peer != self.index:
+                    self.messages_sent += 1
                     self._transport.send(peer, [write_control_header(), payload])
 
     def _poll(self) -> bool:

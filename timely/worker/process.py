@@ -98,6 +98,9 @@ class WorkerProcess:
             if not (worked or served):
                 self._wait(IDLE_SECONDS_MAX)
         self._server.say_farewell("")
+        ended = PeerError(f"worker {self._settings.index} of {self._settings.workers} was told to end")
+        for client, number, _ in self._waiting:
+            self._clients.send(client, encode_error(number, ended))
 
     def _gather(self) -> None:
         """Wait until all peers are there and agree on the terms."""
@@ -202,6 +205,18 @@ class WorkerProcess:
         self._clients.close()
         self._wake_recv.close()
         self._wake_send.close()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        """The last worker of a launcher that was killed removes the folder of their ipc sockets."""
+        for address in (*self._settings.listen, self._settings.client_listen):
+            if address.startswith("ipc://"):
+                path = Path(address.removeprefix("ipc://"))
+                try:
+                    path.unlink(missing_ok=True)
+                    path.parent.rmdir()
+                except OSError:
+                    pass  # not empty yet, or the launcher was quicker
 
 
 def _vertex_error(error: Exception, settings: WorkerSettings) -> TimelyError:

@@ -1,0 +1,30 @@
+"""Dataflows over collections that tests install by name in worker processes: `"collection_flows:words"`."""
+
+from __future__ import annotations
+
+import timely
+from differential import col, count, input, lit
+from differential.rows import Row
+
+__all__ = ["mentions", "shouted"]
+
+
+def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
+    """A text that no worker has seen before, for each group."""
+    texts = sorted(str(text) for (text,), multiplicity in rows if multiplicity > 0)
+    return [f"{str(key[0]).upper()}: {' '.join(texts)}"]
+
+
+def mentions(flow: timely.Dataflow) -> None:
+    """Strings through every operator that sends rows to other workers."""
+    said = input(flow, "said", "who: string, text: string?")
+    knows = input(flow, "knows", "who: string, whom: string")
+    heard = said.join(knows, on="who").select(who=col.whom, text=col.text, by=lit("hearsay"))
+    heard.output("heard")
+    said.group_by("text").agg(n=count()).output("counts")
+    said.filter(col.text != "hush").select("who", text=col.text.fill_null("nothing")).group_by("who").reduce(
+        shouted, "line: string"
+    ).output("lines")
+    knows.select(node=col.who).distinct().iterate(
+        lambda x: x.join(knows, on={"node": "who"}).select(node=col.whom).concat(x).distinct()
+    ).output("reached")

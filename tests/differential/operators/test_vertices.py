@@ -1,0 +1,286 @@
+"""operators/vertices.py: the machines of join, reduce and consolidate in a dataflow.
+
+holds_*     exactly the capabilities at which something may still be sent
+envelope_*  rows go out under the minimal ones of their times
+adopts_*    a join writes its rows in the layout that its only receiver wants
+memory_*    a window that slides for long takes no more room than one that slid for a while
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import pytest
+from reference import collection as plainly
+from reference.collection import History, Time, history
+from reference.dataflow import (
+    Build,
+    Change,
+    Cluster,
+    TimedCaptureVertex,
+    TimedSourceVertex,
+    check_at_times,
+    compact_traces,
+    nested_loops,
+    timed_capture,
+    timed_source,
+    trace_rows,
+    traces,
+)
+from strategies_collections import NUMBERS
+
+import differential as dd
+from differential import Collection, col
+from differential.algorithms import connected_components
+from differential.operators.vertices import ConsolidateVertex, JoinVertex, OperatorVertex
+from timely.dataflow import Dataflow
+
+
+class _Steps:
+    """One operator at times (epoch, i), on one worker, moved by hand."""
+
+    def __init__(self, build: Build, inputs: int = 1) -> None:
+        def build_all(flow: Dataflow) -> None:
+            loops = nested_loops(flow, 2)
+            sources = [timed_source(flow, f"source {n}", NUMBERS, loops) for n in range(inputs)]
+            timed_capture(build(*sources))
+
+        self.cluster = Cluster(build_all)
+        for handle in self.cluster.instances[0].inputs.values():
+            handle.send([0])
+            handle.close()
+        self.cluster.run()
+        self.sources = [
+            cast(TimedSourceVertex, self.cluster.vertices(f"source {n}")[0]) for n in range(inputs)
+        ]
+        self.capture = cast(TimedCaptureVertex, self.cluster.vertices("capture")[0])
+
+    def emit(self, *changes: Change, source: int = 0) -> None:
+        self.sources[source].emit(changes, self.sources[source].held[0])
+        self.cluster.run()
+
+    def move_to(self, *times: Time, source: int = 0) -> None:
+        self.sources[source].move_to(times)
+        self.cluster.run()
+
+    def held(self) -> list[Time]:
+        """What all operators together hold."""
+        hosts = self.cluster.instances[0].hosts
+        operators = [host for host in hosts if isinstance(host.vertex, OperatorVertex)]
+        return sorted(host.code.unpack(word) for host in operators for word in host.held_words())
+
+    def sent(self) -> History:
+        return history(self.capture.changes)
+
+
+# holds_
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda c: c.distinct(),
+        lambda c: c.group_by("k").agg(v=dd.min("v")),
+        lambda c: c.group_by("k").agg(v=dd.count()),
+        lambda c: c.group_by("k").reduce(lambda key, rows: [1], "v: int"),
+    ],
+    ids=["distinct", "min", "count", "reduce"],
+)
+def test_holds_an_interesting_time_at_which_nothing_arrived(
+    build: Callable[[Collection], Collection],
+) -> None:
+    """+1 at (1, 0) and -1 at (0, 1): all that came in is answered, and (1, 1) still to be corrected."""
+    steps = _Steps(build)
+    steps.emit(((1, 1), (1, 0), 1), ((1, 1), (0, 1), -1))
+    assert steps.held() == [(0, 1), (1, 0)]
+    steps.move_to((1, 1))
+    assert steps.held() == [(1, 1)]
+    assert not steps.capture.is_complete((1, 1)) and steps.capture.is_complete((1, 0))
+    before = steps.sent()
+    assert (1, 1) not in before and (1, 0) in before
+    steps.move_to()
+    assert steps.held() == []
+    assert plainly.accumulated_at(steps.sent(), (1, 1)) == plainly.collection([])
+    assert steps.cluster.instances[0].is_complete()
+
+
+def test_holds_only_the_minimal_ones_of_the_times_that_wait() -> None:
+    for build in (lambda c: c.consolidate(), lambda c: c.distinct()):
+        steps = _Steps(build)
+        steps.emit(((1, 1), (2, 0), 1), ((1, 2), (2, 5), 1), ((2, 2), (0, 3), 1), ((2, 2), (1, 3), 1))
+        assert steps.held() == [(0, 3), (2, 0)]
+        steps.move_to((2, 1), (0, 4))
+        assert steps.held() == [(2, 5)]
+        steps.move_to()
+        assert steps.held() == []
+
+
+def test_holds_nothing_for_a_join() -> None:
+    """Pairs go out in the activation that made them."""
+    steps = _Steps(BUILD_JOIN, inputs=2)
+    steps.emit(((1, 1), (2, 0), 1))
+    steps.emit(((1, 2), (0, 2), 1), source=1)
+    assert steps.held() == [] and steps.sent() == {(2, 2): plainly.collection([(2, 1)])}
+
+
+def BUILD_JOIN(left: Collection, right: Collection) -> Collection:
+    return left.join(right.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v)
+
+
+# envelope_
+
+
+def test_envelope_is_each_minimal_time_of_the_rows() -> None:
+    seen: list[tuple[Time, list[Time]]] = []
+    steps = _Steps(BUILD_JOIN, inputs=2)
+    original = steps.capture.recv_all
+
+    def watch(port: int, messages: list[tuple[int, object]]) -> None:
+        for word, batch in messages:
+            times = [steps.capture.code.unpack(time) for time in batch.words[-2].tolist()]  # type: ignore[attr-defined]
+            seen.append((steps.capture.code.unpack(word), sorted(times)))
+        original(port, messages)  # type: ignore[arg-type]
+
+    steps.capture.recv_all = watch  # type: ignore[method-assign,assignment]
+    steps.emit(((1, 1), (2, 0), 1), ((1, 2), (0, 2), 1), ((1, 3), (2, 3), 1))
+    steps.emit(((1, 5), (0, 0), 1), source=1)
+    assert sorted(seen) == [((0, 2), [(0, 2), (2, 3)]), ((2, 0), [(2, 0)])]
+
+
+# adopts_
+
+
+def _join_connectors(build: Callable[[Collection, Collection], list[Collection]]) -> list[object]:
+    def build_all(flow: Dataflow) -> None:
+        inputs = [dd.input(flow, name, NUMBERS) for name in ("left", "right")]
+        for number, result in enumerate(build(*inputs)):
+            result.output(f"result {number}")
+
+    hosts = Cluster(build_all).instances[0].hosts
+    (join,) = (host for host in hosts if isinstance(host.vertex, JoinVertex))
+    return [connector.transform for connector in join.outputs[0]]
+
+
+def _joined(left: Collection, right: Collection) -> Collection:
+    return left.join(right.select(k=col.k, w=col.v), on="k")
+
+
+def test_adopts_the_projection_of_its_only_receiver() -> None:
+    assert _join_connectors(lambda a, b: [_joined(a, b).select(v=col.w, one=1, k=col.v)]) == [None]
+
+
+def test_adopts_nothing_that_computes_negates_or_is_not_the_same_for_all() -> None:
+    for build in (
+        lambda a, b: [_joined(a, b).select(k=col.v + 1)],
+        lambda a, b: [_joined(a, b).filter(col.v > col.w).select(k=col.v)],
+        lambda a, b: [_joined(a, b).negate().select(k=col.v)],
+    ):
+        assert None not in _join_connectors(build)
+
+    def two(a: Collection, b: Collection) -> list[Collection]:
+        joined = _joined(a, b)
+        return [joined.select(k=col.v), joined.select(k=col.w)]
+
+    assert None not in _join_connectors(two)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_adopts_without_changing_the_result(sign: int) -> None:
+    changes: list[list[Change]] = [
+        [((1, 2), (0, 1), 1), ((1, 3), (1, 0), 2), ((2, 2), (0, 0), 1)],
+        [((1, 7), (0, 0), 1), ((2, 8), (1, 1), -1), ((1, 9), (0, 2), 3)],
+    ]
+
+    def build(left: Collection, right: Collection) -> Collection:
+        joined = _joined(left, right).select(v=col.w, five=5, k=col.v, key=col.k)
+        return joined if sign == 1 else joined.negate()
+
+    def plain(left: plainly.Collection, right: plainly.Collection) -> plainly.Collection:
+        found = plainly.map_rows(plainly.join(left, right), lambda row: (row[2], 5, row[1], row[0]))
+        return found if sign == 1 else plainly.negate(found)
+
+    for seed in range(5):
+        check_at_times(build, plain, changes, depth=2, seed=seed)
+
+
+# memory_
+
+
+def _window_queries(flow: Dataflow) -> None:
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+    connected_components(edges).output("components")
+    edges.group_by("src").agg(n=dd.count()).output("degrees")
+    edges.join(edges.select(dst=col.src, next=col.dst), on="dst").distinct().output("paths")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_memory_of_a_window_that_slides_for_long_does_not_grow(workers: int) -> None:
+    """90 slides by a tenth of the window, which is replaced nine times over."""
+    slides, slide, window = 90, 30, 300
+    cluster = Cluster(_window_queries, workers)
+    rng = random.Random(7)
+    inside: list[tuple[int, int]] = []
+    held: list[int] = []
+    for epoch in range(slides):
+        come = [(rng.randrange(window), rng.randrange(window)) for _ in range(slide)]
+        inside += come
+        go, inside = inside[: max(0, len(inside) - window)], inside[max(0, len(inside) - window) :]
+        cluster.change(
+            "edges", [(row, 1) for row in come] + [(row, -1) for row in go], worker=epoch % workers
+        )
+        cluster.seal()
+        cluster.run()
+        held.append(trace_rows(cluster))
+    third = slides // 3
+    assert max(held[2 * third :]) < 1.3 * max(held[third : 2 * third])
+    compact_traces(cluster)
+    needed = trace_rows(cluster)
+    heads = sum(len(each) for instance in cluster.instances for each in traces(instance).values())
+    assert max(held[third:]) < 3 * needed + 1024 * heads
+    _check_traces(cluster)
+
+
+def _check_traces(cluster: Cluster) -> None:
+    for instance in cluster.instances:
+        for each in traces(instance).values():
+            for trace in each:
+                trace.check_invariants()
+
+
+def test_memory_is_empty_once_everything_was_removed_again() -> None:
+    cluster = Cluster(_window_queries, workers=2, seed=3)
+    rows = [(number, (number * 7) % 50) for number in range(50)]
+    cluster.change("edges", [(row, 1) for row in rows])
+    cluster.seal()
+    cluster.run()
+    assert trace_rows(cluster) > 0
+    cluster.change("edges", [(row, -1) for row in rows], worker=1)
+    cluster.seal()
+    cluster.run()
+    for name in ("components", "degrees", "paths"):
+        assert not cluster.snapshot(name)
+    compact_traces(cluster)
+    assert trace_rows(cluster) == 0
+
+
+def test_memory_is_counted_for_clients() -> None:
+    cluster = Cluster(_window_queries)
+    cluster.change("edges", [((1, 2), 1), ((2, 3), 1)])
+    cluster.seal()
+    cluster.run()
+    hosts = [host for host in cluster.instances[0].hosts if isinstance(host.vertex, OperatorVertex)]
+    counted = [host.vertex.counters() for host in hosts if host.vertex is not None]
+    assert sum(counters["trace_rows"] for counters in counted) == trace_rows(cluster)
+    assert all(counters["trace_bytes"] >= 0 for counters in counted)
+
+
+def test_memory_a_consolidation_keeps_no_trace() -> None:
+    steps = _Steps(lambda c: c.consolidate())
+    steps.emit(((1, 1), (0, 0), 1))
+    steps.move_to()
+    assert traces(steps.cluster.instances[0]) == {}
+    assert isinstance(steps.cluster.vertices("consolidate")[0], ConsolidateVertex)
+    assert np.array_equal(sorted(steps.sent()), [(0, 0)])

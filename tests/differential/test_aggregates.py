@@ -1,0 +1,93 @@
+"""aggregates.py: what can be computed of a group, as data.
+
+type_*      which type each result has, and what has none
+meaning_*   what the definitions say of groups in which multiplicities are negative
+"""
+
+from __future__ import annotations
+
+import pytest
+from reference.dataflow import Change, run_at_times
+
+import differential as dd
+from differential.aggregates import Aggregate
+from differential.errors import ExpressionError, SchemaError
+from differential.schema import Schema
+
+SCHEMA = Schema.of("i: int, x: float, b: bool, t: timestamp, s: string, maybe: int?")
+
+
+# type_
+
+
+def test_type_of_counts_and_sums_is_int_and_of_least_and_greatest_that_of_the_column() -> None:
+    assert str(dd.count().type_in(SCHEMA)) == "int"
+    assert [str(dd.sum(name).type_in(SCHEMA)) for name in ("i", "b")] == ["int", "int"]
+    for name in ("i", "x", "b", "t"):
+        assert dd.min(name).type_in(SCHEMA) == dd.max(name).type_in(SCHEMA) == SCHEMA[name].type
+
+
+@pytest.mark.parametrize("name", ["x", "t", "s"])
+def test_type_sums_are_of_whole_numbers_only(name: str) -> None:
+    with pytest.raises(ExpressionError, match=rf"sum\({name}\).*whole numbers.*{SCHEMA[name].type}"):
+        dd.sum(name).type_in(SCHEMA)
+
+
+def test_type_symbols_have_no_order() -> None:
+    for aggregate in (dd.min("s"), dd.max("s")):
+        with pytest.raises(ExpressionError, match=r"m..\(s\).*order.*reduce\(fn\)"):
+            aggregate.type_in(SCHEMA)
+
+
+def test_type_nullable_columns_must_be_filled_first() -> None:
+    for aggregate in (dd.sum("maybe"), dd.min("maybe"), dd.max("maybe")):
+        with pytest.raises(ExpressionError, match=r"maybe.*may be null.*fill_null"):
+            aggregate.type_in(SCHEMA)
+
+
+def test_type_of_a_column_that_is_not_there() -> None:
+    with pytest.raises(SchemaError, match="'missing'"):
+        dd.sum("missing").type_in(SCHEMA)
+
+
+def test_describe_is_as_written() -> None:
+    assert [a.describe() for a in (dd.count(), dd.sum("i"), dd.min("x"), dd.max("t"))] == [
+        "count()",
+        "sum(i)",
+        "min(x)",
+        "max(t)",
+    ]
+    assert dd.count() == Aggregate("count") and hash(dd.sum("i")) == hash(Aggregate("sum", "i"))
+
+
+# meaning_
+
+
+def _groups(changes: list[Change], **aggregates: Aggregate) -> dict[int, tuple[object, ...]]:
+    """The one row of each key, at the end."""
+    found = run_at_times(lambda c: c.group_by("k").agg(**aggregates), [changes], depth=1)
+    (rows,) = found.values()
+    assert set(rows.values()) == {1}
+    return {int(str(row[0])): row[1:] for row in rows}
+
+
+def test_meaning_multiplicities_count_and_only_positive_ones_are_looked_at_by_min_and_max() -> None:
+    changes: list[Change] = [((1, 5), (0,), 2), ((1, -7), (0,), -1), ((1, 9), (0,), 1)]
+    assert _groups(changes, n=dd.count(), s=dd.sum("v"), a=dd.min("v"), b=dd.max("v")) == {1: (2, 26, 5, 9)}
+
+
+def test_meaning_a_group_is_there_while_some_row_is() -> None:
+    changes: list[Change] = [((1, 5), (0,), 1), ((1, 6), (0,), -1), ((2, 5), (0,), -1)]
+    assert _groups(changes, n=dd.count(), s=dd.sum("v")) == {1: (0, -1), 2: (-1, -5)}
+
+
+def test_meaning_columns_that_nothing_asks_for_are_no_part_of_a_group() -> None:
+    """For a count alone rows that differ in v only are one: here they cancel, and the group is not there."""
+    changes: list[Change] = [((1, 5), (0,), 1), ((1, 6), (0,), -1), ((2, 5), (0,), 1)]
+    assert _groups(changes, n=dd.count()) == {2: (1,)}
+
+
+def test_meaning_a_group_without_a_positive_row_has_no_least_and_no_row() -> None:
+    changes: list[Change] = [((1, 5), (0,), -1), ((2, 5), (0,), 1)]
+    assert _groups(changes, a=dd.min("v")) == {2: (5,)}
+    assert _groups(changes, n=dd.count(), a=dd.max("v")) == {2: (1, 5)}

@@ -1,0 +1,239 @@
+"""table_io.py: Arrow tables in, Arrow tables out.
+
+log_*       changes of complete epochs, snapshots, and what is forgotten
+types_*     every type of column, nulls included, through join, group_by, reduce and output on 1 to 3 workers
+            that share no symbols
+refused_*   names that tables of changes use themselves, tables that do not fit
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.collection import Row, accumulated_at, collection, history
+from reference.dataflow import FOREVER, Change, Cluster
+from strategies_collections import NUMBERS, examples, histories
+
+import differential as dd
+from differential import Collection, col
+from differential.errors import SchemaError
+from differential.table_io import TableIn, TableOut
+from differential.testing import assert_updates
+from progress.errors import InputClosedError, MisuseError
+from timely.dataflow import Dataflow
+
+UTC = dt.UTC
+
+
+def _same(flow: Dataflow) -> None:
+    dd.input(flow, "numbers", NUMBERS).output("result")
+
+
+# log_
+
+
+@examples(0.6)
+@given(histories(1), st.integers(1, 3), st.integers(0, 2**20))
+def test_log_has_each_epoch_s_changes_consolidated(changes: list[Change], workers: int, seed: int) -> None:
+    """Rows come in at all workers; equal ones are summed per worker, so they are compared summed."""
+    cluster = Cluster(_same, workers, seed)
+    for number, (row, (epoch,), diff) in enumerate(changes):
+        cluster.change("numbers", [(row, diff)], epoch, worker=(number + seed) % workers)
+    for epoch in range(4):
+        cluster.seal(epoch)
+        if seed >> epoch & 1:
+            cluster.run()
+    cluster.run()
+    assert cluster.changes("result") == history(changes)
+    assert cluster.snapshot("result") == accumulated_at(history(changes), (3,))
+    for instance in cluster.instances:
+        table = instance.output("result").log.changes(0, FOREVER)
+        keys = list(zip(*[table.column(name).to_pylist() for name in ("k", "v", "epoch")], strict=True))
+        assert len(set(keys)) == len(keys)
+        assert 0 not in table.column("diff").to_pylist()
+        assert table.column("epoch").to_pylist() == sorted(table.column("epoch").to_pylist())
+
+
+def test_log_says_nothing_of_an_epoch_that_is_open() -> None:
+    cluster = Cluster(_same)
+    cluster.change("numbers", [((1, 1), 1)], epoch=1)
+    cluster.seal(0)
+    cluster.run()
+    log = cluster.instances[0].output("result").log
+    assert log.changes(0, FOREVER).num_rows == 0 and log.snapshot().num_rows == 0
+    cluster.seal(1)
+    cluster.run()
+    assert_updates(log.changes(0, FOREVER), "k | v | epoch | diff\n 1 | 1 | 1 | +1")
+    assert log.changes(0, 1).num_rows == 0
+
+
+def test_log_forgets_what_it_is_told_to_and_says_so() -> None:
+    cluster = Cluster(_same)
+    for epoch in range(3):
+        cluster.change("numbers", [((epoch, epoch), 1)])
+        cluster.seal()
+        cluster.run()
+    log = cluster.instances[0].output("result").log
+    log.forget(2)
+    with pytest.raises(MisuseError, match="before 2 are no longer kept.*snapshot"):
+        log.changes(0, FOREVER)
+    assert_updates(log.changes(2, FOREVER), "k | v | epoch | diff\n 2 | 2 | 2 | +1")
+    assert log.snapshot().num_rows == 3
+
+
+def test_log_is_complete_when_all_inputs_are_closed() -> None:
+    cluster = Cluster(_same, workers=2)
+    cluster.change("numbers", [((1, 1), 2)], epoch=5)
+    cluster.close()
+    cluster.run()
+    assert cluster.changes("result") == {(5,): collection({(1, 1): 2})}
+
+
+# types_
+
+TYPES = "key: string?, when: timestamp, x: float, b: bool, tag: string, data: bytes, n: int?"
+moments = st.datetimes(dt.datetime(1950, 1, 1), dt.datetime(2100, 1, 1)).map(
+    lambda at: at.replace(tzinfo=UTC)
+)
+typed_rows = st.tuples(
+    st.sampled_from([None, "", "a", "ä€", "b" * 40]),
+    moments,
+    st.sampled_from([0.0, -1.5, 3.25, float("inf"), -float("inf"), 1e-300]),
+    st.booleans(),
+    st.sampled_from(["red", "green", "blue"]),
+    st.sampled_from([b"", b"\x00\xff", b"data"]),
+    st.sampled_from([None, 0, -5, 2**62]),
+)
+
+
+def _all_types(flow: Dataflow) -> None:
+    first = dd.input(flow, "first", TYPES)
+    second = dd.input(flow, "second", "key: string?, other: string")
+    first.output("same")
+    first.join(second, on="key").output("joined")
+    first.group_by("tag", "key").agg(
+        n=dd.count(), first=dd.min("when"), least=dd.min("x"), any=dd.max("b")
+    ).output("grouped")
+    first.select("key", "tag").filter(col.tag != "blue").group_by("key").reduce(
+        _tags, "tags: string?, n: int"
+    ).output("reduced")
+    first.select(tag=dd.lit("fixed"), key=col.key).distinct().output("constants")
+
+
+def _tags(key: Row, rows: list[tuple[Row, int]]) -> list[Row]:
+    """All tags in one text, which no worker has seen before."""
+    tags = sorted(str(row[0]) for row, count in rows if count > 0)
+    return [("+".join(tags) if key[0] is not None else None, sum(count for _, count in rows))]
+
+
+def _plainly(first: list[Row], second: list[Row]) -> dict[str, list[Row]]:
+    groups: dict[tuple[object, object], list[Row]] = {}
+    tags: dict[object, list[str]] = {}
+    for row in first:
+        groups.setdefault((row[4], row[0]), []).append(row)
+        if row[4] != "blue":
+            tags.setdefault(row[0], []).append(str(row[4]))
+    return {
+        "same": first,
+        "joined": [(*row, other) for row in first for key, other in second if row[0] == key],
+        "grouped": [
+            (*key, len(rows), min(r[1] for r in rows), min(r[2] for r in rows), max(r[3] for r in rows))  # type: ignore[type-var]
+            for key, rows in groups.items()
+        ],
+        "reduced": [
+            (key, None if key is None else "+".join(sorted(set(found))), len(found))
+            for key, found in tags.items()
+        ],
+        "constants": [("fixed", key) for key in {row[0] for row in first}],
+    }
+
+
+@examples(0.5)
+@given(
+    st.lists(st.tuples(typed_rows, st.booleans()), max_size=8),
+    st.lists(st.tuples(st.sampled_from([None, "a", "b" * 40]), st.sampled_from(["x", "y"])), max_size=4),
+    st.integers(1, 3),
+    st.integers(0, 2**20),
+)
+def test_types_pass_through_every_operator_between_workers_without_common_symbols(
+    first: list[tuple[Row, bool]], second: list[Row], workers: int, seed: int
+) -> None:
+    """Rows marked True are removed again in epoch 1: removals must find the same words."""
+    cluster = Cluster(_all_types, workers, seed, own_symbols=workers > 1)
+    for number, (row, is_removed) in enumerate(first):
+        cluster.change("first", [(row, 1)], 0, worker=(number + seed) % workers)
+        if is_removed:
+            cluster.change("first", [(row, -1)], 1, worker=(number + seed + 1) % workers)
+    for number, row in enumerate(second):
+        cluster.change("second", [(row, 1)], number % 2, worker=number % workers)
+    cluster.seal(0)
+    cluster.run()
+    at_first = _plainly([row for row, _ in first], [row for n, row in enumerate(second) if n % 2 == 0])
+    for name, rows in at_first.items():
+        assert cluster.snapshot(name) == collection(rows), name
+    cluster.seal(1)
+    cluster.run()
+    for name, rows in _plainly([row for row, is_removed in first if not is_removed], second).items():
+        assert cluster.snapshot(name) == collection(rows), name
+
+
+def test_types_a_symbol_table_of_its_own_is_what_a_worker_lacks_words_in() -> None:
+    """The test above can fail: without entries a worker could not print what it never saw."""
+    cluster = Cluster(_all_types, 2, own_symbols=True)
+    row: Row = ("only here", dt.datetime(2020, 1, 1, tzinfo=UTC), 1.0, True, "red", b"", None)
+    cluster.change("first", [(row, 1)], worker=0)
+    assert cluster._symbols is not None
+    has = ["only here" in symbols["_words"] for symbols in cluster._symbols]
+    assert has == [True, False]
+
+
+# refused_
+
+
+@pytest.mark.parametrize("name", ["epoch", "diff"])
+def test_refused_columns_that_tables_of_changes_have_themselves(name: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        dd.input(Dataflow("queries"), "numbers", f"k: int, {name}: int")
+    assert "'numbers'" in str(caught.value) and repr(name) in str(caught.value)
+
+
+def test_refused_tables_that_do_not_fit_name_input_column_and_row() -> None:
+    codec = TableIn(dd.Schema.of("k: int, name: string"), "numbers")
+    for table, said in (
+        (pa.table({"k": [1]}), "missing 'name'"),
+        (pa.table({"k": [1], "name": ["a"], "more": [1]}), "'more'"),
+        (pa.table({"k": [1, None], "name": ["a", "b"]}), "row 1"),
+        (pa.table({"k": ["x"], "name": ["a"]}), "'k'"),
+    ):
+        with pytest.raises(SchemaError) as caught:
+            codec.encode(table, 1, 0)
+        assert "'numbers'" in str(caught.value) and said in str(caught.value)
+
+
+def test_refused_rows_for_an_epoch_that_is_sealed() -> None:
+    cluster = Cluster(_same)
+    cluster.seal(2)
+    with pytest.raises(InputClosedError, match="'numbers': epoch 1 is sealed"):
+        cluster.change("numbers", [((1, 1), 1)], epoch=1)
+
+
+def test_refused_two_outputs_of_one_name() -> None:
+    numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
+    numbers.output("result")
+    with pytest.raises(MisuseError, match="already has an output 'result'"):
+        numbers.output("result")
+
+
+def test_codecs_say_their_columns_for_fingerprints_and_clients() -> None:
+    schema = dd.Schema.of("k: int, name: string?")
+    assert TableIn(schema, "numbers").describe() == TableOut(schema).describe() == f"table ({schema})"
+    assert TableIn(schema, "numbers").arrow_schema() == schema.to_arrow()
+
+
+def test_an_input_is_a_collection_of_its_columns() -> None:
+    numbers: Collection = dd.input(Dataflow("queries"), "numbers", {"k": int, "name": str | None})
+    assert str(numbers.schema) == "k: int, name: string?"

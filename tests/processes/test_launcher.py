@@ -1,0 +1,74 @@
+"""Starting processes and saying who died: the launcher by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from timely import PeerError
+from timely.launcher import Launcher, LocalFolder, _hooks, before_launch
+from timely.worker.settings import WorkerSettings, local_settings
+
+
+def settings(folder: LocalFolder, workers: int) -> list[WorkerSettings]:
+    return local_settings(workers, folder.path)
+
+
+def test_workers_report_ready_and_end_with_the_launcher() -> None:
+    folder = LocalFolder()
+    told: list[int] = []
+    with Launcher(settings(folder, 2), folder=folder) as launcher:
+        addresses = launcher.wait_ready(lambda index, address: told.append(index))
+        assert addresses == [f"ipc://{folder.path}/c{index}" for index in range(2)] and sorted(told) == [0, 1]
+        launcher.check()
+        started = time.monotonic()
+    assert time.monotonic() - started < 6
+    assert not folder.path.exists()
+    assert all(not Path(f"/proc/{pid}").exists() for pid in launcher.pids)
+
+
+def test_a_killed_worker_is_the_cause_and_not_those_that_lost_it() -> None:
+    folder = LocalFolder()
+    with Launcher(settings(folder, 3), folder=folder) as launcher:
+        launcher.wait_ready()
+        os.kill(launcher.pids[2], signal.SIGKILL)
+        with pytest.raises(PeerError, match=r"worker 2 \(process \d+\) was killed by SIGKILL"):
+            launcher.wait_end()
+
+
+def test_what_a_worker_writes_is_handed_on_and_its_last_lines_are_in_the_report() -> None:
+    folder = LocalFolder()
+    lines: list[tuple[int, str]] = []
+    (one,) = settings(folder, 1)
+    broken = WorkerSettings(**{**one.__dict__, "log_level": "no such level"})
+    with (
+        Launcher([broken], lambda index, line: lines.append((index, line)), folder) as launcher,
+        pytest.raises(PeerError, match="ended with exit status 1(.|\n)*Unknown level: 'NO SUCH LEVEL'"),
+    ):
+        launcher.wait_ready()
+    assert any("Unknown level" in line for index, line in lines if index == 0)
+
+
+def test_workers_that_never_meet_are_given_up_in_time() -> None:
+    folder = LocalFolder()
+    first, _ = settings(folder, 2)
+    with (
+        Launcher([first], folder=folder) as launcher,
+        pytest.raises(PeerError, match="worker 0 was not ready within 1 s"),
+    ):
+        launcher.wait_ready(timeout_seconds=1.0)
+
+
+def test_hooks_run_before_each_launch() -> None:
+    ran: list[str] = []
+    hook = before_launch(lambda: ran.append("warm"))
+    try:
+        folder = LocalFolder()
+        with Launcher(settings(folder, 1), folder=folder):
+            assert ran == ["warm"]
+    finally:
+        _hooks.remove(hook)

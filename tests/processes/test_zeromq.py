@@ -1,0 +1,156 @@
+"""Sockets between workers and to clients: order, size, loss, ports.
+
+mesh_*      the contract of `Transport`, on real sockets
+lost_*      a peer that ends, with a farewell and without
+server_*    clients
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from timely import MisuseError, PeerError
+from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX
+from timely.transport import Transport
+from timely.transport.zeromq import ClientSockets, ServerSocket, WorkerMesh
+
+Meshes = list[WorkerMesh]
+
+
+def join(folder: Path, count: int) -> Meshes:
+    addresses = [f"ipc://{folder}/m{index}" for index in range(count)]
+    return [
+        WorkerMesh(
+            index,
+            [addresses[index]],
+            {peer: address for peer, address in enumerate(addresses) if peer != index},
+        )
+        for index in range(count)
+    ]
+
+
+@pytest.fixture
+def meshes(tmp_path: Path) -> Iterator[Meshes]:
+    made = join(tmp_path, 3)
+    yield made
+    for mesh in made:
+        mesh.close()
+        mesh.close()
+
+
+def receive(mesh: Transport, count: int) -> list[tuple[int, list[memoryview]]]:
+    arrived: list[tuple[int, list[memoryview]]] = []
+    deadline = time.monotonic() + 10
+    while len(arrived) < count:
+        assert time.monotonic() < deadline, f"only {len(arrived)} of {count} messages came"
+        mesh.wait(0.1)
+        arrived += mesh.recv_nowait()
+    return arrived
+
+
+def test_mesh_what_one_sends_another_arrives_in_order_from_each(meshes: Meshes) -> None:
+    for number in range(2000):
+        meshes[number % 2].send(2, [b"%d" % number, b""])
+    arrived = receive(meshes[2], 2000)
+    for source in (0, 1):
+        assert [int(bytes(frames[0])) for peer, frames in arrived if peer == source] == list(
+            range(source, 2000, 2)
+        )
+    assert all(len(frames) == 2 for _, frames in arrived)
+
+
+def test_mesh_small_and_large_frames_keep_their_order_and_their_bytes(meshes: Meshes) -> None:
+    sizes = [0, 1, COPIED_BYTES_MAX, COPIED_BYTES_MAX + 8, 10, 8_000_000, 3]
+    frames = [np.arange(size, dtype=np.uint8).tobytes() for size in sizes]
+    meshes[0].send(1, frames)
+    ((peer, got),) = receive(meshes[1], 1)
+    assert peer == 0 and [frame.nbytes for frame in got] == sizes
+    for frame, sent in zip(got, frames, strict=True):
+        assert bytes(frame) == sent
+
+
+def test_mesh_waiting_ends_when_something_comes_and_not_much_later(meshes: Meshes) -> None:
+    meshes[0].send(1, [b"x"])
+    started = time.monotonic()
+    meshes[1].wait(30)
+    assert time.monotonic() - started < 5
+    started = time.monotonic()
+    meshes[2].wait(0.05)
+    assert 0.03 < time.monotonic() - started < 5
+
+
+def test_mesh_frames_of_strangers_are_not_read(meshes: Meshes, tmp_path: Path) -> None:
+    stranger = ClientSockets([f"ipc://{tmp_path}/m1"])
+    stranger.send(0, [b"let me in"])
+    meshes[0].send(1, [b"x"])
+    assert [(peer, bytes(frames[0])) for peer, frames in receive(meshes[1], 1)] == [(0, b"x")]
+    stranger.close()
+
+
+def test_lost_peers_are_named_after_their_last_words(meshes: Meshes) -> None:
+    meshes[1].send(0, [b"x"])
+    meshes[0].send(1, [b"x"])
+    receive(meshes[0], 1)
+    receive(meshes[1], 1)
+    meshes[1].send(0, [b"last words"])
+    meshes[1].close()
+    assert bytes(receive(meshes[0], 1)[0][1][0]) == b"last words"
+    started = time.monotonic()
+    with pytest.raises(PeerError, match="worker 0 lost worker 1 at ipc://"):
+        while time.monotonic() - started < 10:
+            meshes[0].wait(1)
+            meshes[0].recv_nowait()
+    assert time.monotonic() - started < LOST_SECONDS_MAX + 3
+
+
+def test_server_answers_each_client_and_survives_their_end(tmp_path: Path) -> None:
+    server = ServerSocket(f"ipc://{tmp_path}/c0")
+    clients = [ClientSockets([server.address]) for _ in range(3)]
+    for number, client in enumerate(clients):
+        client.send(0, [b"%d" % number])
+    clients[1].close()
+    served = 0
+    deadline = time.monotonic() + 10
+    while served < 2 and time.monotonic() < deadline:
+        for who, frames in server.recv_nowait():
+            server.send(who, [b"answer to ", frames[0]])
+            served += bytes(frames[0]) != b"1"
+        time.sleep(0.005)
+    for number in (0, 2):
+        clients[number].wait(5)
+        assert b"".join(clients[number].recv_nowait(0) or []) == b"answer to %d" % number
+        clients[number].close()
+    server.close()
+
+
+def test_server_ports_in_use_are_named_with_what_to_do() -> None:
+    server = ServerSocket("tcp://127.0.0.1:0")
+    try:
+        with pytest.raises(
+            MisuseError, match=rf"{server.address} is in use by another program: choose another"
+        ):
+            ServerSocket(server.address, "choose another")
+        with pytest.raises(MisuseError, match="cannot listen at tcp://999.0.0.1:5"):
+            ServerSocket("tcp://999.0.0.1:5")
+    finally:
+        server.close()
+
+
+def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> None:
+    server = ServerSocket(f"ipc://{tmp_path}/c0")
+    client = ClientSockets([server.address])
+    client.send(0, [b"x"])
+    while not server.recv_nowait():
+        time.sleep(0.005)
+    assert not client.is_broken(0)
+    server.close()
+    deadline = time.monotonic() + 5
+    while not client.is_broken(0):
+        assert time.monotonic() < deadline
+        client.wait(0.5)
+    client.close()

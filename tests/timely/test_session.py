@@ -1,0 +1,264 @@
+"""An installed dataflow as a client sees it; in one process, since that is the same code.
+
+reading_*    changes, snapshots, what was read already
+sealing_*    what must have arrived
+spreading_*  which worker gets which rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from dataflows import word_count
+
+import timely
+from progress.time_words import TimeCode
+from timely import Batch, Records
+from timely.batch import Frame
+from timely.capture import OutputLog
+from timely.limits import SPREAD_ROWS_MIN
+from timely.requests import Append, Reply, Request
+from timely.session import Flow
+
+
+class Rows:
+    """Batches of (a, diff) pairs, for tables of one integer column."""
+
+    KIND: ClassVar[int] = 901
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def shifted(self, keep: int, add: int) -> Rows:
+        return self
+
+    def to_frames(self) -> list[Frame]:
+        raise AssertionError("stays on its worker")
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[memoryview]) -> Rows:
+        raise AssertionError("stays on its worker")
+
+
+class TableIn:
+    """A codec as `differential` has one: with a schema."""
+
+    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
+        return Rows(table.append_column("diff", pa.array([diff] * table.num_rows, pa.int64())))
+
+    def describe(self) -> str:
+        return "a: int"
+
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema([("a", pa.int64())])
+
+
+class TableLog:
+    def __init__(self) -> None:
+        self.tables: dict[int, pa.Table] = {}
+        self.complete_before = 0
+
+    def start(self, code: TimeCode) -> None: ...
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        assert isinstance(batch, Rows)
+        known = self.tables.get(epoch)
+        self.tables[epoch] = batch.table if known is None else pa.concat_tables([known, batch.table])
+
+    def complete(self, epoch: int) -> None:
+        self.complete_before = epoch
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        schema = pa.schema([("a", pa.int64()), ("diff", pa.int64()), ("epoch", pa.int64())])
+        found = [
+            table.append_column("epoch", pa.array([epoch] * table.num_rows, pa.int64()))
+            for epoch, table in sorted(self.tables.items())
+            if start <= epoch < stop
+        ]
+        return pa.concat_tables([schema.empty_table(), *found])
+
+    def snapshot(self) -> pa.Table:
+        return self.changes(0, self.complete_before).select(["a", "diff"])
+
+    def forget(self, stop: int) -> None:
+        self.tables = {epoch: table for epoch, table in self.tables.items() if epoch >= stop}
+
+
+class TableOut:
+    def new_log(self) -> OutputLog:
+        return TableLog()
+
+    def describe(self) -> str:
+        return "a: int"
+
+
+def passing(flow: timely.Dataflow) -> None:
+    flow.output("out", flow.input("in", TableIn()), TableOut())
+
+
+@pytest.fixture(params=[1, 3])
+def flow(request: pytest.FixtureRequest) -> Iterator[Flow]:
+    with timely.connect(workers=request.param, embedded=True) as cluster:
+        yield cluster.install(passing)
+
+
+def changed(table: pa.Table) -> list[tuple[int, int, int]]:
+    return [(row["a"], row["epoch"], row["diff"]) for row in table.to_pylist()]
+
+
+def test_reading_changes_returns_each_epoch_once_and_in_order(flow: Flow) -> None:
+    flow.input("in").insert([(3,), (1,), (3,)])
+    flow.seal()
+    flow.input("in").remove([(3,)])
+    flow.seal()
+    output = flow.output("out")
+    assert [row[1] for row in changed(output.changes())] == sorted(
+        row[1] for row in changed(output.changes(0))
+    )
+    assert changed(output.changes()) == []
+    assert changed(output.changes(1, 2)) == [(3, 1, -1)]
+    flow.seal()
+    assert changed(output.changes()) == []
+    flow.input("in").insert([(9,)])
+    assert changed(output.changes_nowait()) == []
+    flow.seal()
+    assert changed(output.changes_nowait()) == [(9, 3, 1)]
+
+
+def test_reading_a_snapshot_is_the_collection_now(flow: Flow) -> None:
+    for rows in ([(1,), (2,)], [(2,), (5,)]):
+        flow.input("in").insert(rows)
+        flow.seal()
+    flow.input("in").remove([(1,)])
+    assert flow.output("out").snapshot().column("a").to_pylist() == [1, 2, 2, 5], (
+        "what is not sealed does not count"
+    )
+    flow.seal()
+    assert sorted(flow.output("out").snapshot(timeout=5).column("a").to_pylist()) == [2, 2, 5]
+
+
+def test_reading_forgets_what_was_read(flow: Flow) -> None:
+    flow.input("in").insert([(1,)])
+    flow.seal()
+    output = flow.output("out")
+    output.changes()
+    output.forget()
+    assert changed(output.changes(0, 1)) == []
+
+
+def test_reading_names_that_do_not_exist_are_told_with_those_that_do(flow: Flow) -> None:
+    with pytest.raises(timely.MisuseError, match="has no input 'out': there are 'in'"):
+        flow.input("out")
+    with pytest.raises(timely.MisuseError, match="has no output 'in': there are 'out'"):
+        flow.output("in")
+    assert "inputs ['in'], outputs ['out']" in repr(flow)
+    assert flow.stages[1].startswith("stage 0 'input in'") and len(flow.fingerprint) == 64
+
+
+def test_sealing_completes_epochs_one_by_one(flow: Flow) -> None:
+    assert [flow.seal(), flow.seal(), flow.epoch] == [0, 1, 2]
+    assert flow.wait() == 1
+    assert flow.output("out").complete_before() == 2
+
+
+def test_sealing_by_another_client_is_seen_by_refreshing() -> None:
+    with timely.connect(embedded=True) as cluster:
+        mine = cluster.install(passing)
+        theirs = cluster.flow(mine.index)
+        theirs.seal()
+        with pytest.raises(timely.InputClosedError, match="the open epoch is 1"):
+            mine.input("in").insert([(1,)])
+        assert mine.refresh() == 1
+        mine.input("in").insert([(1,)])
+
+
+def test_sealing_waits_for_no_missing_append_but_names_it(flow: Flow) -> None:
+    expected = [("in", "loader", sequence) for sequence in range(4)]
+    rows = pa.table({"a": [1], "diff": [2]})
+    for name, writer, sequence in expected[:3]:
+        assert flow.input(name).append(rows, writer=writer, sequence=sequence)
+    with pytest.raises(
+        timely.MisuseError, match=r"epoch 0 is not sealed: 1 of the expected appends have not arrived"
+    ):
+        flow.seal(expected)
+    assert flow.input("in").append(rows, writer="loader", sequence=3)
+    assert flow.input("in").append(rows, writer="loader", sequence=3) is False
+    assert flow.seal(expected) == 0
+    assert sum(row[2] for row in changed(flow.output("out").changes())) == 8
+
+
+def test_sealing_appends_have_a_whole_identity_or_none(flow: Flow) -> None:
+    rows = pa.table({"a": [1, 1, 2], "diff": [1, -1, 0]})
+    with pytest.raises(timely.MisuseError, match="give both, or neither"):
+        flow.input("in").append(rows, writer="w")
+    assert flow.input("in").append(rows) and flow.input("in").append(rows)
+    with pytest.raises(timely.MisuseError, match="has a column 'diff'"):
+        flow.input("in").append(pa.table({"a": [1]}))
+    with pytest.raises(timely.MisuseError, match="the column 'diff' holds integers"):
+        flow.input("in").append(pa.table({"a": [1], "diff": ["x"]}))
+    with pytest.raises(timely.InputClosedError, match="sealed"):
+        flow.seal()
+        flow.input("in").append(rows, epoch=0)
+
+
+class Listens:
+    """Workers that only write down what is asked of them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.addresses: list[str] = []
+        self.asked: list[tuple[int, Append, int]] = []
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
+    ) -> list[Reply]:
+        for worker, request, table in requests:
+            assert isinstance(request, Append) and table is not None
+            self.asked.append((worker, request, table.num_rows))
+        return [Reply({"is_new": True}) for _ in requests]
+
+    def close(self) -> None: ...
+
+
+def listening(count: int) -> tuple[Listens, Flow]:
+    described = {"name": "x", "fingerprint": "", "stages": [], "epoch": 0, "outputs": []}
+    workers = Listens(count)
+    return workers, Flow(workers, 0, [Reply({**described, "inputs": [["in", "a: int", None, None]]})] * count)
+
+
+def test_spreading_few_rows_go_to_one_worker_turn_by_turn() -> None:
+    workers, flow = listening(3)
+    for _ in range(6):
+        flow.input("in").insert({"a": [1]})
+    assert [(worker, rows) for worker, _, rows in workers.asked] == [(n % 3, 1) for n in range(6)]
+    assert len({request.sequence for _, request, _ in workers.asked}) == 6
+
+
+def test_spreading_many_rows_go_to_all_by_ranges() -> None:
+    workers, flow = listening(3)
+    flow.input("in").insert(pa.table({"a": np.arange(SPREAD_ROWS_MIN + 1)}))
+    assert [worker for worker, _, _ in workers.asked] == [0, 1, 2]
+    assert sum(rows for _, _, rows in workers.asked) == SPREAD_ROWS_MIN + 1
+    assert len({request.sequence for _, request, _ in workers.asked}) == 1
+
+
+def test_records_are_read_as_pairs() -> None:
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        flow.input("lines").insert(["b a"])
+        flow.seal()
+        assert flow.output("counts").is_records
+        assert flow.output("counts").changes() == [(0, ("a", 1)), (0, ("b", 1))]
+        with pytest.raises(timely.MisuseError, match="records, which accumulate to nothing"):
+            flow.output("counts").snapshot()
+        with pytest.raises(timely.MisuseError, match="can only be added to"):
+            flow.input("lines").remove(["a"])
+    assert Records([1]).rows == 1
