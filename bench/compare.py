@@ -1,8 +1,8 @@
 """Two systems, the same workload, in turn: what is the ratio?
 
-Runs ours and a peer's program alternately, each as a process of its own, and writes a table with the ratio pair by
-pair: figures of one run can be compared, figures of two machines or two days cannot. A run counts only if the checks of
-both systems agree with the table of the workload.
+Runs ours and a peer's program alternately, each as a process of its own, and writes a table with the ratio
+pair by pair: figures of one run can be compared, figures of two machines or two days cannot. A run counts
+only if the checks of both systems agree with the table of the workload.
 
     python -m bench.compare [--runs 5] [--peer PROGRAM] [--write FILE] [NODES EDGES CHANGES]
 
@@ -39,7 +39,9 @@ def run(command: Sequence[str]) -> Run:
     """The JSON line that a program of ours or a peer's prints."""
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     if finished.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}")
+        raise SystemExit(
+            f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}"
+        )
     return cast(Run, json.loads(finished.stdout.splitlines()[-1]))
 
 
@@ -59,7 +61,14 @@ def table(ours: Sequence[Run], peers: Sequence[Run]) -> str:
 
 def machine() -> str:
     """What the figures were taken on."""
-    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), "?")
+    model = next(
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        "?",
+    )
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "pyarrow"))
     return f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}, {versions}"
 
@@ -80,11 +89,17 @@ def main() -> None:
         peers.append(run([options.peer, "wcc", "plain", *sizes]))
         for key in ("check_load", "check_changes"):
             if ours[-1][key] != peers[-1][key]:
-                raise SystemExit(f"run {number}: the checks differ: ours {ours[-1][key]}, the peer's {peers[-1][key]}")
-        sys.stderr.write(f"run {number + 1} of {options.runs}, load average {os.getloadavg()[0]:.1f}\n{table(ours[-1:], peers[-1:])}\n")
+                raise SystemExit(
+                    f"run {number}: the checks differ: ours {ours[-1][key]}, the peer's {peers[-1][key]}"
+                )
+        sys.stderr.write(
+            f"run {number + 1} of {options.runs}, load average {os.getloadavg()[0]:.1f}\n"
+            f"{table(ours[-1:], peers[-1:])}\n"
+        )
     text = (
-        f"## wcc plain {' '.join(sizes)}, one worker each\n\n{table(ours, peers)}\n\n{options.runs} pairs of runs in turn, "
-        f"{datetime.now(UTC):%Y-%m-%d}. Peer: {peers[0]['system']}, release build. Machine: {machine()}.\n"
+        f"## wcc plain {' '.join(sizes)}, one worker each\n\n{table(ours, peers)}\n\n"
+        f"{options.runs} pairs of runs in turn, {datetime.now(UTC):%Y-%m-%d}. "
+        f"Peer: {peers[0]['system']}, release build. Machine: {machine()}.\n"
     )
     print(text)
     if options.write is not None:

@@ -1,15 +1,15 @@
 """What `group_by(…).agg(…)` can compute of a group: count, sum, min, max.
 
-An aggregate is data: a kind and a column. It says which type its result has; how it is computed incrementally is in
-`operators/reduce.py`, and its plain definition in `tests/reference/collection.py`:
+An aggregate is data: a kind and a column. It says which type its result has; how it is computed incrementally
+is in `operators/reduce.py`, and its plain definition in `tests/reference/collection.py`:
 
     count    Σ multiplicity
     sum      Σ value · multiplicity
     min      the least value among rows whose multiplicity is positive
     max      the greatest one
 
-A group is present while some row of it has a multiplicity other than 0; if min or max is asked for, while some row's
-is positive. Its rows have the columns that the keys and the aggregates name, and no others.
+A group is present while some row of it has a multiplicity other than 0; if min or max is asked for, while
+some row's is positive. Its rows have the columns that the keys and the aggregates name, and no others.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Aggregate:
             )
         if self.kind in ("min", "max") and not column.is_ordered:
             raise ExpressionError(
-                f"{self.describe()}: {column.type} values are kept as symbols, whose order is not that of the values. "
-                "Use reduce(fn), which sees the values"
+                f"{self.describe()}: {column.type} values are kept as symbols, whose order is not that of "
+                "the values. Use reduce(fn), which sees the values"
             )
         return Schema.of("sum: int").columns[0].type if self.kind == "sum" else column.type
 
@@ -65,16 +65,16 @@ def count() -> Aggregate:
     return Aggregate("count")
 
 
-def sum(column: str) -> Aggregate:  # noqa: A001  the name users of PySpark and Polars expect
+def sum(column: str) -> Aggregate:
     """The sum of a column of whole numbers over the group's rows."""
     return Aggregate("sum", column)
 
 
-def min(column: str) -> Aggregate:  # noqa: A001  as above
+def min(column: str) -> Aggregate:
     """The least value of a column in the group."""
     return Aggregate("min", column)
 
 
-def max(column: str) -> Aggregate:  # noqa: A001  as above
+def max(column: str) -> Aggregate:
     """The greatest value of a column in the group."""
     return Aggregate("max", column)

@@ -1,4 +1,5 @@
-"""What a client of a collection's input does with the data that it is given: the checks of the worker, before sending.
+"""What a client of a collection's input does with the data that it is given: the checks of the worker, before
+sending.
 
 The worker tells the client an Arrow schema; the columns are declared by it.
 """
@@ -7,7 +8,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from differential.column_types import ANY_METADATA, ColumnType, any_value, binary, boolean, floating, integer, string, timestamp
+from differential.column_types import (
+    ANY_METADATA,
+    ColumnType,
+    any_value,
+    binary,
+    boolean,
+    floating,
+    integer,
+    string,
+    timestamp,
+)
 from differential.schema import Column, Schema
 from differential.tables import to_table
 from timely.errors import InternalError
@@ -18,10 +29,14 @@ _TYPES = (integer, floating, boolean, timestamp, string, binary)
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
-    """`data` (Arrow, pandas, numpy, rows, …) as a table of the columns `declared`; SchemaError for what does not fit."""
+    """`data` (Arrow, pandas, numpy, rows, …) as a table of the columns `declared`; SchemaError for what does
+    not fit.
+    """
     if declared is None:
         raise InternalError(f"input {input_name!r} came without a schema")
-    return to_table(data, Schema(tuple(Column(field.name, _type_of(field)) for field in declared)), input_name)
+    return to_table(
+        data, Schema(tuple(Column(field.name, _type_of(field)) for field in declared)), input_name
+    )
 
 
 def _type_of(field: pa.Field) -> ColumnType:
@@ -30,4 +45,6 @@ def _type_of(field: pa.Field) -> ColumnType:
     for candidate in _TYPES:
         if candidate.to_arrow() == field.type:
             return candidate.or_null(field.nullable)
-    raise InternalError(f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has")
+    raise InternalError(
+        f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
+    )

@@ -1,11 +1,12 @@
 """A collection that changes: named, typed columns, and a multiset of rows that has a value at every time.
 
-Operators return new collections and do nothing yet; they describe a dataflow. A collection is a sum of *terms*, each a
-stream of updates with a chain of linear operators still to be applied to it. So `concat` is free, and `select`,
-`filter`, `map` and their like cost no stage: a chain runs on the connector to whatever needs the result.
+Operators return new collections and do nothing yet; they describe a dataflow. A collection is a sum of
+*terms*, each a stream of updates with a chain of linear operators still to be applied to it. So `concat` is
+free, and `select`, `filter`, `map` and their like cost no stage: a chain runs on the connector to whatever
+needs the result.
 
-For every operator and every time: what it has put out, accumulated up to that time, is the operator's plain definition
-applied to what has come in, accumulated up to that time.
+For every operator and every time: what it has put out, accumulated up to that time, is the operator's plain
+definition applied to what has come in, accumulated up to that time.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from differential.expressions import Expr, ExprLike, as_expr, col
 from differential.linear import LinearChain
 from differential.linear_transform import LinearTransform
 from differential.schema import Schema, SchemaSpec
+from differential.user_functions import FlatMapFunction, MapFunction
 from timely.errors import GraphError
 from timely.loop import Loop
-from timely.scope import Scope
+from timely.scope import ITERATIONS_MAX, Scope
 from timely.stream import Feed, Stream
 
 from .update_batch import KeyRoute
@@ -83,15 +85,17 @@ class Collection:
         """The rows for which `condition` is true (not false, not null)."""
         return self._linear(lambda chain: chain.filter(as_expr(condition)))
 
-    def map(self, function: Callable[..., object], schema: SchemaSpec | None = None) -> Collection:
-        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can say it.
+    def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Collection:
+        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can
+        say it.
 
-        `schema` declares the columns of what the function gives; without it they are those of this collection.
+        `schema` declares the columns of what the function gives; without it they are those of this
+        collection.
         """
         declared = self.schema if schema is None else Schema.of(schema)
         return self._linear(lambda chain: chain.map(function, declared))
 
-    def flat_map(self, function: Callable[..., object], schema: SchemaSpec | None = None) -> Collection:
+    def flat_map(self, function: FlatMapFunction, schema: SchemaSpec | None = None) -> Collection:
         """All the records that `function(record)` gives, for each record; costs as `map`."""
         declared = self.schema if schema is None else Schema.of(schema)
         return self._linear(lambda chain: chain.flat_map(function, declared))
@@ -101,7 +105,9 @@ class Collection:
         return replace(self._linear(lambda chain: chain.negate()), is_consolidated=self.is_consolidated)
 
     def concat(self, *others: Collection) -> Collection:
-        """The sum: multiplicities added. The others must have the same columns and types; their order may differ."""
+        """The sum: multiplicities added. The others must have the same columns and types; their order may
+        differ.
+        """
         parts = _in_one_scope((self, *others))
         terms: list[Term] = []
         for part in parts:
@@ -125,8 +131,9 @@ class Collection:
     def join(self, other: Collection, on: str | Sequence[str] | Mapping[str, str]) -> Collection:
         """Pairs of rows with equal keys (inner join); multiplicities are multiplied.
 
-        `on` names the key columns; a mapping says which column of this collection equals which of `other`. Columns of
-        the result: the keys under the names they have here, the other columns of this, the other columns of `other`.
+        `on` names the key columns; a mapping says which column of this collection equals which of `other`.
+        Columns of the result: the keys under the names they have here, the other columns of this, the other
+        columns of `other`.
         """
         from .joining import join
 
@@ -134,7 +141,9 @@ class Collection:
         return join(left, right, on)
 
     def group_by(self, *keys: str) -> Grouped:
-        """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of all rows."""
+        """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
+        all rows.
+        """
         from .grouping import Grouped
 
         for key in keys:
@@ -143,15 +152,23 @@ class Collection:
             raise SchemaError(f"group_by: a key is named twice in {', '.join(keys)}")
         return Grouped(self, keys)
 
-    def iterate(self, body: Callable[[Collection], Collection], *, name: str = "iterate") -> Collection:
+    def iterate(
+        self,
+        body: Callable[[Collection], Collection],
+        *,
+        name: str = "iterate",
+        iterations_max: int = ITERATIONS_MAX,
+    ) -> Collection:
         """The fixed point of `body`, starting from this collection.
 
-        `body` is called once, with a collection that stands for any iteration. Collections of the scope around the
-        loop may be used in it as they are. The loop ends when nothing changes any more.
+        `body` is called once, with a collection that stands for any iteration. Collections of the scope
+        around the loop may be used in it as they are. The loop ends when nothing changes any more; if that
+        has not happened after `iterations_max` iterations, the dataflow stops with an error that names the
+        loop.
         """
         from .iteration import iterate
 
-        return iterate(self, body, name)
+        return iterate(self, body, name, iterations_max)
 
     def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Collection:
         """Call `function(row, time, diff)` for each update that passes; the collection stays what it is."""
@@ -185,7 +202,9 @@ class Collection:
             if keys is not None:
                 chain = term.chain.keyed_by(keys)
                 route = KeyRoute(sum(self.schema[key].words for key in keys), chain.schema_out.symbol_words)
-            found.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
+            found.append(
+                Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe()))
+            )
         return found
 
     def entered(self, loop: Loop) -> Collection:
@@ -218,12 +237,15 @@ class Collection:
         return replace(self, schema=terms[0].chain.schema_out, terms=terms, is_consolidated=False)
 
     def conformed(self, schema: Schema, operator: str) -> Collection:
-        """This collection with its columns in the order of `schema`; SchemaError if they are not the same columns."""
+        """This collection with its columns in the order of `schema`; SchemaError if they are not the same
+        columns.
+        """
         if self.schema == schema:
             return self
         if sorted(map(str, self.schema)) != sorted(map(str, schema)):
             raise SchemaError(
-                f"{operator}: the columns differ: ({schema}) and ({self.schema}). Make them equal by select(…) with the same names and types"
+                f"{operator}: the columns differ: ({schema}) and ({self.schema}). Make them equal by "
+                "select(…) with the same names and types"
             )
         return self.select(*schema.names)
 

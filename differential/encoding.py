@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from differential.column_types import Bools, ColumnType, Int64s
 from differential.float_words import floats_to_words, words_to_floats
 from differential.symbols import SymbolTable, unpack
+from timely.arrow import int64_array
 
 __all__ = ["decode_column", "encode_column"]
 
@@ -78,7 +79,7 @@ def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None)
         return pa.array(words_to_floats(values), mask=null)
     if type_.kind == "bool":
         return pa.array(values != 0, mask=null)
-    array = pa.array(values, mask=null)
+    array = int64_array(values) if null is None else pa.array(values, mask=null)
     return array.view(type_.to_arrow()) if type_.kind == "timestamp" else array
 
 

@@ -29,10 +29,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
-from timely.call_site import UNKNOWN_SITE, CallSite, call_site
 from differential.column_types import ColumnType, TypeSpec, as_column_type
 from differential.errors import ExpressionError
 from differential.literals import Constant, Scalar, constant_of
+from timely.call_site import UNKNOWN_SITE, CallSite, call_site
 
 if TYPE_CHECKING:
     from differential.schema import Schema

@@ -1,17 +1,17 @@
 """`iterate`: a loop to the fixed point.
 
-Inside the loop times have one more counter, i. The variable x is the initial collection at i = 0, and the body's result
-of iteration i at i + 1:
+Inside the loop times have one more counter, i. The variable x is the initial collection at i = 0, and the
+body's result of iteration i at i + 1:
 
     x = s + feedback(body(x) - s)        s: the initial collection, entered at i = 0
 
-so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing nothing circulates,
-and the sum over all iterations, which is what leaves, is the fixed point.
+so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing nothing
+circulates, and the sum over all iterations, which is what leaves, is the fixed point.
 
 Loops nest: a loop that begins in the body of another is inside it, whatever collection it begins with.
 
-What circulates must be consolidated: updates that cancel would go round for ever. The result of an operator with state
-is so already, and costs no further stage.
+What circulates must be consolidated: updates that cancel would go round for ever. The result of an operator
+with state is so already, and costs no further stage.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ __all__ = ["iterate"]
 _around: Final[ContextVar[tuple[Loop, ...]]] = ContextVar("loops whose bodies are being built", default=())
 
 
-def iterate(initial: Collection, body: Callable[[Collection], Collection], name: str) -> Collection:
+def iterate(
+    initial: Collection, body: Callable[[Collection], Collection], name: str, iterations_max: int
+) -> Collection:
     """The fixed point of `body` from `initial`; see `Collection.iterate`."""
     around = _around.get()
     if around and around[-1].dataflow is initial.dataflow:
         initial = initial.within(around)
-    loop = Loop.inside(initial.dataflow, initial.scope, name)
+    loop = Loop.inside(initial.dataflow, initial.scope, name, iterations_max=iterations_max)
     entered = initial.entered(loop)
     feedback = loop.feedback()
     coming_back = Term(feedback.stream, LinearChain.over(initial.schema))
@@ -50,7 +52,9 @@ def iterate(initial: Collection, body: Callable[[Collection], Collection], name:
     finally:
         _around.reset(token)
     if not isinstance(result, Collection):
-        raise GraphError(f"the body of {name!r} must return a collection; it returned {type(result).__name__}")
+        raise GraphError(
+            f"the body of {name!r} must return a collection; it returned {type(result).__name__}"
+        )
     result = result.within(variable.loops).conformed(initial.schema, f"the body of {name!r}")
     difference = result.concat(entered.negate())
     if not result.is_consolidated:

@@ -25,8 +25,8 @@ def join(left: Collection, right: Collection, on: str | Sequence[str] | Mapping[
     for left_key, right_key in pairs:
         if left.schema[left_key].type != right.schema[right_key].type:
             raise SchemaError(
-                f"join: key {left_key!r} is {left.schema[left_key].type}, key {right_key!r} is {right.schema[right_key].type}; "
-                "cast one of them"
+                f"join: key {left_key!r} is {left.schema[left_key].type}, key {right_key!r} is "
+                f"{right.schema[right_key].type}; cast one of them"
             )
     schema = _joined_schema(left.schema, right.schema, left_keys, right_keys)
     key_words = sum(left.schema[key].words for key in left_keys)
@@ -39,7 +39,9 @@ def join(left: Collection, right: Collection, on: str | Sequence[str] | Mapping[
         feeds,
         detail=f"({left.schema}) with ({right.schema})",
     )
-    return replace(left, schema=schema, terms=(Term(stream, LinearChain.over(schema)),), is_consolidated=False)
+    return replace(
+        left, schema=schema, terms=(Term(stream, LinearChain.over(schema)),), is_consolidated=False
+    )
 
 
 def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
@@ -50,7 +52,9 @@ def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]
     return [(key, key) for key in on]
 
 
-def _joined_schema(left: Schema, right: Schema, left_keys: Sequence[str], right_keys: Sequence[str]) -> Schema:
+def _joined_schema(
+    left: Schema, right: Schema, left_keys: Sequence[str], right_keys: Sequence[str]
+) -> Schema:
     keys: list[Column] = [left[key] for key in left_keys]
     others = [column for column in left if column.name not in left_keys]
     more = [column for column in right if column.name not in right_keys]

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from timely.call_site import call_site
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions import ExprLike, as_expr, col
 from differential.linear_passes import Filter, Negate, RowFunction, Select, Step, compile_steps, projection_of
@@ -31,6 +30,7 @@ from differential.projection import Projection
 from differential.schema import Column, Schema, SchemaSpec
 from differential.symbols import SymbolTable
 from differential.user_functions import BatchFunction, FlatMapFunction, MapFunction, UserKind, UserStep
+from timely.call_site import call_site
 
 __all__ = ["LinearChain"]
 

@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from timely.call_site import CallSite
 from differential.column_types import Bools, Int64s
 from differential.compiled import Compiled
 from differential.evaluation import Compiler
@@ -29,6 +28,7 @@ from differential.projection import TRAILING_WORDS, Projection
 from differential.schema import Column, Schema
 from differential.symbols import SymbolTable
 from differential.user_functions import UserStep, compile_user_step
+from timely.call_site import CallSite
 
 __all__ = ["Filter", "Negate", "RowFunction", "Select", "Step", "compile_steps", "projection_of"]
 

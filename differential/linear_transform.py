@@ -1,6 +1,7 @@
 """A chain of linear operators as what a connector runs.
 
-If the chain only moves words, `projection` says how, and the stage in front may write its rows in that layout at once.
+If the chain only moves words, `projection` says how, and the stage in front may write its rows in that layout
+at once.
 """
 
 from __future__ import annotations

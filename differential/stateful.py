@@ -18,7 +18,10 @@ def consolidate(source: Collection) -> Collection:
     """See `Collection.consolidate`: rows go to the worker of their hash, so that equal ones meet."""
     width = source.schema.width
     (stream,) = source.dataflow.stage(
-        "consolidate", lambda: ConsolidateVertex(width), source.feeds(0, source.schema.names), detail=f"({source.schema})"
+        "consolidate",
+        lambda: ConsolidateVertex(width),
+        source.feeds(0, source.schema.names),
+        detail=f"({source.schema})",
     )
     return replace(source, terms=(Term(stream, LinearChain.over(source.schema)),), is_consolidated=True)
 
@@ -27,7 +30,10 @@ def distinct(source: Collection) -> Collection:
     """See `Collection.distinct`."""
     width = source.schema.width
     (stream,) = source.dataflow.stage(
-        "distinct", lambda: DistinctVertex(width), source.feeds(0, source.schema.names), detail=f"({source.schema})"
+        "distinct",
+        lambda: DistinctVertex(width),
+        source.feeds(0, source.schema.names),
+        detail=f"({source.schema})",
     )
     return replace(source, terms=(Term(stream, LinearChain.over(source.schema)),), is_consolidated=True)
 

@@ -1,7 +1,7 @@
 """Collections at the edge of a dataflow: Arrow tables in, Arrow tables out.
 
     TableIn    columns → update batch at an epoch
-    TableOut   update batches → a log of complete epochs: columns, `epoch`, `diff`; and the accumulated collection
+    TableOut   update batches → a log of complete epochs (columns, `epoch`, `diff`), and the accumulated rows
 
 The log keeps each complete epoch's consolidated changes until they are forgotten, and a trace of all rows for
 snapshots, so that a snapshot costs the collection and not its history.
@@ -16,6 +16,7 @@ from differential.column_types import Int64s
 from differential.errors import SchemaError
 from differential.schema import Schema, SchemaSpec
 from progress.time_words import TimeCode
+from timely.arrow import int64_array
 from timely.batch import Batch
 from timely.capture import OutputLog
 from timely.dataflow import Dataflow
@@ -34,12 +35,14 @@ DIFF = "diff"
 EPOCH = "epoch"
 
 
-def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:  # noqa: A001  flow.input is its model
+def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
     """A named input of `flow` as a collection with the columns of `schema`."""
     declared = Schema.of(schema)
     for reserved in (DIFF, EPOCH):
         if reserved in declared.names:
-            raise SchemaError(f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use themselves")
+            raise SchemaError(
+                f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
+            )
     stream = flow.input(name, TableIn(declared, name))
     return Collection(flow, declared, (Term(stream, LinearChain.over(declared)),))
 
@@ -124,7 +127,11 @@ class TableLog:
             return
         times = words[-2]
         for word in np.unique(times).tolist():
-            block = words if times[0] == word and (times == word).all() else np.ascontiguousarray(words[:, times == word])
+            block = (
+                words
+                if times[0] == word and (times == word).all()
+                else np.ascontiguousarray(words[:, times == word])
+            )
             (done,) = self._code.unpack(word)
             self._changes[done] = block
         self._trace.set_since(np.array([bound], dtype=np.int64))
@@ -134,22 +141,27 @@ class TableLog:
         """Columns, `epoch`, `diff`; epochs ascending."""
         if start < self._forgotten_before:
             raise MisuseError(
-                f"changes of epochs before {self._forgotten_before} are no longer kept; asked for from {start}. Begin with a snapshot"
+                f"changes of epochs before {self._forgotten_before} are no longer kept; asked for from "
+                f"{start}. Begin with a snapshot"
             )
         epochs = [epoch for epoch in sorted(self._changes) if start <= epoch < stop]
         blocks = [self._changes[epoch] for epoch in epochs]
-        words = np.concatenate(blocks, axis=1) if blocks else np.empty((self._schema.width + 2, 0), dtype=np.int64)
+        words = (
+            np.concatenate(blocks, axis=1)
+            if blocks
+            else np.empty((self._schema.width + 2, 0), dtype=np.int64)
+        )
         table = self._schema.decode(words, SYMBOLS)
         lengths = [block.shape[1] for block in blocks]
-        table = table.append_column(EPOCH, pa.array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
-        return table.append_column(DIFF, pa.array(words[-1]))
+        table = table.append_column(EPOCH, int64_array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
+        return table.append_column(DIFF, int64_array(words[-1]))
 
     def snapshot(self) -> pa.Table:
         """The rows now in the collection, with the column `diff` for their multiplicities."""
         assert self._trace is not None
         words = self._trace.snapshot()
         table = self._schema.decode(words, SYMBOLS)
-        return table.append_column(DIFF, pa.array(words[-1]))
+        return table.append_column(DIFF, int64_array(words[-1]))
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""

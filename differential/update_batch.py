@@ -2,12 +2,12 @@
 
     words   int64[w + 2, n], C-contiguous: w words of the row, time word, diff; n ≥ 1 on a wire
 
-Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one gives
-the array away, and several receivers may hold it.
+Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one
+gives the array away, and several receivers may hold it.
 
 On the wire a batch is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the array
-(little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows that the
-receiver has not got yet. Both ends assert the same shape.
+(little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows
+that the receiver has not got yet. Both ends assert the same shape.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ WORDS_MAX: Final = 4096
 _KEEP_ALL: Final = (1 << 63) - 1
 _NO_ENTRIES: Final = SymbolEntries()
 
-assert sys.byteorder == "little", "rows travel in the byte order of the machine, which is little-endian everywhere we run"
+assert sys.byteorder == "little", (
+    "rows travel in the byte order of the machine, which is little-endian everywhere we run"
+)
 
 
 @register
@@ -52,7 +54,9 @@ class UpdateBatch:
     def __post_init__(self) -> None:
         words = self.words
         if words.ndim != 2 or words.shape[0] < 2 or words.dtype != np.int64 or not words.flags.c_contiguous:
-            raise InternalError(f"an update batch is int64[≥ 2, n] by columns, not {words.dtype}{words.shape}")
+            raise InternalError(
+                f"an update batch is int64[≥ 2, n] by columns, not {words.dtype}{words.shape}"
+            )
 
     @property
     def rows(self) -> int:
@@ -68,7 +72,10 @@ class UpdateBatch:
     def to_frames(self) -> list[Frame]:
         """Header and rows; the second frame is the memory of the array itself."""
         columns, rows = self.words.shape
-        frames: list[Frame] = [msgpack.packb({"words": columns, "rows": rows}), self.words.reshape(-1).view(np.uint8).data]
+        frames: list[Frame] = [
+            msgpack.packb({"words": columns, "rows": rows}),
+            self.words.reshape(-1).view(np.uint8).data,
+        ]
         if self.entries:
             frames.append(self.entries.to_bytes())
         return frames
@@ -94,7 +101,9 @@ class UpdateBatch:
             raise PeerError(f"updates with an impossible shape: {columns!r} words, {rows!r} rows")
         size = frames[1].nbytes
         if size != 8 * columns * rows:
-            raise PeerError(f"updates of {rows} rows of {columns} words are {8 * columns * rows} bytes, not {size}")
+            raise PeerError(
+                f"updates of {rows} rows of {columns} words are {8 * columns * rows} bytes, not {size}"
+            )
         return cls(np.frombuffer(frames[1], np.int64).reshape(columns, rows).copy())
 
 
@@ -129,7 +138,9 @@ class KeyRoute:
         parts: list[Batch | None] = []
         for worker in range(workers):
             start, stop = int(bounds[worker]), int(bounds[worker + 1])
-            parts.append(self._part(np.ascontiguousarray(words[:, start:stop]), worker) if stop > start else None)
+            parts.append(
+                self._part(np.ascontiguousarray(words[:, start:stop]), worker) if stop > start else None
+            )
         return parts
 
     def _part(self, words: Int64s, worker: int) -> UpdateBatch:

@@ -30,13 +30,13 @@ from typing import Final, Literal, Never, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from timely.call_site import CallSite
 from differential.column_types import Int64s
 from differential.errors import SchemaError, UserFunctionError, shown
 from differential.projection import TRAILING_WORDS
 from differential.rows import Row, decode_rows, encode_rows
 from differential.schema import Schema
 from differential.symbols import SymbolTable
+from timely.call_site import CallSite
 
 __all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
 

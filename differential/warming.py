@@ -1,8 +1,8 @@
 """Compiling the kernels before worker processes start: once, and not in each of them at the same time.
 
-A run of a small dataflow in this process calls every kernel that operators use, and what is compiled is kept on disk.
-That it has been done is noted beside the user's caches under a name made of all that the machine code depends on, so
-that later starts pay for reading one file's status.
+A run of a small dataflow in this process calls every kernel that operators use, and what is compiled is kept
+on disk. That it has been done is noted beside the user's caches under a name made of all that the machine
+code depends on, so that later starts pay for reading one file's status.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def _marker() -> Path:
             status = source.stat()
             digest.update(f"{source} {status.st_size} {status.st_mtime_ns}\n".encode())
     versions = [importlib.metadata.version(name) for name in ("numba", "numpy", "llvmlite")]
-    digest.update(f"{versions} {sys.version} {platform.processor()} {os.environ.get('NUMBA_CACHE_DIR', '')}".encode())
+    digest.update(
+        f"{versions} {sys.version} {platform.processor()} {os.environ.get('NUMBA_CACHE_DIR', '')}".encode()
+    )
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naiad"
     return folder / f"compiled-{digest.hexdigest()[:24]}"

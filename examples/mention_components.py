@@ -3,9 +3,10 @@
     python examples/mention_components.py [--input FILE] [--kind MT] [--workers 2] [--window-hours 24]
                                           [--slide-minutes 60] [--epochs N] [--output DIR] [--json]
 
-Spark reads the interactions and turns them into epochs: what enters and what leaves the window. Its executors send them
-straight to the workers; this process only says when an epoch is complete. The workers keep, for every user in the
-window, the smallest user id connected with it. What changes is written by Spark, one commit per epoch.
+Spark reads the interactions and turns them into epochs: what enters and what leaves the window. Its executors
+send them straight to the workers; this process only says when an epoch is complete. The workers keep, for
+every user in the window, the smallest user id connected with it. What changes is written by Spark, one commit
+per epoch.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
         with ExitStack() as stack:
             run(options, console, stack)
     except TimelyError as error:
-        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(
+            f"[bold red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True
+        )
         return 1
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped; the epochs committed so far are complete")
@@ -110,7 +113,13 @@ def run(options: Options, console: Console, stack: ExitStack) -> None:
         epochs = window.epochs if options.epochs is None else min(options.epochs, window.epochs)
         rows = epoch_rows(window.changes(source.rows, epochs=epochs), diff="diff")
         stack.callback(rows.release)
-    job: dict[str, object] = {"input": str(path.resolve()), "kind": options.kind or "all", "window": length, "slide": slide}
+    origin = "generated" if options.input is None else str(path.resolve())
+    job: dict[str, object] = {
+        "input": origin,
+        "kind": options.kind or "all",
+        "window": length,
+        "slide": slide,
+    }
     feed = EpochFeed(rows, "interactions", cluster.append_target(flow.index))
     sizes = ComponentSizes()
     with ChangesSink(spark, options.output, job=job) as sink, display(console, epochs) as progress:
@@ -122,7 +131,14 @@ def run(options: Options, console: Console, stack: ExitStack) -> None:
             in_window += size.entered - size.left
             sizes.apply(changes)
             report = EpochReport(
-                epoch, window.end(epoch), in_window, sizes.nodes, sizes.components, sizes.largest, changes.num_rows, round(seconds, 6)
+                epoch,
+                window.end(epoch),
+                in_window,
+                sizes.nodes,
+                sizes.components,
+                sizes.largest,
+                changes.num_rows,
+                round(seconds, 6),
             )
             if options.json:
                 print(json.dumps(asdict(report)), flush=True)
@@ -134,13 +150,17 @@ def run(options: Options, console: Console, stack: ExitStack) -> None:
     console.print(f"changes and snapshot are in {options.output}", highlight=False, soft_wrap=True)
 
 
-def followed(flow: timely.Flow, feed: EpochFeed, rows: EpochRows, epochs: int) -> Iterator[tuple[int, pa.Table, float]]:
+def followed(
+    flow: timely.Flow, feed: EpochFeed, rows: EpochRows, epochs: int
+) -> Iterator[tuple[int, pa.Table, float]]:
     """Each epoch with what it changed, and the time from sealing it to knowing that."""
     output = flow.output("components")
     for chunk in rows.chunks(epochs):
         receipts = feed.send(chunk)
         for epoch in chunk:
-            expected = [identity for receipt in receipts[epoch] for identity in receipt.expected("interactions")]
+            expected = [
+                identity for receipt in receipts[epoch] for identity in receipt.expected("interactions")
+            ]
             begin = time.perf_counter()
             flow.seal(expected=expected)
             changes = output.changes(epoch, epoch + 1)
@@ -160,31 +180,55 @@ def generated(stack: ExitStack) -> Path:
 def display(console: Console, epochs: int) -> Progress:
     """The progress display under the lines of the epochs."""
     del epochs
-    return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console, transient=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
 
 
 def line(report: EpochReport, size: EpochSize) -> str:
     """One epoch on the screen."""
     end = datetime.fromtimestamp(report.end, UTC).strftime("%a %d %b %H:%M")
     return (
-        f"{end}  +{size.entered:<6,} -{size.left:<6,} interactions  {report.nodes:>7,} nodes  {report.components:>6,} components  "
-        f"largest {report.largest:>7,}  {report.changes:>7,} changes  {report.seconds * 1000:>7.1f} ms"
+        f"{end}  +{size.entered:<6,} -{size.left:<6,} interactions  {report.nodes:>7,} nodes  "
+        f"{report.components:>6,} components  largest {report.largest:>7,}  {report.changes:>7,} changes  "
+        f"{report.seconds * 1000:>7.1f} ms"
     )
 
 
 def parsed(arguments: list[str] | None) -> Options:
     """The command line, checked."""
-    parser = argparse.ArgumentParser(description="Components of a mention graph, kept current while a window slides over it.")
-    parser.add_argument("--input", type=Path, help="lines of: source target unix_seconds [kind]; plain or .gz; generated if left out")
+    parser = argparse.ArgumentParser(
+        description="Components of a mention graph, kept current while a window slides over it."
+    )
+    parser.add_argument(
+        "--input",
+        type=Path,
+        help="lines of: source target unix_seconds [kind]; plain or .gz; generated if left out",
+    )
     parser.add_argument("--kind", help="only interactions of this kind, such as MT")
     parser.add_argument("--workers", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--window-hours", type=float, default=24, help="length of the window (default 24)")
-    parser.add_argument("--slide-minutes", type=float, default=60, help="how far the window moves per epoch (default 60)")
+    parser.add_argument(
+        "--slide-minutes", type=float, default=60, help="how far the window moves per epoch (default 60)"
+    )
     parser.add_argument("--epochs", type=int, help="stop after this many epochs")
-    parser.add_argument("--output", type=Path, default=Path("mention_components.out"), help="folder for changes and snapshot")
-    parser.add_argument("--json", action="store_true", help="one JSON object per epoch on standard output, nothing else")
+    parser.add_argument(
+        "--output", type=Path, default=Path("mention_components.out"), help="folder for changes and snapshot"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object per epoch on standard output, nothing else"
+    )
     options = Options(**vars(parser.parse_args(arguments)))
-    for name, value in (("--workers", options.workers), ("--window-hours", options.window_hours), ("--slide-minutes", options.slide_minutes)):
+    for name, value in (
+        ("--workers", options.workers),
+        ("--window-hours", options.window_hours),
+        ("--slide-minutes", options.slide_minutes),
+    ):
         if value <= 0:
             parser.error(f"{name} must be above zero, not {value}")
     if options.epochs is not None and options.epochs < 1:

@@ -22,7 +22,8 @@ __all__ = ["Builder", "build_dataflow", "load_builder", "load_function", "spec_o
 Builder = Callable[..., object]  # type: ignore[explicit-any]  # each builder has arguments of its own
 """Takes a `Dataflow` and keyword arguments, and adds to the dataflow."""
 
-_SPEC = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
+"""A script may be called 02_reachable.py or my-job.py: what can be imported by its name can be installed."""
 
 
 def load_function(spec: str, what: str) -> Builder:

@@ -91,7 +91,7 @@ class RecordLog:
         for epoch in sorted(self._records):
             if start <= epoch < min(stop, self._complete):
                 epochs.extend([epoch] * len(self._records[epoch]))
-                packed.extend(msgpack.packb(record, use_bin_type=True) for record in self._records[epoch])
+                packed.extend(map(_packed, self._records[epoch]))
         return pa.Table.from_arrays([int64_array(epochs), binary_array(packed)], ["epoch", "record"])
 
     def snapshot(self) -> pa.Table:
@@ -102,6 +102,17 @@ class RecordLog:
         """Drop old records."""
         for epoch in [known for known in self._records if known < stop]:
             del self._records[epoch]
+
+
+def _packed(record: object) -> bytes:
+    try:
+        packed: bytes = msgpack.packb(record, use_bin_type=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MisuseError(
+            f"an output got the record {record!r}, which clients cannot be sent: {error}. Records may hold "
+            "None, bool, int (64 bits), float, str, bytes, and tuples or dicts of these"
+        ) from error
+    return packed
 
 
 class RecordsOut:

@@ -171,6 +171,17 @@ def _has_cause(failures: list[tuple[int, TimelyError]]) -> bool:
     return any(worker < 0 or not isinstance(error, PeerError) for worker, error in failures)
 
 
+def greeted(workers: RemoteWorkers) -> list[Reply]:
+    """What all workers say of themselves; `PeerError` if one does not answer soon."""
+    try:
+        return workers.ask([(place, Hello(), None) for place in range(workers.count)], CONNECT_SECONDS_MAX)
+    except WaitTimeoutError as error:
+        raise PeerError(
+            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host "
+            "and port"
+        ) from error
+
+
 class AppendClient:
     """Appends rows to an input of a running cluster; which worker takes an append depends on (writer,
     sequence) only.
@@ -183,6 +194,11 @@ class AppendClient:
         self._dataflow = dataflow
 
     def __enter__(self) -> AppendClient:
+        try:
+            greeted(self._workers)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -250,12 +266,7 @@ def discover(addresses: Sequence[str]) -> list[str]:
     """
     probe = RemoteWorkers(addresses)
     try:
-        hellos = probe.ask([(place, Hello(), None) for place in range(len(addresses))], CONNECT_SECONDS_MAX)
-    except WaitTimeoutError as error:
-        raise PeerError(
-            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host "
-            "and port"
-        ) from error
+        hellos = greeted(probe)
     finally:
         probe.close()
     found: dict[int, str] = {}

@@ -17,6 +17,7 @@ from progress.time_words import TimeCode, TimeLayout
 from .batch import Batch
 from .dataflow import Dataflow, StageDeclaration
 from .exchange import Route
+from .scope import Scope
 from .stream import Stream, Transform
 
 _TIME_STAGES = ("ingress", "egress", "feedback")
@@ -36,6 +37,17 @@ class PhysicalConnector:
     transform: Transform | None
     route: Route | None
     is_identity: bool
+    limits: tuple[LoopLimit, ...]
+
+
+@dataclass(frozen=True)
+class LoopLimit:
+    """Where the counter of a loop is in a time word, and how far it may go."""
+
+    loop: str
+    shift: int
+    mask: int
+    iterations_max: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +78,7 @@ class _Path:
     summary: PathSummary
     transforms: tuple[Transform, ...]
     details: tuple[str, ...]
+    feedbacks: tuple[Scope, ...]
 
 
 def freeze(dataflow: Dataflow) -> FrozenDataflow:
@@ -102,6 +115,7 @@ def freeze(dataflow: Dataflow) -> FrozenDataflow:
                         len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
                         _composed((*path.transforms, *own)), feed.route,
                         add == 0 and keep & source_mask == source_mask,
+                        tuple(_limit(layout, scope) for scope in path.feedbacks),
                     )
                 )  # fmt: skip
     stages = [
@@ -118,7 +132,7 @@ def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_P
     """All ways by which batches reach `stream` from real stages."""
     stage = dataflow.stages[stream.stage_index]
     if stage.kind not in _TIME_STAGES:
-        return [_Path(stage, stream.output, PathSummary.identity(stage.scope.shape), (), ())]
+        return [_Path(stage, stream.output, PathSummary.identity(stage.scope.shape), (), (), ())]
     if stage.index in seen:
         names = " → ".join(
             dataflow.stages[index].name for index in (*seen[seen.index(stage.index) :], stage.index)
@@ -126,6 +140,7 @@ def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_P
         raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
     assert stage.summary is not None
     found: list[_Path] = []
+    goes_round = (stage.scope,) if stage.kind == "feedback" else ()
     for feed in stage.feeds:
         own = () if feed.transform is None else (feed.transform,)
         detail = () if not feed.detail else (feed.detail,)
@@ -137,9 +152,16 @@ def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_P
                     path.summary.then(stage.summary),
                     (*path.transforms, *own),
                     (*path.details, *detail),
+                    (*path.feedbacks, *goes_round),
                 )
             )
     return found
+
+
+def _limit(layout: TimeLayout, scope: Scope) -> LoopLimit:
+    """The limit of a loop; its counter's field is an upper bound of it."""
+    shift, bits = TimeCode(layout, scope.shape).fields[-1]
+    return LoopLimit(scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, (1 << bits) - 2))
 
 
 def _with_route(details: str, route: Route | None) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from progress.errors import GraphError
 from progress.path_summary import PathSummary
 
-from .scope import Scope
+from .scope import ITERATIONS_MAX, Scope
 from .stream import Feed, Stream
 
 if TYPE_CHECKING:
@@ -56,14 +56,25 @@ class Loop:
         self._feedbacks: list[Feedback] = []
 
     @classmethod
-    def inside(cls, dataflow: Dataflow, parent: Scope, name: str, order: LoopOrder = "product") -> Loop:
-        """A loop named `name` in `parent`.
+    def inside(
+        cls,
+        dataflow: Dataflow,
+        parent: Scope,
+        name: str,
+        order: LoopOrder = "product",
+        iterations_max: int = ITERATIONS_MAX,
+    ) -> Loop:
+        """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations.
 
         `order` says how the new counter compares: "product" is the order of differential dataflow,
         "lexicographic" extends the counters of the loops around it as in Naiad.
         """
         shape = parent.shape.loop() if order == "product" else parent.shape.lexicographic_loop()
-        return cls(dataflow, Scope(name, shape, parent))
+        if iterations_max < 1:
+            raise GraphError(
+                f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
+            )
+        return cls(dataflow, Scope(name, shape, parent, iterations_max))
 
     def loop(self, name: str = "loop", *, order: LoopOrder = "product") -> Loop:
         """A loop in this loop."""

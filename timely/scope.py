@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from progress.timestamp import TimeShape
 
+ITERATIONS_MAX = 1_000_000
+"""Iterations after which a loop is taken not to converge, unless it states its own limit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scope:
@@ -17,6 +20,7 @@ class Scope:
     name: str
     shape: TimeShape
     parent: Scope | None = None
+    iterations_max: int = ITERATIONS_MAX
 
     @property
     def level(self) -> int:

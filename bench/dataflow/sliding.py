@@ -1,10 +1,12 @@
 """How long does each epoch of a sliding window take, and how much does it hold?
 
-Components of the mention graph in a window that slides over an interaction file, through the public interface, without
-Spark: only the dataflow is measured. For each epoch: seconds from the first row handed over to the changes being known,
-rows in the window, rows and MiB in all traces, and the workers' resident memory.
+Components of the mention graph in a window that slides over an interaction file, through the public
+interface, without Spark: only the dataflow is measured. For each epoch: seconds from the first row handed
+over to the changes being known, rows in the window, rows and MiB in all traces, and the workers' resident
+memory.
 
-    python -m bench.dataflow.sliding FILE [--kind MT] [--workers 2] [--window-hours 24] [--slide-minutes 60] [--epochs N]
+    python -m bench.dataflow.sliding FILE [--kind MT] [--workers 2] [--window-hours 24] [--slide-minutes 60]
+    [--epochs N]
 
 One JSON line per epoch on standard output, then one with a summary.
 """
@@ -47,9 +49,9 @@ def build(flow: timely.Dataflow) -> None:
 
 def read(path: Path, kind: str | None) -> tuple[Interactions, int, int]:
     """The interactions of `kind`, and the first and last time of all."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        rows = [line.split() for line in lines if not line.startswith("#")]
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
     times = np.array([int(row[2]) for row in rows])
     chosen = [row for row in rows if kind is None or row[3] == kind]
     numbers = np.array([[int(field) for field in row[:3]] for row in chosen], dtype=np.int64)
@@ -130,7 +132,11 @@ def main() -> None:
                 flush=True,
             )
     later = np.array(seconds[round(24 * 3600 / slide) :] or seconds)
-    summary = {"epochs": len(seconds), "median_after_day_1": float(np.median(later)), "max_after_day_1": float(later.max())}
+    summary = {
+        "epochs": len(seconds),
+        "median_after_day_1": float(np.median(later)),
+        "max_after_day_1": float(later.max()),
+    }
     print(json.dumps(summary))
 
 

@@ -1,8 +1,9 @@
 """How long do connected components take to load, and to follow a change of one edge?
 
-The workload "wcc plain N E K" of `bench/workloads.py`, through the public interface: the whole runtime with progress
-tracking, one worker embedded in this process (or, with --workers, that many processes). One JSON line on standard
-output with the keys of the peers' programs; times are from the first row handed over to the result being known.
+The workload "wcc plain N E K" of `bench/workloads.py`, through the public interface: the whole runtime with
+progress tracking, one worker embedded in this process (or, with --workers, that many processes). One JSON
+line on standard output with the keys of the peers' programs; times are from the first row handed over to the
+result being known.
 
     python -m bench.dataflow.wcc [NODES EDGES CHANGES] [--workers N]
 """
@@ -54,7 +55,9 @@ def measured(workload: GraphWorkload, workers: int) -> dict[str, object]:
             check = check + checked(flow)
         name = f"wcc plain {workload.nodes} {schedule.loaded} {schedule.changes}"
         agreed = expected(name)
-        assert agreed is None or (agreed.load, agreed.changes) == (loaded, check), f"{name}: {loaded} {check}, not {agreed}"
+        assert agreed is None or (agreed.load, agreed.changes) == (loaded, check), (
+            f"{name}: {loaded} {check}, not {agreed}"
+        )
         return {
             "system": "naiad",
             "workload": name,
@@ -95,14 +98,18 @@ def checked(flow: timely.Flow) -> Check:
 
 def peak_mib() -> float:
     """The largest resident size that this process has had, in MiB."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
     return int(line.split()[1]) / 1024
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="connected components of a random graph, kept current")
-    parser.add_argument("sizes", type=int, nargs="*", default=[100_000, 200_000, 100], help="NODES EDGES CHANGES")
+    parser.add_argument(
+        "sizes", type=int, nargs="*", default=[100_000, 200_000, 100], help="NODES EDGES CHANGES"
+    )
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     nodes, edges, changes = options.sizes

@@ -2,10 +2,10 @@
 
     python bench/kernels/wcc_by_hand.py [vertices] [edges] [changes] [--profile]
 
-Connected components by label propagation, as `iterate` would run it, but scheduled by hand: no vertices, no progress
-tracking, no transport. What the whole runtime takes on top is the difference to `bench/dataflow`. Inputs and checks
-are those of WORKLOADS.md: each change removes one edge and inserts another. Prints one line of figures and the check
-sums (n, components, sum of labels, hash) after the load and after the changes.
+Connected components by label propagation, as `iterate` would run it, but scheduled by hand: no vertices, no
+progress tracking, no transport. What the whole runtime takes on top is the difference to `bench/dataflow`.
+Inputs and checks are those of WORKLOADS.md: each change removes one edge and inserts another. Prints one line
+of figures and the check sums (n, components, sum of labels, hash) after the load and after the changes.
 """
 
 from __future__ import annotations

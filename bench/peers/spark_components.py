@@ -89,7 +89,7 @@ def recompute(source: Interactions, end: int, window: int) -> WindowReport:
 
 
 def to_stars(edges: DataFrame) -> tuple[DataFrame, int]:
-    """(node, root) for every node that is not itself the smallest of its component, and the rounds it took."""
+    """(node, root) for every node but the smallest of its component, and the rounds it took."""
     now = (
         edges.where("source <> target")
         .select(F.greatest("source", "target").alias("node"), F.least("source", "target").alias("root"))

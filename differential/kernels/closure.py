@@ -1,15 +1,18 @@
 """The interesting times of a key: where its answer may have to change.
 
 Seeds are the times of new rows and of what was left pending. Interesting are the seeds, and the lub of an
-interesting time with any time of the history of the key or of its answer. So for every t ≥ a seed there is a latest interesting time
-≤ t, and the history up to it is the history up to t: an answer that is right there is right at t.
+interesting time with any time of the history of the key or of its answer. So for every t ≥ a seed there is a
+latest interesting time ≤ t, and the history up to it is the history up to t: an answer that is right there is
+right at t.
 
-    times   int64[3, room]: the times found so far, ascending as words (which extends their order), and for each
-            a mark ≥ -1 and a value for the caller, inherited from the latest earlier time when a lub is added
+    times   int64[3, room]: the times found so far, ascending as words (which extends their order), and for
+            each a mark ≥ -1 and a value for the caller, inherited from the latest earlier time when a lub is
+            added
     state   int64[4]: how many times there are; their floor, the glb of all seeds; two more for the caller
 
 Times beyond the frontier are found but not extended: the minimal ones stay pending and become seeds in their
-turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is beyond.
+turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is
+beyond.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ ADDED: Final = -2
 def more_room(times: Int64s, count: int) -> Int64s:
     """A copy with room for more than twice as many times, which is what one more base time may need."""
     larger = np.empty((3, 4 * count + 4), np.int64)
-    copy_rows(times, 0, count, larger, 0)
+    copy_rows(times, count, larger)
     return larger
 
 
 @kernel
 def add_time(times: Int64s, count: int, time: int) -> int:
     """Put a time in its place unless it is there; returns how many there are. Requires: room for one more."""
-    low = 0
+    low = np.int64(0)
     high = count
     while low < high:
         middle = (low + high) >> 1
@@ -62,7 +65,7 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
     Requires: room for 2·count + 1 times. What is added needs no second look: it has `base` before it already.
     """
     before = count
-    at = 0
+    at = np.int64(0)
     while at < count:
         time = times[0, at]
         lub = word_lub(time, base, guards)
@@ -70,7 +73,8 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
             count = add_time(times, count, lub)
         at += 1
     if count > before:
-        # Those ready that were there before are closed under lub, so the last one before a time is the latest.
+        # Those ready that were there before are closed under lub, so the last one before a time is the
+        # latest.
         for at in range(count - 1, -1, -1):
             if times[1, at] == ADDED:
                 times[1, at] = -1
@@ -86,7 +90,7 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
 
 @kernel
 def key_end(words: Int64s, start: int, kw: int, column: int) -> tuple[int, bool]:
-    """(row after the last one with the key of row `start`, whether their times, in `column`, are all the same)."""
+    """(row after the last one with the key of row `start`, whether their times, in `column`, are the same)."""
     row = start + 1
     one_time = True
     while row < words.shape[1] and same_key(words, row, start, kw):

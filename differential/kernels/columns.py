@@ -16,15 +16,15 @@ from progress.time_words import word_lub
 
 @kernel
 def encode_column(words: Int64s, column: int, rows: int, table: Int64s, run: int, at: int) -> None:
-    """Write the first `rows` values of a column into a run, from row `at` on. Requires: they fit its width."""
+    """Write the first `rows` values of a column into a run, from row `at` on. Requires: they fit."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
     if width == 3:
         for row in range(rows):
-            store(address, 3, at + row, words[column, row] - base)
+            store(address, width, at + row, words[column, row] - base)
     elif width == 1:
         for row in range(rows):
-            store(address, 1, at + row, words[column, row] - base)
+            store(address, width, at + row, words[column, row] - base)
     else:
         for row in range(rows):
             store(address, width, at + row, words[column, row] - base)
@@ -34,15 +34,15 @@ def encode_column(words: Int64s, column: int, rows: int, table: Int64s, run: int
 def decode_column(
     table: Int64s, run: int, column: int, start: int, rows: int, words: Int64s, to: int
 ) -> None:
-    """Read the rows [start, start + rows) of a run's column into the first places of column `to` of `words`."""
+    """Read the rows [start, start + rows) of a run's column to the front of column `to` of `words`."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
     if width == 3:
         for row in range(rows):
-            words[to, row] = load(address, 3, base, start + row)
+            words[to, row] = load(address, width, base, start + row)
     elif width == 1:
         for row in range(rows):
-            words[to, row] = load(address, 1, base, start + row)
+            words[to, row] = load(address, width, base, start + row)
     else:
         for row in range(rows):
             words[to, row] = load(address, width, base, start + row)
@@ -50,7 +50,7 @@ def decode_column(
 
 @kernel
 def column_ranges(words: Int64s, ranges: Int64s, guards: int) -> int:
-    """Write (smallest, largest) of each column into `ranges` int64[columns, 2]; returns the lub of the times."""
+    """Write (smallest, largest) of each column into `ranges` int64[columns, 2]; returns the times' lub."""
     columns, rows = words.shape
     for column in range(columns):
         low = words[column, 0]
@@ -74,7 +74,7 @@ def column_ranges(words: Int64s, ranges: Int64s, guards: int) -> int:
 def encode_words(words: Int64s, table: Int64s, run: int) -> None:
     """Write a table of words into the memory that line `run` describes. Requires: every value fits."""
     for column in range(words.shape[0]):
-        encode_column(words, column, words.shape[1], table, run, 0)
+        encode_column(words, column, words.shape[1], table, run, np.int64(0))
 
 
 @kernel
@@ -82,5 +82,5 @@ def decode_words(table: Int64s, run: int, columns: int) -> Int64s:
     """All rows of a run as words."""
     out = np.empty((columns, table[run, ROWS]), np.int64)
     for column in range(columns):
-        decode_column(table, run, column, 0, table[run, ROWS], out, column)
+        decode_column(table, run, column, np.int64(0), table[run, ROWS], out, column)
     return out

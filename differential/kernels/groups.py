@@ -1,9 +1,10 @@
 """Reduce by counts, sums, smallest and largest values, or by anything, reading a key's whole history.
 
-The history of a key, new rows included, is gathered once, consolidated, and evaluated at each of the key's ready
-interesting times, in order. A group is present at a time iff some row has a multiplicity that is not zero there:
+The history of a key, new rows included, is gathered once, consolidated, and evaluated at each of the key's
+ready interesting times, in order. A group is present at a time iff some row has a multiplicity that is not
+zero there:
 
-    COUNT   the sum of the multiplicities              SUM   the sum of value · multiplicity (wraps at 64 bits)
+    COUNT   the sum of the multiplicities              SUM   that of value · multiplicity (wraps at 64 bits)
     LEAST, GREATEST   of the values whose multiplicity is positive; without any, the group is absent
     no aggregate at all (distinct): the group is present iff the sum of the multiplicities is positive
 """
@@ -49,7 +50,7 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     sum_of_all = np.int64(0)
     for part in range(parts):
         wanted[part] = 0
-    row = 0
+    row = np.int64(0)
     while row < count:
         total, after = multiplicity(rows, count, row, time, guards)
         if total != 0:
@@ -58,7 +59,7 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
             for part in range(parts):
                 kind = aggregates[0, part]
                 value = rows[aggregates[1, part], row] if kind != COUNT else np.int64(1)
-                if kind == COUNT or kind == SUM:
+                if kind <= SUM:
                     wanted[part] += total * value
                 elif total > 0 and (
                     not positive
@@ -86,14 +87,15 @@ def reduce_groups(
     shape: Int64s,
     aggregates: Int64s,
 ) -> tuple[Int64s, Int64s]:
-    """Corrections of the output, and what stays pending: (int64[kw + m + 2, ·] sorted, int64[kw + 1, ·] sorted).
+    """Corrections of the output, and what stays pending: (int64[kw + m + 2, ·] sorted, int64[kw + 1, ·]
+    sorted).
 
     ready         int64[kw + vw + 2, n] sorted consolidated rows, none beyond the frontier
     pending       int64[kw + 1, q] sorted (key, time), none beyond the frontier
     table         history of the input without `ready`; `answers_table` that of the output
     shape         int64[3]: kw, vw, guards
     aggregates    int64[2, m]: kind and value word of each
-    Cost: for each key O(history · ready times), where history earlier than all of these counts once per value.
+    Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
     cursors = np.zeros((2, table.shape[0]), np.int64)
@@ -103,7 +105,7 @@ def reduce_groups(
     made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
     out = np.empty((kw + parts + 2, ready.shape[1] // 4 + 16), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    emitted, i, p = 0, 0, 0
+    emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
         order = (
             -1
@@ -130,7 +132,7 @@ def reduce_groups(
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
         pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
-        corrections = 0
+        corrections = np.int64(0)
         for index in range(state[0]):
             if word_is_beyond(times[0, index], frontier, guards):
                 continue
@@ -153,9 +155,11 @@ def reduce_groups(
 
 @kernel
 def with_group(rows: Int64s, size: int, time: int, guards: int, all_rows: Int64s, used: Int64s) -> Int64s:
-    """Append (values, multiplicity) at a time, none zero, to the used[0] rows of `all_rows`; it, or a larger copy."""
+    """Append (values, multiplicity) at a time, none zero, to the used[0] rows of `all_rows`; it, or a larger
+    copy.
+    """
     vw = rows.shape[0] - 2
-    row = 0
+    row = np.int64(0)
     while row < size:
         total, after = multiplicity(rows, size, row, time, guards)
         if total != 0:
@@ -176,7 +180,7 @@ def collect_groups(
     """What a Python function has to look at: (groups, their rows, answers so far, what stays pending).
 
     Arguments as in `reduce_groups`, `shape` int64[4] with the answer's value words as the last.
-    groups    int64[kw + 5, g]: key, time, bounds of its rows, bounds of its key's answers; times ascend in a key
+    groups    int64[kw + 5, g]: key, time, bounds of its rows, bounds of its key's answers; times ascend
     rows      int64[vw + 1, ·]: values and multiplicity, none zero, sorted
     answers   int64[ow + 2, ·]: the history of the key's answers, consolidated
     """
@@ -189,7 +193,7 @@ def collect_groups(
     used = np.zeros(1, np.int64)
     groups = np.empty((kw + 5, 64), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    found, answered, i, p = 0, 0, 0, 0
+    found, answered, i, p = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
         order = (
             -1
@@ -216,7 +220,7 @@ def collect_groups(
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
         pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
-        all_answers = appended(all_answers, answered, keys, key, 0, answers, held)
+        all_answers = appended(all_answers, answered, keys, key, np.int64(0), answers, held)
         for index in range(state[0]):
             if word_is_beyond(times[0, index], frontier, guards):
                 continue

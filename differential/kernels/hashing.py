@@ -31,7 +31,8 @@ def hash_of_key(words: Int64s, row: int, kw: int) -> int:
 
 @kernel
 def partition_by_key_hash(words: Int64s, kw: int, workers: int) -> tuple[Int64s, Int64s]:
-    """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w + 1]).
+    """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w +
+    1]).
 
     Worker = hash of the key modulo `workers`. Cost: two passes and one array.
     """

@@ -2,8 +2,8 @@
 
     rows   int64[words + 2, room]: value words, time, diff; sorted by value, then time, once consolidated
 
-Times are advanced to a `floor`, a time that is ≤ every time asked about: for those it changes nothing, and most
-of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
+Times are advanced to a `floor`, a time that is ≤ every time asked about: for those it changes nothing, and
+most of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INSERTION_ROWS: Final = 24
 def more_rows(rows: Int64s, count: int) -> Int64s:
     """A copy with room for more than twice as many rows as `count`."""
     larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
-    copy_rows(rows, 0, rows.shape[1], larger, 0)
+    copy_rows(rows, rows.shape[1], larger)
     return larger
 
 
@@ -35,7 +35,8 @@ def more_rows(rows: Int64s, count: int) -> Int64s:
 def gathered(
     table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
-    """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a larger one.
+    """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a
+    larger one.
 
     Neighbours that have become equal are summed on the way, which for an early run leaves one row per value.
     Ensures: room for twice as many and four; nothing about order.
@@ -45,7 +46,7 @@ def gathered(
     size = locate(table, cursors, keys, key, kw)
     if 2 * size + 4 > rows.shape[1]:
         rows = more_rows(rows, 2 * size + 4)
-    count = 0
+    count = np.int64(0)
     for run in range(table.shape[0]):
         if cursors[1, run] == cursors[0, run]:
             continue
@@ -72,7 +73,9 @@ def gathered(
 
 @kernel
 def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
-    """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end now."""
+    """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end
+    now.
+    """
     columns = rows.shape[0]
     kept = start
     for row in range(start, stop):
@@ -126,15 +129,15 @@ def consolidate_rows(rows: Int64s, count: int) -> int:
     columns = rows.shape[0]
     if count > INSERTION_ROWS:
         some = np.empty((columns, count), np.int64)
-        copy_rows(rows, 0, count, some, 0)
+        copy_rows(rows, count, some)
         done = sort_words(some)
-        copy_rows(done, 0, done.shape[1], rows, 0)
+        copy_rows(done, done.shape[1], rows)
         return done.shape[1]
-    kept = min(count, 1)
+    kept = min(count, np.int64(1))
     for new in range(1, count):
         kept = put_row(rows, kept, rows, new)
     if kept == 1 and rows[columns - 1, 0] == 0:
-        kept = 0
+        kept = np.int64(0)
     return kept
 
 
@@ -189,7 +192,8 @@ def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> t
 def correct(
     rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int
 ) -> int:
-    """Append to `out` what makes the rows accumulate to `wanted` once (`present`), or to nothing, at its time.
+    """Append to `out` what makes the rows accumulate to `wanted` once (`present`), or to nothing, at its
+    time.
 
     wanted   int64[words + 2]: value words and time; the last is free for use
     out      int64[words + 2, room]: the corrections are appended from `made` on; returns where they end
@@ -197,7 +201,7 @@ def correct(
     """
     words = rows.shape[0] - 2
     time = wanted[words]
-    at = 0
+    at = np.int64(0)
     found = False
     while at < count:
         total, after = multiplicity(rows, count, at, time, guards)
@@ -230,7 +234,9 @@ def put_rows(rows: Int64s, count: int, source: Int64s, start: int, stop: int) ->
 
 @kernel
 def appended(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
-    """Write (key, row) for the first `count` rows into `out`, from row `made` on; returns it, or a larger copy."""
+    """Write (key, row) for the first `count` rows into `out`, from row `made` on; returns it, or a larger
+    copy.
+    """
     if made + count > out.shape[1]:
         out = more_rows(out, made + count)
     for column in range(kw):

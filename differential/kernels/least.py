@@ -2,10 +2,10 @@
 
 For each key with new rows or ready pending times:
 
-    skip   If at every later time the answer so far is smaller than all new values (or equal, where none of them
-           takes rows away), it stays. Only the short history of the answer is read: lubs of the seeds with its
-           times are all the times at which it may be another. Here also those beyond the frontier are extended,
-           since nothing will remind of them.
+    skip   If at every later time the answer so far is smaller than all new values (or equal, where none
+           of them takes rows away), it stays. Only the short history of the answer is read: lubs of the seeds with
+           its times are all the times at which it may be another. Here also those beyond the frontier are
+           extended, since nothing will remind of them.
     walk   Otherwise go through the values from the smallest on. Once every ready time has a value that is
            present there, larger values cannot matter at any later time either, nor can their times.
 
@@ -62,7 +62,7 @@ def answer_stays(
         takes = takes or ready[column + 2, at] < 0
         at += step
     for index in range(count):
-        row = 0
+        row = np.int64(0)
         found = False
         while row < held:
             total, after = multiplicity(answers, held, row, times[0, index], guards)
@@ -110,7 +110,7 @@ def take_value(
     """Move the cursors past the rows of `value`, which go into `rows` int64[2, room]; returns how many."""
     runs = table.shape[0]
     floor, guards = floor_guards
-    count = 0
+    count = np.int64(0)
     for run in range(runs + 1):
         early = run < runs and word_less_equal(table[run, LUB], floor, guards)
         while cursors[0, run] < cursors[1, run]:
@@ -137,8 +137,10 @@ def take_value(
 def cover(
     times: Int64s, state: Int64s, rows: Int64s, held: int, value: int, frontier: Int64s, guards: int
 ) -> int:
-    """Give `value` to the unmarked times at which the rows sum to more than 0; returns ready ones still without."""
-    missing = 0
+    """Give `value` to the unmarked times at which the rows sum to more than 0; returns ready ones still
+    without.
+    """
+    missing = np.int64(0)
     for index in range(state[0]):
         if times[1, index] >= 0:
             continue
@@ -167,7 +169,7 @@ def walk(
 ) -> Int64s:
     """Find the answer at every ready time, from the smallest value on; returns `times`, or a larger copy.
 
-    cursors   as in `next_value`; shape int64[3]: kw, guards, flip; rows int64[2, room for all rows of the key]
+    cursors   as in `next_value`; shape int64[3]: kw, guards, flip; rows int64[2, room for all of the key]
     Ensures: times[1] is ≥ 0 where there is an answer, which is times[2] then.
     """
     kw, guards, flip = shape[0], shape[1], shape[2]
@@ -177,7 +179,7 @@ def walk(
     missing = 1
     while missing > 0 and next_value(table, cursors, kw, ready, flip, found):
         taken = take_value(table, cursors, kw, ready, flip, found[0], (state[1], guards), rows)
-        times = closed_with(rows, taken, 0, times, state, frontier, guards)
+        times = closed_with(rows, taken, np.int64(0), times, state, frontier, guards)
         missing = cover(times, state, rows, taken, found[0] ^ flip, frontier, guards)
     return times
 
@@ -207,7 +209,7 @@ def reduce_least(
     wanted, nothing = np.zeros(3, np.int64), np.empty(0, np.int64)
     out = np.empty((kw + 3, ready.shape[1] // 4 + 16), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    emitted, i, p = 0, 0, 0
+    emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
         order = (
             -1
@@ -231,17 +233,17 @@ def reduce_least(
         if order < 0:  # nothing is beyond here: without a pending time there would be no second look
             reached[0] = 0
             reach = with_seeds(ready, first, last_seed, kw + 1, reach, reached, nothing, guards)
-            reach = closed_with(answers, held, 1, reach, reached, nothing, guards)
+            reach = closed_with(answers, held, np.int64(1), reach, reached, nothing, guards)
             if answer_stays(ready, (first, i - 1, kw), reach, reached[0], answers, held, guards, shape[2]):
                 continue
-        times = closed_with(answers, held, 1, times, state, frontier, guards)
+        times = closed_with(answers, held, np.int64(1), times, state, frontier, guards)
         size = locate(table, cursors, keys, key, kw) + i - first
         if size > rows.shape[1]:
             rows = more_rows(rows, size)
-        copy_rows(cursors, 0, table.shape[0], left, 0)
+        copy_rows(cursors, table.shape[0], left)
         left[0, table.shape[0]], left[1, table.shape[0]] = first, i
         times = walk(table, left, ready, times, state, frontier, shape, rows)
-        corrections = 0
+        corrections = np.int64(0)
         for index in range(state[0]):
             if word_is_beyond(times[0, index], frontier, guards):
                 continue

@@ -1,7 +1,8 @@
 """Matching rows that came in with the history of the other side: the work of a join.
 
 Every pair of rows with equal keys makes one row: time = lub of the two times, diff = product of the diffs.
-What its words are is said by a projection, `int64[2, words]`: where each comes from, and which one (or the constant).
+What its words are is said by a projection, `int64[2, words]`: where each comes from, and which one (or the
+constant).
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ REMEMBERED_KEYS: Final = 256
 def count_matches(
     delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, found: Int64s
 ) -> tuple[int, int]:
-    """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be: (pairs, stop).
+    """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be:
+    (pairs, stop).
 
     found   int64[2 · keys, runs]: gets the cursors of each key, as far as there is room
     """
     rows = delta.shape[1]
     cursors = np.zeros((2, table.shape[0]), np.int64)
-    pairs = 0
-    each = 0
-    keys = 0
+    pairs = np.int64(0)
+    each = np.int64(0)
+    keys = np.int64(0)
     row = start
     while row < rows and pairs < rows_max:
         if row == start or not same_key(delta, row, row - 1, kw):
@@ -61,7 +63,9 @@ def write_matches(
     guards: int,
     out: Int64s,
 ) -> None:
-    """Write the pairs of one row of `delta` with some rows of a run; span: first of these, how many, row of `out`."""
+    """Write the pairs of one row of `delta` with some rows of a run; span: first of these, how many, row of
+    `out`.
+    """
     first, count, made = span
     words = out.shape[0] - 2
     columns = delta.shape[0]
@@ -99,10 +103,12 @@ def fill_matches(
     found: Int64s,
     out: Int64s,
 ) -> None:
-    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches` left it."""
+    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches`
+    left it.
+    """
     cursors = np.zeros((2, table.shape[0]), np.int64)
-    made = 0
-    keys = 0
+    made = np.int64(0)
+    keys = np.int64(0)
     for row in range(span[0], span[1]):
         if row == span[0] or not same_key(delta, row, row - 1, kw):
             if 2 * keys < found.shape[0]:

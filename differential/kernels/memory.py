@@ -4,10 +4,11 @@ Through a *run table*: one line of integers per run, `table int64[runs, HEADER +
 
     rows, lub, side, directory, shift, low, buckets, then for each column: address, width, base
 
-`lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of `search.py`.
-A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values themselves (base 0);
-of width 0, nothing: all are `base`. Reading width 3 touches one byte more, so memory ends with one to spare. Addresses instead of arrays: a kernel then has one signature for any number of
-runs and any widths.
+`lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of
+`search.py`. A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values
+themselves (base 0); of width 0, nothing: all are `base`. Reading width 3 touches one byte more, so memory
+ends with one to spare. Addresses instead of arrays: a kernel then has one signature for any number of runs
+and any widths.
 
 Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
 a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With

@@ -29,9 +29,9 @@ def merge(a: Int64s, b: Int64s) -> Int64s:
     columns, rows_a = a.shape
     rows_b = b.shape[1]
     out = np.empty((columns, rows_a + rows_b), np.int64)
-    i = 0
-    j = 0
-    kept = 0
+    i = np.int64(0)
+    j = np.int64(0)
+    kept = np.int64(0)
     while i < rows_a or j < rows_b:
         order = -1 if j == rows_b else 1 if i == rows_a else compare_rows(a, i, b, j, columns - 1)
         if order == 0 and a[columns - 1, i] + b[columns - 1, j] == 0:
@@ -61,11 +61,11 @@ def first_rows(words: Int64s, rows: int) -> Int64s:
 
 
 @kernel
-def copy_rows(source: Int64s, start: int, stop: int, target: Int64s, at: int) -> None:
-    """Copy rows [start, stop) to row `at` on, column by column."""
+def copy_rows(source: Int64s, count: int, target: Int64s) -> None:
+    """Copy the first `count` rows to the first places of `target`, column by column."""
     for column in range(source.shape[0]):
-        for row in range(stop - start):
-            target[column, at + row] = source[column, start + row]
+        for row in range(count):
+            target[column, row] = source[column, row]
 
 
 @kernel
@@ -81,8 +81,8 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
     lub = table[line, LUB]
     source = columns * side
     target = columns * (1 - side)
-    kept = 0
-    done = 0
+    kept = np.int64(0)
+    done = np.int64(0)
     for new in range(words.shape[1]):
         low = done
         high = rows

@@ -1,7 +1,8 @@
 """Two sorted runs become one, a block at a time.
 
 This is where a trace is compacted: times are advanced to its `since`, and rows that have become equal are
-summed. What that keeps: for every t ≥ some time of since, the sum of diffs at times ≤ t, for each (key, value).
+summed. What that keeps: for every t ≥ some time of since, the sum of diffs at times ≤ t, for each (key,
+value).
 
 Advancing times can change their order as words, but only rows of the same (key, value) can change places. So
 rows are first merged by (key, value) alone, and then sorted and summed within each such *group*.
@@ -13,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import HEADER, ROWS
 from differential.kernels.columns import decode_column, encode_column
+from differential.kernels.memory import HEADER, ROWS
 from progress._compile import Int64s, kernel
 from progress.time_words import word_advance, word_lub
 
@@ -24,7 +25,8 @@ BLOCK_ROWS: Final = 512
 
 @kernel
 def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
-    """Sort `count` (time, diff) pairs from `first` on by time, sum equal times, drop zeros; returns pairs left.
+    """Sort `count` (time, diff) pairs from `first` on by time, sum equal times, drop zeros; returns pairs
+    left.
 
     Cost: shell sort, so that a key with thousands of times does no harm.
     """
@@ -69,7 +71,7 @@ def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, made: int, room: int)
     """
     columns = out.shape[0]
     at_a, end_a, at_b, end_b = ends[0], ends[1], ends[2], ends[3]
-    moved = 0
+    moved = np.int64(0)
     if at_a == end_a or at_b == end_b:
         side = 1 if at_a == end_a else 0
         start = ends[2 * side]
@@ -80,7 +82,7 @@ def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, made: int, room: int)
         ends[2 * side] += moved
         return moved
     while moved < room and at_a < end_a and at_b < end_b:
-        later = 0  # found without a branch on what the rows are, which could not be predicted
+        later = np.int64(0)  # found without a branch on what the rows are, which could not be predicted
         for column in range(columns - 3, -1, -1):
             left = blocks[column, at_a]
             right = blocks[columns + column, at_b]
@@ -121,7 +123,9 @@ def continues_group(blocks: Int64s, ends: Int64s, out: Int64s, made: int) -> boo
 
 @kernel
 def keep_rows(words: Int64s, start: int, count: int) -> Int64s:
-    """Move `count` rows from `start` on to the front; returns the array, or a larger one if it is mostly full."""
+    """Move `count` rows from `start` on to the front; returns the array, or a larger one if it is mostly
+    full.
+    """
     columns = words.shape[0]
     target = words
     if 2 * count > words.shape[1]:
@@ -144,12 +148,11 @@ def same_group(words: Int64s, a: int, b: int) -> bool:
 
 
 @kernel
-def settle_groups(
-    words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: bool
-) -> tuple[int, int]:
-    """Advance the times of rows sorted by group, sort and sum each group, in place: (rows kept, rows left open).
+def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: int) -> tuple[int, int]:
+    """Advance the times of rows sorted by group, sort and sum each group, in place: (rows kept, rows left
+    open).
 
-    If `last_is_open`, the last group is not settled: its rows follow the kept ones.
+    If `last_is_open` is 1, the last group is not settled: its rows follow the kept ones.
     """
     columns = words.shape[0]
     seen = np.int64(-1)
@@ -160,15 +163,15 @@ def settle_groups(
             seen = time
             advanced = word_advance(time, since, guards)
         words[columns - 2, row] = advanced
-    kept = 0
-    row = 0
+    kept = np.int64(0)
+    row = np.int64(0)
     while row < rows:
         first = row
         row += 1
         while row < rows and same_group(words, first, row):
             row += 1
         count = row - first
-        if row == rows and last_is_open:
+        if row == rows and last_is_open == 1:
             for column in range(columns):
                 for offset in range(count):
                     words[column, kept + offset] = words[column, first + offset]
@@ -182,7 +185,7 @@ def settle_groups(
             for column in range(columns):
                 words[column, kept + offset] = words[column, first + offset]
         kept += count
-    return kept, 0
+    return kept, np.int64(0)
 
 
 @kernel
@@ -203,7 +206,7 @@ def write_rows(words: Int64s, rows: int, tables: Int64s, progress: Int64s, guard
             lub = word_lub(seen, lub, guards)
     progress[3] = lub
     for column in range(columns):
-        encode_column(words, column, rows, tables, 2, progress[2])
+        encode_column(words, column, rows, tables, np.int64(2), progress[2])
     progress[2] += rows
     return True
 
@@ -223,7 +226,7 @@ def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, bud
     out = np.empty((columns, 2 * block), np.int64)
     ends = np.zeros(4, np.int64)
     started = progress[0] + progress[1]
-    made = 0
+    made = np.int64(0)
     while progress[0] < tables[0, ROWS] or progress[1] < tables[1, ROWS]:
         for run in range(2):
             if ends[2 * run] == ends[2 * run + 1]:
@@ -237,7 +240,7 @@ def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, bud
                 break
             room = 1
         if made + 1 >= out.shape[1]:
-            kept, open_rows = settle_groups(out, made, since, guards, True)
+            kept, open_rows = settle_groups(out, made, since, guards, np.int64(1))
             if not write_rows(out, kept, tables, progress, guards):
                 progress[4] = 1
                 return progress[0] + progress[1] - started
@@ -248,7 +251,7 @@ def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, bud
         made += merge_block(blocks, ends, out, made, room)
         progress[0] += ends[0] - before_a
         progress[1] += ends[2] - before_b
-    made, _ = settle_groups(out, made, since, guards, False)
+    made, _ = settle_groups(out, made, since, guards, np.int64(0))
     if not write_rows(out, made, tables, progress, guards):
         progress[4] = 1
     return progress[0] + progress[1] - started

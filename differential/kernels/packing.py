@@ -1,9 +1,9 @@
 """Rows whose varying bits fit one word, as one word each.
 
-Dropping bits that are the same in all rows keeps the order, so packing is exact and not a hash. What varies in a
-column is up to `SEGMENTS_MAX` stretches of bits; all stretches are laid side by side, the diff's lowest, then time,
-values, key. A column with both signs is packed as its distance from the smallest value, since there the sign bits
-all vary; so is the diff.
+Dropping bits that are the same in all rows keeps the order, so packing is exact and not a hash. What varies
+in a column is up to `SEGMENTS_MAX` stretches of bits; all stretches are laid side by side, the diff's lowest,
+then time, values, key. A column with both signs is packed as its distance from the smallest value, since
+there the sign bits all vary; so is the diff.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def bit_length(value: int) -> int:
     """How many bits the unsigned `value` needs: 0 for 0, 64 for a negative one."""
     if value < 0:
         return 64
-    bits = 0
+    bits = np.int64(0)
     while value >= 256:
         value >>= 8
         bits += 8
@@ -35,16 +35,16 @@ def bit_length(value: int) -> int:
 
 
 @kernel
-def survey(words: Int64s, seen: Int64s, fresh: bool) -> None:
-    """Note what the columns of a table, at least one row, are like; `fresh`: forget what `seen` had before.
+def survey(words: Int64s, seen: Int64s, fresh: int) -> None:
+    """Note what the columns of a table, at least one row, are like; `fresh` 1: forget what `seen` had before.
 
     seen   int64[4, columns]: first value, the bits that any value differs from it in, smallest, largest
     """
     for column in range(words.shape[0]):
-        first = words[column, 0] if fresh else seen[0, column]
-        low = first if fresh else seen[2, column]
-        high = first if fresh else seen[3, column]
-        varying = np.int64(0) if fresh else seen[1, column]
+        first = words[column, 0] if fresh == 1 else seen[0, column]
+        low = first if fresh == 1 else seen[2, column]
+        high = first if fresh == 1 else seen[3, column]
+        varying = np.int64(0) if fresh == 1 else seen[1, column]
         for row in range(words.shape[1]):
             value = words[column, row]
             low = min(low, value)
@@ -72,22 +72,23 @@ def varying_bits(seen: Int64s, column: int) -> tuple[int, int]:
 
 @kernel
 def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, int]:
-    """Lay the varying bits of all columns side by side: (segments, bits of the diff, bits of all), or bits 64.
+    """Lay the varying bits of all columns side by side: (segments, bits of the diff, bits of all), or bits
+    64.
 
     plan   int64[4, ≥ SEGMENTS_MAX·columns]: column, shift, mask, place of each segment, lowest first
     Ensures: for each row the word Σ ((value - base) >> shift & mask) << place sorts like the row.
     """
     columns = seen.shape[1]
-    segments = 0
-    place = 0
-    diff_bits = 0
+    segments = np.int64(0)
+    place = np.int64(0)
+    diff_bits = np.int64(0)
     for column in range(columns - 1, -1, -1):
         base, mask = varying_bits(seen, column)
         bases[column] = base
         if mask < 0:
             return 0, 0, 64
         first = segments
-        shift = 0
+        shift = np.int64(0)
         while mask != 0:
             if segments - first == SEGMENTS_MAX:  # too scattered: one dense segment instead
                 segments = first + 1
@@ -102,7 +103,7 @@ def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, i
             while mask & 1 == 0:
                 mask >>= 1
                 shift += 1
-            bits = 0
+            bits = np.int64(0)
             while mask & 1 == 1:
                 mask >>= 1
                 bits += 1
@@ -122,7 +123,9 @@ def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, i
 
 @kernel
 def pack_rows(words: Int64s, plan: Int64s, bases: Int64s, segments: int, keys: Int64s, at: int) -> None:
-    """Write the packed word of each row into `keys`, from `at` on. Cost: one pass, by blocks that stay in cache."""
+    """Write the packed word of each row into `keys`, from `at` on. Cost: one pass, by blocks that stay in
+    cache.
+    """
     rows = words.shape[1]
     for start in range(0, rows, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, rows)
@@ -142,7 +145,9 @@ def pack_rows(words: Int64s, plan: Int64s, bases: Int64s, segments: int, keys: I
 
 @kernel
 def unpack_rows(keys: Int64s, sums: Int64s, plan: Int64s, bases: Int64s, segments: int, out: Int64s) -> None:
-    """Write the rows of the first words of `keys`, which have lost the bits of the diff, and `sums` into `out`."""
+    """Write the rows of the first words of `keys`, which have lost the bits of the diff, and `sums` into
+    `out`.
+    """
     columns, rows = out.shape
     diff_bits = np.int64(0)
     for segment in range(segments):

@@ -16,7 +16,7 @@ from progress.time_words import word_is_beyond, word_less_equal
 def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
     """(ready rows, later rows), each in their order. If all rows are of one kind, that one is `words` itself."""
     columns, rows = words.shape
-    ready = 0
+    ready = np.int64(0)
     last = np.int64(-1)
     beyond = False
     for row in range(rows):
@@ -31,8 +31,8 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
         return np.empty((columns, 0), np.int64), words
     now = np.empty((columns, ready), np.int64)
     later = np.empty((columns, rows - ready), np.int64)
-    at_now = 0
-    at_later = 0
+    at_now = np.int64(0)
+    at_later = np.int64(0)
     last = -1
     for row in range(rows):
         time = words[time_column, row]
@@ -56,7 +56,7 @@ def add_bound(minimal: Int64s, count: int, time: int, guards: int) -> int:
     for index in range(count):
         if word_less_equal(minimal[index], time, guards):
             return count
-    kept = 0
+    kept = np.int64(0)
     for index in range(count):
         if not word_less_equal(time, minimal[index], guards):
             minimal[kept] = minimal[index]
@@ -97,7 +97,7 @@ def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -
 @kernel
 def minimal_times(times: Int64s, guards: int) -> Int64s:
     """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
-    count = 0
+    count = np.int64(0)
     minimal = np.empty(8, np.int64)
     last = np.int64(-1)
     for row in range(times.shape[0]):
@@ -116,12 +116,12 @@ def merge_pending(a: Int64s, b: Int64s) -> Int64s:
     columns, rows_a = a.shape
     rows_b = b.shape[1]
     out = np.empty((columns, rows_a + rows_b), np.int64)
-    i = 0
-    j = 0
-    kept = 0
+    i = np.int64(0)
+    j = np.int64(0)
+    kept = np.int64(0)
     while i < rows_a or j < rows_b:
         order = -1 if j == rows_b else 1 if i == rows_a else 0
-        column = 0
+        column = np.int64(0)
         while order == 0 and column < columns and i < rows_a and j < rows_b:
             if a[column, i] != b[column, j]:
                 order = -1 if a[column, i] < b[column, j] else 1

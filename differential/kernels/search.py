@@ -1,7 +1,7 @@
 """Finding a key's rows in the runs of a trace.
 
-Keys are looked up in ascending order, so each search gallops on from where the last one ended: doubling steps,
-then halving. Large runs have a *directory*, which says where to begin:
+Keys are looked up in ascending order, so each search gallops on from where the last one ended: doubling
+steps, then halving. Large runs have a *directory*, which says where to begin:
 
     bucket of a key = (its first word - low) >> shift         directory uint32[buckets + 1]
     the rows of bucket b are directory[b] … directory[b + 1] - 1
@@ -40,7 +40,7 @@ def fill_directory(table: Int64s, run: int) -> None:
     address, width, base = table[run, HEADER], table[run, HEADER + 1], table[run, HEADER + 2]
     low, shift = table[run, LOW], table[run, SHIFT]
     rows = table[run, ROWS]
-    filled = 0
+    filled = np.int64(0)
     for row in range(rows):
         bucket = bucket_of(load(address, width, base, row), low, shift)
         while filled <= bucket:
@@ -52,8 +52,8 @@ def fill_directory(table: Int64s, run: int) -> None:
 
 
 @kernel
-def first_from(table: Int64s, run: int, column: int, start: int, stop: int, wanted: int, past: bool) -> int:
-    """The first row of [start, stop) whose word is ≥ `wanted` (> if `past`); `stop` if there is none.
+def first_from(table: Int64s, run: int, column: int, start: int, stop: int, wanted: int, past: int) -> int:
+    """The first row of [start, stop) whose word is ≥ `wanted` (> if `past` is 1); `stop` if there is none.
 
     Requires: the words of these rows ascend.
     """
@@ -64,7 +64,7 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
     high = start
     while high < stop:
         word = load(address, width, base, high)
-        if word > wanted or (word == wanted and not past):
+        if word > wanted or (word == wanted and past == 0):
             break
         low = high
         high += step
@@ -73,7 +73,7 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
     while high - low > 1:
         middle = (low + high) >> 1
         word = load(address, width, base, middle)
-        if word > wanted or (word == wanted and not past):
+        if word > wanted or (word == wanted and past == 0):
             high = middle
         else:
             low = middle
@@ -82,7 +82,9 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
 
 @kernel
 def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
-    """(first row, row after the last) of the key in column `at` of `keys`. Requires: rows before `start` are before it."""
+    """(first row, row after the last) of the key in column `at` of `keys`. Requires: rows before `start` are
+    before it.
+    """
     first = start
     last = table[run, ROWS]
     if kw > 0 and table[run, DIRECTORY] != 0:
@@ -97,8 +99,8 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
         if kw == 1 and table[run, SHIFT] == 0:  # a bucket for each key
             return first, last
     for column in range(kw):
-        first = first_from(table, run, column, first, last, keys[column, at], False)
-        last = first_from(table, run, column, first, last, keys[column, at], True)
+        first = first_from(table, run, column, first, last, keys[column, at], np.int64(0))
+        last = first_from(table, run, column, first, last, keys[column, at], np.int64(1))
     return first, last
 
 
@@ -109,7 +111,7 @@ def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> in
     cursors   int64[2, runs]: first row of the key and first row after it, of each run; begin with zeros
     Requires: keys come in ascending order, each once.
     """
-    total = 0
+    total = np.int64(0)
     for run in range(table.shape[0]):
         if table[run, ROWS] > 0:
             first, last = find(table, run, cursors[1, run], keys, at, kw)

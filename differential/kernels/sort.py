@@ -67,7 +67,7 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
             counts[digit] = 0
         for row in range(rows):
             counts[source[row] >> low & digit_mask] += 1
-        start = 0
+        start = np.int64(0)
         for digit in range(counts.shape[0]):
             count = counts[digit]
             counts[digit] = start
@@ -84,9 +84,11 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
 
 @kernel
 def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> int:
-    """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; returns rows kept."""
-    kept = 0
-    row = 0
+    """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; returns rows
+    kept.
+    """
+    kept = np.int64(0)
+    row = np.int64(0)
     diff_mask = (np.int64(1) << diff_bits) - 1
     while row < keys.shape[0]:
         key = keys[row] >> diff_bits
@@ -111,13 +113,13 @@ def sort_words(words: Int64s) -> Int64s:
     seen = np.empty((4, columns), np.int64)
     plan = np.empty((4, SEGMENTS_MAX * columns), np.int64)
     bases = np.empty(columns, np.int64)
-    survey(words, seen, True)
+    survey(words, seen, np.int64(1))
     segments, diff_bits, bits = plan_packing(seen, plan, bases)
     if bits > 63:
         return sort_indexed(words, seen)
     keys = np.empty(rows, np.int64)
     spare = np.empty(rows, np.int64)
-    pack_rows(words, plan, bases, segments, keys, 0)
+    pack_rows(words, plan, bases, segments, keys, np.int64(0))
     ordered = sort_packed(keys, spare, diff_bits, bits)
     sums = spare
     if ordered is spare:
@@ -131,7 +133,8 @@ def sort_words(words: Int64s) -> Int64s:
 def sort_consolidate(words: Int64s) -> Int64s:
     """The same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
 
-    Requires: words int64[≥ 2, n], C-contiguous. Cost: about 20 ns a row if the varying bits fit a word, else 70.
+    Requires: words int64[≥ 2, n], C-contiguous. Cost: about 20 ns a row if the varying bits fit a word, else
+    70.
     """
     if words.shape[1] < MANY_ROWS:
         return sort_words(words)
@@ -150,12 +153,13 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
         return sort_words(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     seen = np.empty((4, columns), np.int64)
     for index, part in enumerate(parts):
-        survey(part, seen, index == 0)
+        survey(part, seen, int(index == 0))
     plan, bases = np.empty((4, SEGMENTS_MAX * columns), np.int64), np.empty(columns, np.int64)
     segments, diff_bits, bits = plan_packing(seen, plan, bases)
     if bits > 63:
         return sort_indexed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), seen)
-    # By numpy, not in a kernel: it asks for huge pages, and touching fresh small ones costs as much as sorting.
+    # By numpy, not in a kernel: it asks for huge pages, and touching fresh small ones costs as much as
+    # sorting.
     keys, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)
     part = parts[0]
     while parts:
@@ -217,7 +221,7 @@ def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
                 counts[digit] = 0
             for row in range(rows):
                 counts[(words[column, row] - base) >> shift & digit_mask] += 1
-            start = 0
+            start = np.int64(0)
             for digit in range(counts.shape[0]):
                 count = counts[digit]
                 counts[digit] = start
@@ -236,8 +240,8 @@ def sort_indexed(words: Int64s, seen: Int64s) -> Int64s:
     """`sort_consolidate` for rows of any content."""
     columns, rows = words.shape
     order = sorted_order(words, seen)
-    kept = 0
-    row = 0
+    kept = np.int64(0)
+    row = np.int64(0)
     sums = np.empty(rows, np.int64)
     while row < rows:
         first = order[row]

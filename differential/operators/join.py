@@ -2,13 +2,14 @@
 
     output = { (words of the pair, lub of the two times, product of the two diffs) }
 
-Each pair is made exactly once, by whichever row came later: rows that come in are matched with all that the other
-side has had, then stored. So a join never waits for a frontier. What it needs frontiers for is forgetting:
-no row will come in on the right at a time that is not ≥ one of the right frontier, hence the *left* history may
-be compacted to the right frontier, and dropped when the right input is complete for ever; and the same the
-other way round.
+Each pair is made exactly once, by whichever row came later: rows that come in are matched with all that the
+other side has had, then stored. So a join never waits for a frontier. What it needs frontiers for is
+forgetting: no row will come in on the right at a time that is not ≥ one of the right frontier, hence the
+*left* history may be compacted to the right frontier, and dropped when the right input is complete for ever;
+and the same the other way round.
 
-This is the logic alone: words and frontiers in, words out. `match.py` in `differential/kernels` does the work.
+This is the logic alone: words and frontiers in, words out. `match.py` in `differential/kernels` does the
+work.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ class JoinMachine:
         self, kw: int, vw_left: int, vw_right: int, guards: int, projection: Sequence[Source] | None = None
     ) -> None:
         if projection is None:
-            projection = [("key", word) for word in range(kw)]
-            projection += [("left", word) for word in range(vw_left)]
-            projection += [("right", word) for word in range(vw_right)]
+            everything: list[Source] = [("key", word) for word in range(kw)]
+            everything += [("left", word) for word in range(vw_left)]
+            everything += [("right", word) for word in range(vw_right)]
+            projection = everything
         self.kw = kw
         self.guards = guards
         self.words = len(projection)
@@ -75,7 +77,9 @@ class JoinMachine:
             own.insert(delta)
 
     def set_frontiers(self, left: Int64s, right: Int64s) -> None:
-        """What may still come in: no row of a side is at a time that is not ≥ one of its frontier. Cost: nothing."""
+        """What may still come in: no row of a side is at a time that is not ≥ one of its frontier. Cost:
+        nothing.
+        """
         for port, frontier in ((LEFT, right), (RIGHT, left)):
             trace = self.traces[port]
             if trace is not None:

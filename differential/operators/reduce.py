@@ -3,10 +3,10 @@
     for every key and every time t that is complete:
         output accumulated up to t  =  aggregate(input accumulated up to t)
 
-Rows wait until their times are complete. Then, for all that became complete since the last activation at once, the
-keys with new rows or pending times are looked at, and their answers are corrected at each interesting time
-(`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at (0, 1) and one at
-(1, 0) make (1, 1) interesting, although nothing arrives there.
+Rows wait until their times are complete. Then, for all that became complete since the last activation at
+once, the keys with new rows or pending times are looked at, and their answers are corrected at each
+interesting time (`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at
+(0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
 
 Invariants: waiting rows and pending times are beyond the frontier, rows of the input trace are not; at every
 time that is not ≥ a waiting or pending time the output is right.
@@ -68,8 +68,8 @@ class GroupFunction:
 class ReduceMachine:
     """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
 
-    With one aggregate that is the least or greatest of the only value word, the work per key does not depend on
-    the length of its history; otherwise a key's whole history is read when it changes.
+    With one aggregate that is the least or greatest of the only value word, the work per key does not depend
+    on the length of its history; otherwise a key's whole history is read when it changes.
     """
 
     def __init__(self, kw: int, vw: int, guards: int, aggregate: Aggregates | GroupFunction) -> None:
@@ -98,7 +98,8 @@ class ReduceMachine:
         self._waiting.add(words)
 
     def advance(self, frontier: Int64s) -> Int64s:
-        """Correct the output at every time that is complete now; returns the corrections, sorted, consolidated.
+        """Correct the output at every time that is complete now; returns the corrections, sorted,
+        consolidated.
 
         frontier   antichain of words: what may still come in is ≥ one of them; empty: nothing
         Requires: every time of the frontier is ≥ one of the last.
@@ -119,7 +120,7 @@ class ReduceMachine:
         return corrections
 
     def capabilities(self) -> Int64s:
-        """The minimal times at which something may still be sent: antichain of ascending words, to be held."""
+        """The minimal times at which something may still be sent: ascending words, to be held."""
         bounds = self._waiting.times(_NO_TIMES)
         if self._pending.shape[1]:
             bounds = lower_bounds(self._pending, self.kw, bounds, self.guards)

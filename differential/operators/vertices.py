@@ -1,7 +1,7 @@
 """Operators as vertices: how the pure machines of join, reduce and consolidate live in a dataflow.
 
-A machine takes words and frontiers and returns words; it knows no stage and no worker. A vertex here feeds it what
-arrives, sends what it returns, and holds exactly the capabilities that the machine says it needs.
+A machine takes words and frontiers and returns words; it knows no stage and no worker. A vertex here feeds it
+what arrives, sends what it returns, and holds exactly the capabilities that the machine says it needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from differential.update_batch import UpdateBatch, words_of
 from timely.batch import Batch
 from timely.vertex import Vertex
 
-__all__ = ["AggregateVertex", "ConsolidateVertex", "DistinctVertex", "GroupFunctionVertex", "JoinVertex", "OperatorVertex"]
+__all__ = [
+    "AggregateVertex",
+    "ConsolidateVertex",
+    "DistinctVertex",
+    "GroupFunctionVertex",
+    "JoinVertex",
+    "OperatorVertex",
+]
 
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
@@ -50,7 +57,10 @@ class OperatorVertex(Vertex):
     def counters(self) -> dict[str, int]:
         """Rows and bytes in its traces."""
         traces = self.traces()
-        return {"trace_rows": sum(trace.rows for trace in traces), "trace_bytes": sum(trace.bytes for trace in traces)}
+        return {
+            "trace_rows": sum(trace.rows for trace in traces),
+            "trace_bytes": sum(trace.bytes for trace in traces),
+        }
 
     def hold_exactly(self, needed: Int64s) -> None:
         """Hold the words `needed`, an antichain, and nothing else."""
@@ -69,7 +79,8 @@ class OperatorVertex(Vertex):
     def send_rows(self, words: Int64s) -> None:
         """Send rows, each under an envelope time at or before its own that this vertex may send at.
 
-        The envelopes are the minimal times of the rows: anything earlier would hold receivers back for nothing.
+        The envelopes are the minimal times of the rows: anything earlier would hold receivers back for
+        nothing.
         """
         if words.shape[1] == 0:
             return
@@ -88,7 +99,8 @@ class OperatorVertex(Vertex):
 class JoinVertex(OperatorVertex):
     """Joins two inputs as rows come in; see `JoinMachine`.
 
-    If all its rows go to one place and only move words on the way there, it writes them in that layout at once.
+    If all its rows go to one place and only move words on the way there, it writes them in that layout at
+    once.
     """
 
     def __init__(self, key_words: int, left_words: int, right_words: int) -> None:
@@ -184,7 +196,9 @@ class WaitingVertex(OperatorVertex):
         """
         guards = self.code.guards
         bounds = frontier.tolist()
-        return all(any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held)
+        return all(
+            any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held
+        )
 
     def traces(self) -> list[Trace]:
         """Those of the machine; a consolidation has none."""

@@ -40,8 +40,8 @@ class Merging:
             np.minimum(ranges[:, 0], source.ranges[:, 0], out=ranges[:, 0])
             np.maximum(ranges[:, 1], source.ranges[:, 1], out=ranges[:, 1])
             lub = int(word_lub(lub, int(source.line[LUB]), self._guards))
-        # An advanced time is no earlier than it was, nor than what all of since have before them; and no later
-        # than its lub with any one of them. The order of words extends the order of times.
+        # An advanced time is no earlier than it was, nor than what all of since have before them; and no
+        # later than its lub with any one of them. The order of words extends the order of times.
         meet = int(self._since[0])
         for time in self._since[1:]:
             meet = int(word_glb(meet, int(time), self._guards))

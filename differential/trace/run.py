@@ -2,9 +2,9 @@
 
     rows(run) = { (key, value, time, diff) }, no two of the same key, value and time, no diff of zero
 
-Large runs are *packed*: a column becomes unsigned offsets of 0 to 4 bytes from its smallest value, or eight, so
-that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both through
-a line of the run table (`kernels/memory.py`); the run owns the memory that its line points into.
+Large runs are *packed*: a column becomes unsigned offsets of 0 to 4 bytes from its smallest value, or eight,
+so that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both
+through a line of the run table (`kernels/memory.py`); the run owns the memory that its line points into.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, LUB, ROWS, SHIFT, describe_words
 from differential.kernels.columns import column_ranges, decode_words, encode_words
+from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, LUB, ROWS, SHIFT, describe_words
 from differential.kernels.search import fill_directory
 from progress._compile import Int64s
 
@@ -27,10 +27,13 @@ MAPPED_BYTES_MIN: Final = 1 << 18
 """Memory from this size on is mapped, so that dropping a run gives it back to the system at once."""
 
 HUGE_PAGE_BYTES: Final = 1 << 21
-"""Memory of two such pages and more asks for them: touching small pages first costs more than filling them."""
+"""Memory of two such pages and more asks for them: touching small pages first costs more than filling them.
+"""
 
 BUCKET_ROWS: Final = 4
-"""Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are many."""
+"""Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are
+many.
+"""
 
 WIDTHS: Final = (1, 2, 3, 4)
 

@@ -14,8 +14,8 @@ one for the head, in this order, and each names memory that the trace holds; eve
 Who may do what: a trace belongs to one operator. Only it inserts, and reading happens inside its activations,
 between inserts: the head changes in place. An arrangement that several operators share will want to read "up
 to insert number s": `sequence` counts inserts, runs are in order of insertion and only neighbours are merged,
-so a reader that lags at s needs no more than (1) `freeze_head` after insert s, and (2) no merge across s until
-it has moved on. Neither is wanted yet; both belong into `_begin_merges`.
+so a reader that lags at s needs no more than (1) `freeze_head` after insert s, and (2) no merge across s
+until it has moved on. Neither is wanted yet; both belong into `_begin_merges`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ SMALL_ROWS: Final = 1 << 16
 class Trace:
     """The history of a collection of rows with `kw` key words and `vw` value words; see above.
 
-    Requires of all rows: words int64[kw + vw + 2, n], sorted and consolidated, times of the scope of `guards`.
+    Requires of all rows: words int64[kw + vw + 2, n], sorted and consolidated, times of the scope of
+    `guards`.
     """
 
     def __init__(self, kw: int, vw: int, guards: int) -> None:
@@ -104,7 +105,8 @@ class Trace:
         self._append(Run.from_words(self._head[start : start + self.columns, :rows].copy(), self.guards))
 
     def set_since(self, since: Int64s) -> None:
-        """Nobody will ask about times that are not ≥ one of `since`; none at all: about no time, all is dropped.
+        """Nobody will ask about times that are not ≥ one of `since`; none at all: about no time, all is
+        dropped.
 
         Requires: every time of `since` is ≥ one of the last. Cost: nothing now; merges do the work.
         """
@@ -157,7 +159,7 @@ class Trace:
         self._rewrite_table()
 
     def _begin_merges(self) -> None:
-        """Begin merges of neighbours whose sizes are too close, newest first; a run takes part in one merge."""
+        """Begin merges of neighbours too close in size, newest first; a run takes part in one at a time."""
         index = len(self._runs) - 2
         while index >= 0:
             free = not {index - 1, index, index + 1} & self._merges.keys()

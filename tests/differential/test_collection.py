@@ -42,7 +42,7 @@ seeds = st.integers(0, 2**20)
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("name", LINEAR)
 def test_meaning_of_a_linear_operator_at_every_time(name: str, depth: int) -> None:
-    @examples(0.25)
+    @examples(0.5)
     @given(histories(depth), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = UNARY[name]
@@ -54,7 +54,7 @@ def test_meaning_of_a_linear_operator_at_every_time(name: str, depth: int) -> No
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("name", ["concat", "concat in another order of columns", "difference"])
 def test_meaning_of_sums_and_differences_at_every_time(name: str, depth: int) -> None:
-    @examples(0.25)
+    @examples(0.5)
     @given(histories(depth), histories(depth), workers, seeds)
     def holds(left: list[Change], right: list[Change], workers: int, seed: int) -> None:
         operator = BINARY[name]

@@ -31,7 +31,7 @@ REDUCTIONS = ("reduce", "reduce to multiplicities")
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("name", [*AGGREGATES, *REDUCTIONS])
 def test_meaning_at_every_time(name: str, depth: int) -> None:
-    @examples(0.6)
+    @examples(1.5)
     @given(histories(depth, size_max=14), st.integers(1, 3), st.integers(0, 2**20))
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = UNARY[name]
@@ -54,7 +54,7 @@ def test_meaning_of_a_few_keys_with_long_histories(depth: int) -> None:
     """The incremental minimum skips what cannot matter: here much does, again and again."""
     rows = st.tuples(st.integers(0, 1), st.integers(0, 5))
 
-    @examples(0.6)
+    @examples(1.5)
     @given(histories(depth, rows, size_max=30), st.sampled_from(AGGREGATES), st.integers(0, 2**20))
     def holds(changes: list[Change], name: str, seed: int) -> None:
         operator = UNARY[name]

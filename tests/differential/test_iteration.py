@@ -40,7 +40,7 @@ edges = st.tuples(st.integers(0, 4), st.integers(0, 4))
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("name", ["climb in a loop", "least label in a loop"])
 def test_meaning_is_the_fixed_point_at_every_outer_time(name: str, depth: int) -> None:
-    @examples(0.4)
+    @examples(1)
     @given(histories(depth), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = UNARY[name]
@@ -51,7 +51,7 @@ def test_meaning_is_the_fixed_point_at_every_outer_time(name: str, depth: int) -
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_meaning_with_a_collection_of_the_scope_around_it(depth: int) -> None:
-    @examples(0.4)
+    @examples(1)
     @given(histories(depth, edges), histories(depth, edges), workers, seeds)
     def holds(roots: list[Change], links: list[Change], workers: int, seed: int) -> None:
         operator = BINARY["reach in a loop"]
@@ -123,7 +123,7 @@ def test_meaning_round_n_is_the_nth_iterate_at_every_outer_time(name: str, depth
     build, body = LOOPS[name]
     positive = (1, 2)
 
-    @examples(0.6)
+    @examples(1)
     @given(histories(depth), histories(depth, edges, diffs=positive), workers, seeds)
     def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
         actual = run_at_times(_variable_of(build), [start, other], depth=depth, workers=workers, seed=seed)
@@ -165,7 +165,7 @@ def _even_rounds_plainly(roots: Rows, along: Rows) -> Rows:
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_nested_reachability_in_rounds_at_every_time(depth: int) -> None:
-    @examples(0.6)
+    @examples(1)
     @given(histories(depth, edges, diffs=(1, 1, -1)), histories(depth, edges), workers, seeds)
     def holds(roots: list[Change], links: list[Change], workers: int, seed: int) -> None:
         check_at_times(
@@ -217,7 +217,7 @@ def strongly_connected_plainly(links: Rows) -> Rows:
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_nested_twice_strongly_connected_components_at_every_time(depth: int) -> None:
-    @examples(0.6)
+    @examples(1)
     @given(histories(depth, edges, size_max=14), workers, seeds)
     def holds(links: list[Change], workers: int, seed: int) -> None:
         check_at_times(

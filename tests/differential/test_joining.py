@@ -26,7 +26,7 @@ from timely.dataflow import Dataflow
     "name", ["join", "join of differently named keys", "join of whole rows", "join of all pairs"]
 )
 def test_meaning_at_every_time(name: str, depth: int) -> None:
-    @examples(0.6)
+    @examples(1.5)
     @given(histories(depth), histories(depth), st.integers(1, 3), st.integers(0, 2**20))
     def holds(left: list[Change], right: list[Change], workers: int, seed: int) -> None:
         operator = BINARY[name]
@@ -39,7 +39,7 @@ def test_meaning_at_every_time(name: str, depth: int) -> None:
 def test_meaning_of_a_join_with_itself(depth: int) -> None:
     """Both inputs change in the same activation: each pair must still be made exactly once."""
 
-    @examples(0.6)
+    @examples(1.5)
     @given(histories(depth), st.integers(1, 3), st.integers(0, 2**20))
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = BINARY["join"]

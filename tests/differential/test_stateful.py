@@ -28,7 +28,7 @@ seeds = st.integers(0, 2**20)
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("name", ["distinct", "consolidate", "inspect"])
 def test_meaning_at_every_time(name: str, depth: int) -> None:
-    @examples(0.6)
+    @examples(1.5)
     @given(histories(depth, size_max=14), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = UNARY[name]
@@ -40,7 +40,7 @@ def test_meaning_at_every_time(name: str, depth: int) -> None:
 # effect_
 
 
-@examples(0.6)
+@examples(1.5)
 @given(histories(2), histories(2), workers, seeds)
 def test_effect_consolidate_sends_each_row_once_per_time_and_nothing_that_cancels(
     left: list[Change], right: list[Change], workers: int, seed: int
@@ -58,7 +58,7 @@ def test_effect_consolidate_sends_each_row_once_per_time_and_nothing_that_cancel
     assert history(sent) == both and all(diff for _, _, diff in sent)
 
 
-@examples(0.6)
+@examples(1.5)
 @given(histories(2), workers, seeds)
 def test_effect_inspect_sees_every_update_with_its_row_and_time(
     changes: list[Change], workers: int, seed: int

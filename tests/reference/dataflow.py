@@ -9,7 +9,8 @@ An operator's inputs come from inputs and from loops, so at the root only epochs
 stands in (nested) loops and holds capabilities as an operator would. Its updates are sent in any order that
 they allow, in messages whose envelope is some time that they allow; the capabilities move on in any way that
 leaves what is still to come possible. So an operator behind it sees partially ordered times, and frontiers
-with several elements, as they occur in the middle of an iteration.
+with several elements, as they occur in the middle of an iteration. Now and then all traces of a worker are
+compacted as far as they may be.
 
 A capture asserts what holds of every message: its envelope is at or before the times of its rows, and no
 worker has been told, at that moment, that these times are complete.
@@ -365,13 +366,17 @@ class _Driver:
         rng = self.rng
         vertex, pending = rng.choice(open_sources)
         choice = rng.random()
+        worker = rng.randrange(len(self.cluster.workers))
         if pending and choice < 0.4:
             self._emit(vertex, pending)
-        elif choice < 0.7:
+        elif choice < 0.65:
             self._advance(vertex, pending)
-        else:
-            worker = rng.randrange(len(self.cluster.workers))
+        elif choice < 0.9:
             self.cluster.step(worker, rng.choice((1, 2, 256)))
+        else:
+            for held in traces(self.cluster.instances[worker]).values():
+                for trace in held:
+                    trace.compact()
         return True
 
     def _emit(self, vertex: TimedSourceVertex, pending: list[Change]) -> None:

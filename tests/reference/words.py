@@ -1,4 +1,5 @@
-"""Slow and obvious twins of the kernels: rows of words as tuples, (key words…, value words…, time word, diff).
+"""Slow and obvious twins of the kernels: rows of words as tuples, (key words…, value words…, time word,
+diff).
 
 A time word is compared field by field, as `progress/time_words.py` explains; the twins unpack nothing.
 """
@@ -60,67 +61,11 @@ def lub(a: int, b: int, guards: int) -> int:
     return found
 
 
-def beyond(time: int, frontier: Iterable[int], guards: int) -> bool:
-    """Whether some time of the frontier is ≤ `time`."""
-    return any(less_equal(int(bound), time, guards) for bound in frontier)
-
-
-def closure_of(times: Iterable[int], guards: int) -> set[int]:
-    """The times and all their lubs."""
-    closed: set[int] = set()
-    for time in times:
-        closed |= {time} | {lub(time, other, guards) for other in closed}
-    return closed
-
-
-def consolidated(rows: Iterable[Row]) -> list[Row]:
-    """Sorted, equal rows summed, those that cancel dropped."""
-    total: dict[Row, int] = {}
-    for row in rows:
-        total[row[:-1]] = total.get(row[:-1], 0) + row[-1]
-    return [(*row, diff) for row, diff in sorted(total.items()) if diff]
-
-
-def accumulated(rows: Iterable[Row], time: int, guards: int) -> dict[Row, int]:
-    """Row without time → multiplicity at `time`, none zero."""
-    total: dict[Row, int] = {}
-    for row in rows:
-        if less_equal(row[-2], time, guards):
-            total[row[:-2]] = total.get(row[:-2], 0) + row[-1]
-    return {row: count for row, count in total.items() if count}
-
-
-def joined(left: dict[Row, int], right: dict[Row, int], kw: int) -> dict[Row, int]:
-    """Every pair of rows with equal keys: key, left values, right values."""
-    total: dict[Row, int] = {}
-    for a, times_a in left.items():
-        for b, times_b in right.items():
-            if a[:kw] == b[:kw]:
-                total[a + b[kw:]] = total.get(a + b[kw:], 0) + times_a * times_b
-    return {row: count for row, count in total.items() if count}
-
-
-def reduced(rows: dict[Row, int], kw: int, parts: Sequence[tuple[str, int]]) -> dict[Row, int]:
-    """One row per key: count, sum, min, max of value words; no parts: the keys whose multiplicities sum to > 0.
-
-    A key is there if any of its rows has a multiplicity that is not 0. min and max look at rows with a positive
-    one, and need one.
-    """
-    groups: dict[Row, list[tuple[Row, int]]] = {}
-    for row, count in rows.items():
-        groups.setdefault(row[:kw], []).append((row[kw:], count))
-    found: dict[Row, int] = {}
-    for key, members in groups.items():
-        present = [values for values, count in members if count > 0]
-        if not parts and sum(count for _, count in members) <= 0:
-            continue
-        if not present and any(kind in ("min", "max") for kind, _ in parts):
-            continue
-        answer = {
-            "count": lambda _: sum(count for _, count in members),
-            "sum": lambda word: sum(values[word] * count for values, count in members),
-            "min": lambda word: min(values[word] for values in present),
-            "max": lambda word: max(values[word] for values in present),
-        }
-        found[key + tuple(answer[kind](word) for kind, word in parts)] = 1
-    return found
+def _aggregate(kind: str, word: int, members: list[tuple[Row, int]], present: list[Row]) -> int:
+    if kind == "count":
+        return sum(count for _, count in members)
+    if kind == "sum":
+        return sum(values[word] * count for values, count in members)
+    return (
+        min(values[word] for values in present) if kind == "min" else max(values[word] for values in present)
+    )

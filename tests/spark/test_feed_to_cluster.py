@@ -121,7 +121,6 @@ def test_refused_an_epoch_that_is_sealed_is_the_error_of_the_worker(
         EpochFeed(rows, "mentions", cluster.append_target(flow.index)).send(range(1))
 
 
-@pytest.mark.xfail(run=False, reason="AppendClient waits five minutes at a port where nobody listens")
 def test_refused_connections_are_one_error_that_names_the_address(rows: EpochRows) -> None:
     with pytest.raises(PeerError, match="localhost:9|127.0.0.1:9"):
         EpochFeed(rows, "mentions", append_target(["localhost:9"])).send(range(1))

@@ -109,5 +109,5 @@ def test_times_that_outgrow_their_counter_are_an_error_that_names_the_limit() ->
     flow.output("ended", loop.leave(ended))
     from timely import MisuseError
 
-    with pytest.raises(MisuseError, match="past its limit of iterations"):
+    with pytest.raises(MisuseError, match="past its limit of 6 iterations"):
         run(flow, "ended", [[8]])

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from progress.errors import MisuseError
 
 from ..batch import Batch
-from ..exchange import Route
-from ..stream import Transform
 
 if TYPE_CHECKING:
+    from ..freeze import LoopLimit, PhysicalConnector
     from .host import Host
     from .instance import Instance
 
@@ -23,29 +22,22 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_instance", "_is_identity", "add", "all_guards", "index", "keep", "location", "messages_sent",
+        "_instance", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
         "port", "route", "rows_sent", "target", "transform",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        instance: Instance,
-        index: int,
-        location: int,
-        target: Host,
-        port: int,
-        times: tuple[int, int, int, bool],
-        transform: Transform | None,
-        route: Route | None,
-    ) -> None:
+    def __init__(self, instance: Instance, spec: PhysicalConnector, target: Host, location: int) -> None:
         self._instance = instance
-        self.index = index
+        self.index = spec.index
         self.location = location
         self.target = target
-        self.port = port
-        self.keep, self.add, self.all_guards, self._is_identity = times
-        self.transform = transform
-        self.route = route
+        self.port = spec.port
+        self.keep = spec.keep
+        self.add = spec.add
+        self._is_identity = spec.is_identity
+        self._limits = spec.limits
+        self.transform = spec.transform
+        self.route = spec.route
         self.rows_sent = 0
         self.messages_sent = 0
 
@@ -58,12 +50,9 @@ class Connector:
             batch = transformed
         if not self._is_identity:
             word = (word & self.keep) + self.add
-            if word & self.all_guards:
-                raise MisuseError(
-                    f"{self.target.title()}: a loop around it went past its limit of iterations (a counter "
-                    "of its time is full). It does not converge, or it needs a higher limit: state "
-                    "level_bits for the dataflow"
-                )
+            for limit in self._limits:
+                if (word >> limit.shift) & limit.mask > limit.iterations_max:
+                    raise self._endless(limit)
             batch = batch.shifted(self.keep, self.add)
         self.rows_sent += batch.rows
         self.messages_sent += 1
@@ -80,3 +69,11 @@ class Connector:
                 instance.enqueue(self.target, self.port, self.location, word, part)
             else:
                 instance.send_data(peer, self.index, word, part)
+
+    def _endless(self, limit: LoopLimit) -> MisuseError:
+        return MisuseError(
+            f"the loop {limit.loop!r} went past its limit of {limit.iterations_max:,} iterations: "
+            f"{self.target.title()} would be sent to once more. Either it does not converge (some row comes "
+            "and goes for ever), or its limit is too low: iterate(…, iterations_max=…), and level_bits of the "
+            "dataflow if a counter has too few bits"
+        )

@@ -186,15 +186,9 @@ class Instance:
 
     def _connect(self) -> list[Connector]:
         stages = len(self.hosts)
-        layout = self.frozen.layout
-        guards = sum(layout.guard(level) for level in range(layout.levels))
         connectors: list[Connector] = []
         for spec in self.frozen.connectors:
-            times = (spec.keep, spec.add, guards, spec.is_identity)
-            target = self.hosts[spec.target]
-            connector = Connector(
-                self, spec.index, stages + spec.index, target, spec.port, times, spec.transform, spec.route
-            )
+            connector = Connector(self, spec, self.hosts[spec.target], stages + spec.index)
             self.hosts[spec.source].outputs[spec.output].append(connector)
             connectors.append(connector)
         return connectors

@@ -89,7 +89,7 @@ def test_meaning_up_to_every_epoch(epochs: list[list[tuple[Edge, int]]], workers
 def test_meaning_inside_loops_at_every_time(depth: int) -> None:
     """Where a multiplicity may be negative at some times, `distinct` says which edges are there."""
 
-    @examples(0.6)
+    @examples(1)
     @given(
         histories(depth, st.tuples(st.integers(0, 4), st.integers(0, 4))),
         st.integers(1, 3),
