@@ -38,7 +38,7 @@ class Aggregate:
         return f"{self.kind}({'' if self.column is None else self.column})"
 
     def type_in(self, schema: Schema) -> ColumnType:
-        """The type of its result over groups of rows of `schema`; raises ExpressionError when there is none."""
+        """The type of its result over groups of rows of `schema`; raises ExpressionError when it has none."""
         if self.column is None:
             return Schema.of("count: int").columns[0].type
         column = schema[self.column]

@@ -23,8 +23,8 @@ from timely.dataflow import Dataflow
 from timely.errors import MisuseError
 
 from .collection import Collection, Term
-from .kernels.sort import sort_consolidate
 from .linear import LinearChain
+from .operators.consolidate import WaitingRows
 from .trace.trace import Trace
 from .update_batch import UpdateBatch, words_of
 from .worker_symbols import SYMBOLS
@@ -33,6 +33,8 @@ __all__ = ["TableIn", "TableLog", "TableOut", "input"]
 
 DIFF = "diff"
 EPOCH = "epoch"
+
+_OPEN_ROWS_MIN = 65_536
 
 
 def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
@@ -94,7 +96,8 @@ class TableLog:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._open: list[Int64s] = []
+        self._open = WaitingRows(schema.width + 2, 0)
+        self._rows_consolidated = 0
         self._changes: dict[int, Int64s] = {}
         self._trace: Trace | None = None
         self._forgotten_before = 0
@@ -103,26 +106,26 @@ class TableLog:
     def start(self, code: TimeCode) -> None:
         """Learn how epochs are packed into words."""
         self._code = code
+        self._open = WaitingRows(self._schema.width + 2, code.guards)
         self._trace = Trace(self._schema.width, 0, code.guards)
 
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""
         del epoch
-        self._open.append(words_of(batch))
+        self._open.add(words_of(batch))
+        # What leaves a loop is all its iterations, most of which cancel: sum them before they pile up.
+        if self._open.rows > max(_OPEN_ROWS_MIN, 2 * self._rows_consolidated):
+            self._open.consolidate()
+            self._rows_consolidated = self._open.rows
 
     def complete(self, epoch: int) -> None:
         """Consolidate all rows before `epoch` into one block of changes per epoch."""
-        if not self._open:
+        if not self._open.rows:
             return
         assert self._code is not None and self._trace is not None
-        words = self._open[0] if len(self._open) == 1 else np.concatenate(self._open, axis=1)
-        self._open = []
-        bound = self._code.pack((min(epoch, self._epoch_max()),))
-        is_final = words[-2] < bound
-        if not is_final.all():
-            self._open.append(np.ascontiguousarray(words[:, ~is_final]))
-            words = np.ascontiguousarray(words[:, is_final])
-        words = sort_consolidate(words)
+        bound = np.array([self._code.pack((min(epoch, self._epoch_max()),))], dtype=np.int64)
+        words = self._open.take_ready(bound)
+        self._rows_consolidated = self._open.rows
         if words.shape[1] == 0:
             return
         times = words[-2]
@@ -134,7 +137,7 @@ class TableLog:
             )
             (done,) = self._code.unpack(word)
             self._changes[done] = block
-        self._trace.set_since(np.array([bound], dtype=np.int64))
+        self._trace.set_since(bound)
         self._trace.insert(words)
 
     def changes(self, start: int, stop: int) -> pa.Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import msgpack
@@ -38,16 +39,19 @@ class InputForm:
         """Whether it takes Python records."""
         return self.description == "records"
 
+    @cached_property
+    def _convert(self) -> Callable[[object, pa.Schema | None, str], object]:
+        assert self.converter is not None
+        return cast(
+            Callable[[object, pa.Schema | None, str], object], load_function(self.converter, "a converter")
+        )
+
     def to_table(self, data: object) -> pa.Table:
         """`data` as a table for this input; `MisuseError` says what does not fit."""
         if self.is_records:
             return self._records(data)
         if self.converter is not None:
-            convert = cast(
-                Callable[[object, pa.Schema | None, str], object],
-                load_function(self.converter, "a converter"),
-            )
-            table = convert(data, self.schema, self.name)
+            table = self._convert(data, self.schema, self.name)
             if not isinstance(table, pa.Table):
                 raise InternalError(f"{self.converter} made a {type(table).__name__}, not an Arrow table")
             return table

@@ -90,7 +90,7 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
 
 @kernel
 def key_end(words: Int64s, start: int, kw: int, column: int) -> tuple[int, bool]:
-    """(row after the last one with the key of row `start`, whether their times, in `column`, are the same)."""
+    """(row after the last one with the key of row `start`, whether their times, in `column`, are one)."""
     row = start + 1
     one_time = True
     while row < words.shape[1] and same_key(words, row, start, kw):

@@ -19,15 +19,8 @@ def encode_column(words: Int64s, column: int, rows: int, table: Int64s, run: int
     """Write the first `rows` values of a column into a run, from row `at` on. Requires: they fit."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
-    if width == 3:
-        for row in range(rows):
-            store(address, width, at + row, words[column, row] - base)
-    elif width == 1:
-        for row in range(rows):
-            store(address, width, at + row, words[column, row] - base)
-    else:
-        for row in range(rows):
-            store(address, width, at + row, words[column, row] - base)
+    for row in range(rows):
+        store(address, width, at + row, words[column, row] - base)
 
 
 @kernel
@@ -37,15 +30,8 @@ def decode_column(
     """Read the rows [start, start + rows) of a run's column to the front of column `to` of `words`."""
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
-    if width == 3:
-        for row in range(rows):
-            words[to, row] = load(address, width, base, start + row)
-    elif width == 1:
-        for row in range(rows):
-            words[to, row] = load(address, width, base, start + row)
-    else:
-        for row in range(rows):
-            words[to, row] = load(address, width, base, start + row)
+    for row in range(rows):
+        words[to, row] = load(address, width, base, start + row)
 
 
 @kernel

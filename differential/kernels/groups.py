@@ -28,7 +28,7 @@ from differential.kernels.history import (
     with_new,
 )
 from differential.kernels.merge import first_rows
-from differential.kernels.search import compare_keys
+from differential.kernels.search import compare_keys, cursors_of
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond
 
@@ -98,8 +98,7 @@ def reduce_groups(
     Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
-    cursors = np.zeros((2, table.shape[0]), np.int64)
-    answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
+    cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
     times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((parts + 2, 64), np.int64)
     made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
@@ -185,8 +184,7 @@ def collect_groups(
     answers   int64[ow + 2, ·]: the history of the key's answers, consolidated
     """
     kw, vw, guards, ow = shape[0], shape[1], shape[2], shape[3]
-    cursors = np.zeros((2, table.shape[0]), np.int64)
-    answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
+    cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
     times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((ow + 2, 64), np.int64)
     all_rows, all_answers = np.empty((vw + 1, 64), np.int64), np.empty((ow + 2, 64), np.int64)

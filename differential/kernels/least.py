@@ -3,9 +3,9 @@
 For each key with new rows or ready pending times:
 
     skip   If at every later time the answer so far is smaller than all new values (or equal, where none
-           of them takes rows away), it stays. Only the short history of the answer is read: lubs of the seeds with
-           its times are all the times at which it may be another. Here also those beyond the frontier are
-           extended, since nothing will remind of them.
+           of them takes rows away), it stays. Only the short history of the answer is read: lubs of the
+           seeds with its times are all the times at which it may be another. Here also those beyond the
+           frontier are extended, since nothing will remind of them.
     walk   Otherwise go through the values from the smallest on. Once every ready time has a value that is
            present there, larger values cannot matter at any later time either, nor can their times.
 
@@ -32,7 +32,7 @@ from differential.kernels.history import (
 )
 from differential.kernels.memory import LUB, read
 from differential.kernels.merge import copy_rows, first_rows
-from differential.kernels.search import compare_keys, locate
+from differential.kernels.search import compare_keys, cursors_of, locate
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond, word_less_equal, word_lub
 
@@ -185,6 +185,32 @@ def walk(
 
 
 @kernel
+def corrections_of(
+    times: Int64s, state: Int64s, frontier: Int64s, guards: int, answers: Int64s, wanted: Int64s, made: Int64s
+) -> Int64s:
+    """Correct the state[2] rows of `answers` at every ready time, in order; returns `made`, or a larger copy.
+
+    Ensures: the corrections are the first state[2] rows of it, sorted and consolidated.
+    """
+    held = state[2]
+    corrections = np.int64(0)
+    for index in range(state[0]):
+        if word_is_beyond(times[0, index], frontier, guards):
+            continue
+        wanted[0], wanted[1] = times[2, index], times[0, index]
+        if corrections + held + 4 > made.shape[1]:
+            made = more_rows(made, corrections + held + 4)
+        before, present = corrections, times[1, index] >= 0
+        corrections = correct(answers, held, wanted, present, guards, made, before)
+        if index + 1 < state[0]:  # later times have to know
+            if 2 * held + 4 > answers.shape[1]:
+                answers = more_rows(answers, 2 * held + 4)
+            held = put_rows(answers, held, made, before, corrections)
+    state[2] = consolidate_rows(made, corrections)
+    return made
+
+
+@kernel
 def reduce_least(
     ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, shape: Int64s
 ) -> tuple[Int64s, Int64s]:
@@ -197,8 +223,8 @@ def reduce_least(
     Cost: for each key a search in every run of the output, and in every run of the input unless skipped.
     """
     kw, guards = shape[0], shape[1]
-    cursors, left = np.zeros((2, table.shape[0]), np.int64), np.zeros((2, table.shape[0] + 1), np.int64)
-    answer_cursors = np.zeros((2, answers_table.shape[0]), np.int64)
+    cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
+    left = np.zeros((2, table.shape[0] + 1), np.int64)
     times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
     state, reached = np.zeros(4, np.int64), np.zeros(4, np.int64)
     answers, made, rows = (
@@ -243,21 +269,10 @@ def reduce_least(
         copy_rows(cursors, table.shape[0], left)
         left[0, table.shape[0]], left[1, table.shape[0]] = first, i
         times = walk(table, left, ready, times, state, frontier, shape, rows)
-        corrections = np.int64(0)
-        for index in range(state[0]):
-            if word_is_beyond(times[0, index], frontier, guards):
-                continue
-            wanted[0], wanted[1] = times[2, index], times[0, index]
-            if corrections + held + 4 > made.shape[1]:
-                made = more_rows(made, corrections + held + 4)
-            before, present = corrections, times[1, index] >= 0
-            corrections = correct(answers, held, wanted, present, guards, made, before)
-            if 2 * held + 4 > answers.shape[1]:
-                answers = more_rows(answers, 2 * held + 4)
-            if index + 1 < state[0]:  # later times have to know
-                held = put_rows(answers, held, made, before, corrections)
+        state[2] = held
+        made = corrections_of(times, state, frontier, guards, answers, wanted, made)
+        corrections = state[2]
         if corrections > 0:
-            corrections = consolidate_rows(made, corrections)
             out = appended(out, emitted, keys, key, kw, made, corrections)
             emitted += corrections
         pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)

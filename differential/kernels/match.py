@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.memory import HEADER, load
-from differential.kernels.search import locate, same_key
+from differential.kernels.search import cursors_of, locate, same_key
 from progress._compile import Int64s, kernel
 from progress.time_words import word_lub
 
@@ -34,7 +34,7 @@ def count_matches(
     found   int64[2 · keys, runs]: gets the cursors of each key, as far as there is room
     """
     rows = delta.shape[1]
-    cursors = np.zeros((2, table.shape[0]), np.int64)
+    cursors = cursors_of(table)
     pairs = np.int64(0)
     each = np.int64(0)
     keys = np.int64(0)
@@ -106,7 +106,7 @@ def fill_matches(
     """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches`
     left it.
     """
-    cursors = np.zeros((2, table.shape[0]), np.int64)
+    cursors = cursors_of(table)
     made = np.int64(0)
     keys = np.int64(0)
     for row in range(span[0], span[1]):

@@ -14,7 +14,7 @@ from progress.time_words import word_is_beyond, word_less_equal
 
 @kernel
 def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
-    """(ready rows, later rows), each in their order. If all rows are of one kind, that one is `words` itself."""
+    """(ready rows, later rows), each in their order. If all are of one kind, that one is `words` itself."""
     columns, rows = words.shape
     ready = np.int64(0)
     last = np.int64(-1)
@@ -80,7 +80,7 @@ def part_of(values: Int64s, count: int, length: int) -> Int64s:
 
 @kernel
 def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, in ascending order."""
+    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending."""
     count = bounds.shape[0]
     minimal = part_of(bounds, count, count + 8)
     last = np.int64(-1)

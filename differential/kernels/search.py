@@ -105,10 +105,15 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
 
 
 @kernel
+def cursors_of(table: Int64s) -> Int64s:
+    """Cursors at the beginning of all runs: int64[2, runs], the first row of a key and the row after its last."""
+    return np.zeros((2, table.shape[0]), np.int64)
+
+
+@kernel
 def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> int:
     """Move the cursors on to the rows of a key; returns how many rows it has in all runs.
 
-    cursors   int64[2, runs]: first row of the key and first row after it, of each run; begin with zeros
     Requires: keys come in ascending order, each once.
     """
     total = np.int64(0)

@@ -46,6 +46,12 @@ class WaitingRows:
         del part, ready, later
         return sort_parts(complete)
 
+    def consolidate(self) -> None:
+        """Sum what waits, so that what cancels takes no memory."""
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self.add(sort_parts(parts))
+
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
         for part in self._parts:

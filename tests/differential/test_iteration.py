@@ -230,17 +230,36 @@ def test_nested_twice_strongly_connected_components_at_every_time(depth: int) ->
 # limit_
 
 
-def test_limit_a_loop_that_never_ends_is_stopped_by_name() -> None:
+def _counting(stop: int | None = None, **limit: int) -> Cluster:
+    """A loop that counts from 1, to `stop` or for ever."""
+
     def build(flow: Dataflow) -> None:
         numbers = dd.input(flow, "numbers", NUMBERS)
-        numbers.iterate(lambda x: x.select(k=col.k, v=col.v + 1), name="counting").output("result")
+        last = col.v + 1 if stop is None else dd.min_of(col.v + 1, stop)
+        numbers.iterate(lambda x: x.select(k=col.k, v=last), name="counting", **limit).output("result")
         flow.level_bits = (40, 6)
 
     cluster = Cluster(build)
     cluster.change("numbers", [((1, 1), 1)])
     cluster.seal()
-    with pytest.raises(MisuseError, match="past its limit of iterations"):
-        cluster.run()
+    return cluster
+
+
+@pytest.mark.parametrize("limit", [{}, {"iterations_max": 9}])
+def test_limit_a_loop_that_never_ends_is_stopped_by_name(limit: dict[str, int]) -> None:
+    """Without a limit of its own a loop may go round as often as its counter can say: here 6 bits."""
+    with pytest.raises(MisuseError) as caught:
+        _counting(**limit).run()
+    said = str(caught.value)
+    assert "'tested / counting'" in said and "does not converge" in said and "iterations_max" in said
+    assert f"limit of {limit.get('iterations_max', 62)} iterations" in said
+
+
+def test_limit_a_loop_that_ends_in_time_is_not_stopped() -> None:
+    """From 1 to 8 in seven rounds, and two more to see that nothing changes."""
+    cluster = _counting(stop=8, iterations_max=9)
+    cluster.run()
+    assert cluster.snapshot("result") == plainly.collection([(1, 8)])
 
 
 # refused_

@@ -74,6 +74,6 @@ class Connector:
         return MisuseError(
             f"the loop {limit.loop!r} went past its limit of {limit.iterations_max:,} iterations: "
             f"{self.target.title()} would be sent to once more. Either it does not converge (some row comes "
-            "and goes for ever), or its limit is too low: iterate(…, iterations_max=…), and level_bits of the "
-            "dataflow if a counter has too few bits"
+            "and goes for ever), or its limit is too low: iterate(…, iterations_max=…), and level_bits of "
+            "the dataflow if a counter has too few bits"
         )
