@@ -24,7 +24,7 @@ UserGroupFunction = Callable[[Row, list[tuple[Row, int]]], Iterable[object]]
 A row that is given is a tuple, or a bare value if one column is declared.
 """
 
-Words = tuple[int, ...]
+_Words = tuple[int, ...]
 
 
 def on_words(
@@ -35,7 +35,7 @@ def on_words(
     """
     name = getattr(function, "__qualname__", type(function).__qualname__)
 
-    def call(key_words: Words, members: list[tuple[Words, int]]) -> Sequence[Words]:
+    def call(key_words: _Words, members: list[tuple[_Words, int]]) -> Sequence[_Words]:
         (key,) = _decoded(keys, [key_words])
         rows = _decoded(rest, [words for words, _ in members])
         group = [(row, multiplicity) for row, (_, multiplicity) in zip(rows, members, strict=True)]
@@ -56,7 +56,7 @@ def on_words(
     return GroupFunction(call, given.width)
 
 
-def _decoded(schema: Schema, rows: list[Words]) -> list[Row]:
+def _decoded(schema: Schema, rows: list[_Words]) -> list[Row]:
     if not schema.columns:
         return [()] * len(rows)
     words = np.array(rows, dtype=np.int64).reshape(len(rows), schema.width).T

@@ -30,7 +30,7 @@ from timely.errors import InternalError, PeerError
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
 
-WORDS_MAX: Final = 4096
+_WORDS_MAX: Final = 4096
 """Columns of a batch; a header that names more is malformed."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
@@ -97,7 +97,7 @@ class UpdateBatch:
         if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
             raise PeerError(f"updates with a header that is not {{words, rows}}: {header!r}")
         columns, rows = header["words"], header["rows"]
-        if type(columns) is not int or type(rows) is not int or not 2 <= columns <= WORDS_MAX or rows < 1:
+        if type(columns) is not int or type(rows) is not int or not 2 <= columns <= _WORDS_MAX or rows < 1:
             raise PeerError(f"updates with an impossible shape: {columns!r} words, {rows!r} rows")
         size = frames[1].nbytes
         if size != 8 * columns * rows:

@@ -26,7 +26,7 @@ from timely.cluster import connect
 from timely.dataflow import Dataflow
 from timely.launcher import before_launch
 
-__all__ = ["warm"]
+__all__ = ["warm", "warm_once"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _EDGES_MANY = 20_000

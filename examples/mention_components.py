@@ -35,7 +35,7 @@ from differential.algorithms import connected_components
 from timely.errors import TimelyError
 from timely.spark.epochs import EpochRows, EpochSize, epoch_rows
 from timely.spark.feed import EpochFeed
-from timely.spark.interactions import read_interactions
+from timely.spark.interactions import checked_file, read_interactions
 from timely.spark.mention_stream import generate
 from timely.spark.session import local_session
 from timely.spark.sink import ChangesSink, write_snapshot
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(options: Options, console: Console, stack: ExitStack) -> None:
     """Start Spark and the workers, feed, follow, commit."""
-    path = options.input if options.input is not None else generated(stack)
+    path = generated(stack) if options.input is None else checked_file(options.input)
     with console.status("starting Spark and the workers …"), ThreadPoolExecutor(1) as starter:
         session = starter.submit(local_session, 2, "mention components")
         cluster = stack.enter_context(timely.connect(workers=options.workers))

@@ -25,7 +25,15 @@ from .limits import CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX, REQUEST_BYTES_MAX, V
 from .requests import Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from .transport.zeromq import ClientSockets
 
-__all__ = ["AppendClient", "RemoteWorkers", "append_target", "checked", "discover", "socket_address"]
+__all__ = [
+    "AppendClient",
+    "RemoteWorkers",
+    "append_target",
+    "checked",
+    "discover",
+    "greeted",
+    "socket_address",
+]
 
 _SHORT_WAIT_SECONDS = 0.5
 

@@ -102,8 +102,7 @@ def reduce_groups(
     times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((parts + 2, 64), np.int64)
     made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
-    out = np.empty((kw + parts + 2, ready.shape[1] // 4 + 16), np.int64)
-    pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
+    out, pended = np.empty((kw + parts + 2, 64), np.int64), np.empty((kw + 1, 64), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
         order = (
@@ -145,10 +144,9 @@ def reduce_groups(
                 answers = more_rows(answers, 2 * held + 4)
             if index + 1 < state[0]:  # later times have to know
                 held = put_rows(answers, held, made, before, corrections)
-        if corrections > 0:
-            corrections = consolidate_rows(made, corrections)
-            out = appended(out, emitted, keys, key, kw, made, corrections)
-            emitted += corrections
+        corrections = consolidate_rows(made, corrections)
+        out = appended(out, emitted, keys, key, kw, made, corrections)
+        emitted += corrections
     return first_rows(out, emitted), first_rows(pended, state[3])
 
 

@@ -82,8 +82,9 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
 
 @kernel
 def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
-    """(first row, row after the last) of the key in column `at` of `keys`. Requires: rows before `start` are
-    before it.
+    """(first row, row after the last) of the key in column `at` of `keys`.
+
+    Requires: rows before `start` are before it.
     """
     first = start
     last = table[run, ROWS]
@@ -106,7 +107,9 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
 
 @kernel
 def cursors_of(table: Int64s) -> Int64s:
-    """Cursors at the beginning of all runs: int64[2, runs], the first row of a key and the row after its last."""
+    """Cursors at the beginning of all runs: int64[2, runs], the first row of a key and the row after its
+    last.
+    """
     return np.zeros((2, table.shape[0]), np.int64)
 
 

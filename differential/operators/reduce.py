@@ -101,6 +101,8 @@ class ReduceMachine:
         """Correct the output at every time that is complete now; returns the corrections, sorted,
         consolidated.
 
+        The array is also part of the output's history: nobody may write to it.
+
         frontier   antichain of words: what may still come in is ≥ one of them; empty: nothing
         Requires: every time of the frontier is ≥ one of the last.
         """

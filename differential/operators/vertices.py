@@ -30,12 +30,14 @@ __all__ = [
     "GroupFunctionVertex",
     "JoinVertex",
     "OperatorVertex",
+    "WaitingMachine",
+    "WaitingVertex",
 ]
 
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
-def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
+def _joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
     """All rows of several messages in one array."""
     if len(messages) == 1:
         return words_of(messages[0][1])
@@ -121,7 +123,7 @@ class JoinVertex(OperatorVertex):
         if left is not self._frontiers[0] or right is not self._frontiers[1]:
             self._frontiers = (left, right)
             machine.set_frontiers(left, right)
-        for pairs in machine.recv(port, joined_words(messages)):
+        for pairs in machine.recv(port, _joined_words(messages)):
             self.send_rows(pairs)
 
     def traces(self) -> list[Trace]:

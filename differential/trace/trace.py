@@ -78,7 +78,10 @@ class Trace:
         return sum(run.bytes for run in self._runs) + merging + self._head.nbytes
 
     def insert(self, words: Int64s) -> None:
-        """Add rows. Cost: about 3 µs for a few, sorting apart; EFFORT_PER_ROW rows of merging for each."""
+        """Add rows; the array may be kept, so nobody may write to it any more.
+
+        Cost: about 3 µs for a few, sorting apart; EFFORT_PER_ROW rows of merging for each.
+        """
         rows = words.shape[1]
         assert words.shape[0] == self.columns
         if rows == 0:

@@ -372,7 +372,8 @@ class Schedule:
             for port, image in self.table.images(pointstamp):
                 if port in ports and ((word | guards) - image) & guards == guards:
                     raise ViolationError(
-                        f"worker {worker.index} notified stage {stage} at {word:#x} with {pointstamp} outstanding"
+                        f"worker {worker.index} notified stage {stage} at {word:#x} with {pointstamp} "
+                        "outstanding"
                     )
 
     def check(self) -> None:
@@ -420,7 +421,7 @@ class Schedule:
         return changes
 
     def check_justified(self) -> None:
-        """B5: an increment not heard yet is at something true, or after a decrement or after something true."""
+        """B5: an increment not heard yet is at something true, or after a decrement or something true."""
         for listener in self.workers:
             for speaker in self.workers:
                 for skip in range(len(self.wires.get((speaker.index, listener.index), ())) + 1):

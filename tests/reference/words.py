@@ -100,8 +100,8 @@ def joined(left: dict[Row, int], right: dict[Row, int], kw: int) -> dict[Row, in
 def reduced(rows: dict[Row, int], kw: int, parts: Sequence[tuple[str, int]]) -> dict[Row, int]:
     """One row per key: count, sum, min, max of value words; without parts the keys whose counts sum to > 0.
 
-    A key is there if any of its rows has a multiplicity that is not 0. min and max look at rows with a positive
-    one, and need one.
+    A key is there if any of its rows has a multiplicity that is not 0. min and max look at rows with a
+    positive one, and need one.
     """
     groups: dict[Row, list[tuple[Row, int]]] = {}
     for row, count in rows.items():

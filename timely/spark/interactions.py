@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from timely.spark.errors import InputFormatError, first_line
 
-__all__ = ["Interactions", "parse_line", "read_interactions"]
+__all__ = ["Interactions", "checked_file", "parse_line", "read_interactions"]
 
 _FORM = "source target unix_seconds [kind]"
 _IDS_AND_TIME = ("source", "target", "time")
@@ -59,7 +59,7 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
     Raises `InputFormatError` for a file that is missing, empty, damaged or not of this form, and for a kind
     that does not occur.
     """
-    file = _checked_file(Path(path))
+    file = checked_file(Path(path))
     # Spark answers from its cache what has the same plan: without the stamp, also for a file mended since.
     stamp = f"{file.stat().st_mtime_ns} {file.stat().st_size}"
     parsed = _parsed(spark.read.text(_as_literal(file)).where(F.lit(stamp) != F.lit(""))).persist()
@@ -143,7 +143,7 @@ def _whole_number(what: str, field: str) -> int:
     return int(field)
 
 
-def _checked_file(path: Path) -> Path:
+def checked_file(path: Path) -> Path:
     """The absolute path, if there is a readable file whose name tells whether it is compressed."""
     file = path.expanduser().absolute()
     if not file.exists():

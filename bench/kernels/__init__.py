@@ -1,0 +1,1 @@
+"""Benchmarks of the kernels and machines by themselves: one question per file."""

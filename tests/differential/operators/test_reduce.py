@@ -1,0 +1,140 @@
+"""Reduce: accumulates, at every complete time, to the plain aggregate of its accumulated input (D4).
+
+meaning_*    random rows, frontiers, retractions, negative multiplicities, compactions; depth 1 to 3
+pending_*    times at which nothing arrives, and the answer changes all the same
+held_*       what is sent later was held for
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from reference.words import Row, accumulated, as_words, beyond, closure_of, less_equal, reduced, rows_of
+from strategies_words import CODES, RandomHistory
+
+from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
+
+Plain = Callable[[dict[Row, int]], dict[Row, int]]
+NOTHING = np.empty(0, np.int64)
+
+
+def two_least(key: Row, members: list[tuple[Row, int]]) -> list[Row]:
+    """The two smallest values present; one that is there twice counts twice."""
+    assert members == sorted(members)
+    assert all(count != 0 for _, count in members)
+    return [values for values, count in members for _ in range(min(count, 2))][:2]
+
+
+def _plain_function(rows: dict[Row, int], kw: int) -> dict[Row, int]:
+    found: dict[Row, int] = {}
+    for key in {row[:kw] for row in rows}:
+        members = sorted((row[kw:], count) for row, count in rows.items() if row[:kw] == key)
+        for values in two_least(key, members):
+            found[key + values] = found.get(key + values, 0) + 1
+    return found
+
+
+def _check(machine: ReduceMachine, plain: Plain, rng: random.Random, depth: int, retract: float) -> None:
+    guards = CODES[depth].guards
+    history, sent = RandomHistory(rng, depth, machine.kw + machine.vw, retract), []
+    for step in range(8):
+        machine.recv(history.next_rows())
+        history.rise() if step < 7 else history.finish()
+        frontier = history.frontier
+        held = machine.capabilities().tolist()
+        some = rows_of(machine.advance(frontier))
+        assert all(any(less_equal(word, row[-2], guards) for word in held) for row in some)
+        assert not any(beyond(row[-2], frontier, guards) for row in some)
+        assert all(beyond(word, frontier, guards) for word in machine.capabilities().tolist())
+        sent += some
+        for trace in (machine.input, machine.output):
+            if rng.random() < 0.3:
+                trace.compact()
+        machine.check_invariants()
+        for time in closure_of({row[-2] for row in history.rows}, guards):
+            if not beyond(time, frontier, guards):
+                want = plain(accumulated(history.rows, time, guards))
+                assert accumulated(sent, time, guards) == want, CODES[depth].unpack(time)
+    assert machine.capabilities().shape == (0,)
+
+
+@pytest.mark.parametrize("retract", [0.1, 0.5])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kw", "vw", "parts"),
+    [
+        (1, 1, (("min", 0),)),
+        (1, 1, (("max", 0),)),
+        (2, 1, (("min", 0),)),
+        (0, 1, (("min", 0),)),
+        (1, 0, ()),
+        (2, 0, ()),
+        (1, 0, (("count", 0),)),
+        (1, 2, (("count", 0), ("sum", 1), ("min", 0), ("max", 1))),
+        (0, 1, (("sum", 0),)),
+    ],
+)
+def test_meaning_of_built_in_aggregates_at_every_time(
+    kw: int, vw: int, parts: tuple[tuple[str, int], ...], depth: int, retract: float, seed: int, effort: int
+) -> None:
+    for trial in range(8 * effort):
+        machine = ReduceMachine(kw, vw, CODES[depth].guards, Aggregates(parts))  # type: ignore[arg-type]
+        _check(
+            machine, lambda rows: reduced(rows, kw, parts), random.Random(f"{seed} {trial}"), depth, retract
+        )
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(("kw", "vw"), [(1, 1), (0, 2), (2, 1)])
+def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed: int, effort: int) -> None:
+    for trial in range(5 * effort):
+        machine = ReduceMachine(kw, vw, CODES[depth].guards, GroupFunction(two_least, vw))
+        _check(machine, lambda rows: _plain_function(rows, kw), random.Random(f"{seed} {trial}"), depth, 0.35)
+
+
+def test_pending_a_time_at_which_nothing_arrives() -> None:
+    """One more at (1, 0), one less at (0, 1): nothing changes in sum, but at (1, 1) both are there."""
+    code = CODES[2]
+    early, late, both = (code.pack(time) for time in [(0, 1), (1, 0), (1, 1)])
+    machine = ReduceMachine(1, 0, code.guards, Aggregates(()))
+    machine.recv(as_words([(7, late, 1), (7, early, -1)], 3))
+    assert rows_of(machine.advance(np.array([both]))) == [(7, late, 1)]
+    assert machine.capabilities().tolist() == [both]
+    assert rows_of(machine.advance(NOTHING)) == [(7, both, -1)]
+    assert machine.capabilities().tolist() == []
+
+
+def test_pending_times_are_given_up_when_a_key_has_nothing_left_to_say() -> None:
+    code = CODES[2]
+    machine = ReduceMachine(1, 1, code.guards, Aggregates((("min", 0),)))
+    machine.recv(as_words([(7, 5, code.pack((0, 0)), 1), (7, 9, code.pack((0, 3)), 1)], 4))
+    machine.advance(np.array([code.pack((1, 0))]))
+    machine.recv(as_words([(7, 8, code.pack((1, 0)), 1)], 4))
+    assert rows_of(machine.advance(np.array([code.pack((1, 1)), code.pack((2, 0))]))) == []
+    assert machine.capabilities().tolist() == [], "8 is behind 5 at every time"
+
+
+def test_held_are_exactly_the_minimal_waiting_times() -> None:
+    code = CODES[2]
+    machine = ReduceMachine(1, 0, code.guards, Aggregates((("count", 0),)))
+    times = [code.pack(time) for time in [(2, 1), (1, 2), (2, 2), (3, 0)]]
+    machine.recv(as_words([(1, time, 1) for time in times], 3))
+    assert machine.capabilities().tolist() == [times[1], times[0], times[3]]
+
+
+def test_a_large_load_at_once_and_a_small_change() -> None:
+    rng = np.random.default_rng(11)
+    machine = ReduceMachine(1, 1, CODES[1].guards, Aggregates((("min", 0),)))
+    words = rng.integers(0, 5_000, (4, 60_000))
+    words[2], words[3] = 0, 1
+    machine.recv(words)
+    sent = rows_of(machine.advance(np.array([1])))
+    least: dict[int, int] = {}
+    for key, value, *_ in rows_of(words):
+        least[key] = min(least.get(key, value), value)
+    assert sent == [(key, value, 0, 1) for key, value in sorted(least.items())]
+    machine.recv(as_words([(3, -1, 1, 1)], 4))
+    assert rows_of(machine.advance(np.array([2]))) == [(3, -1, 1, 1), (3, least[3], 1, -1)]

@@ -1,0 +1,108 @@
+"""A trace accumulates to what was inserted, at every time that may still be asked about.
+
+against_*   random inserts, merges and compactions, against a list of rows
+sizes_*     what it costs: few runs, no growth under a sliding window
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from reference.words import accumulated, as_words, closure_of, less_equal, lub, rows_of
+from strategies_words import CODES, RandomHistory
+
+from differential.kernels.sort import sort_consolidate
+from differential.trace import run as run_module
+from differential.trace import trace as trace_module
+from differential.trace.trace import Trace
+
+
+def _something_else(trace: Trace, rng: random.Random) -> None:
+    """What may happen to a trace between two inserts."""
+    chosen = rng.randrange(4)
+    if chosen == 0:
+        trace.freeze_head()
+    elif chosen == 1:
+        trace.compact()
+    elif chosen == 2:
+        trace.effort(9)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("words", [0, 1, 2])
+def test_against_all_rows_at_every_later_time(
+    depth: int, words: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
+    monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
+    guards = CODES[depth].guards
+    for trial in range(8 * effort):
+        rng = random.Random(f"{seed} {trial}")
+        history = RandomHistory(rng, depth, words)
+        trace = Trace(words, 0, guards)
+        for _ in range(12):
+            trace.insert(sort_consolidate(history.next_rows(rng.choice([1, 5, 30]))))
+            history.rise()
+            since = history.frontier
+            trace.set_since(since)
+            _something_else(trace, rng)
+            trace.check_invariants()
+            times = {lub(rng.choice(history.rows)[-2], int(bound), guards) for bound in since if history.rows}
+            for time in closure_of(times, guards):
+                assert any(less_equal(int(bound), time, guards) for bound in since)
+                got = {row[:-2]: row[-1] for row in rows_of(trace.snapshot(time))}
+                assert got == accumulated(history.rows, time, guards), (seed, trial)
+
+
+def test_sizes_of_runs_fall_geometrically_and_nothing_is_lost() -> None:
+    rng = np.random.default_rng(5)
+    trace = Trace(1, 1, CODES[2].guards)
+    for count in [1, 20, 3000, 700, 700, 9000, 9000, 9000, 40, 20_000]:
+        words = rng.integers(0, 500, (4, count))
+        words[2], words[3] = 0, 1
+        trace.insert(sort_consolidate(words))
+        trace.check_invariants()
+    while trace.effort(5000):
+        trace.check_invariants()
+    trace.freeze_head()
+    trace.compact()
+    trace.check_invariants()
+    assert trace.snapshot()[3].sum() == 1 + 20 + 3000 + 1400 + 27_000 + 40 + 20_000
+
+
+def test_sizes_do_not_grow_under_a_sliding_window() -> None:
+    code = CODES[2]
+    trace = Trace(1, 0, code.guards)
+    largest = 0
+    for epoch in range(200):
+        time = code.pack((epoch, 0))
+        rows = [(1000 * epoch + key, time, 1) for key in range(100)]
+        rows += [(1000 * (epoch - 10) + key, time, -1) for key in range(100) if epoch >= 10]
+        trace.insert(sort_consolidate(as_words(rows, 3)))
+        trace.set_since(np.array([code.pack((epoch + 1, 0))]))
+        largest = max(largest, trace.rows)
+    assert largest < 8_000, "a thousand rows are in the window"
+    trace.compact()
+    assert trace.rows == 1000
+
+
+def test_a_trace_whose_rows_are_all_removed_becomes_empty() -> None:
+    code = CODES[2]
+    trace = Trace(1, 0, code.guards)
+    rows = [(key, code.pack((0, 0)), 1) for key in range(3000)]
+    trace.insert(as_words(rows, 3))
+    trace.insert(as_words([(key, code.pack((4, 1)), -1) for key in range(3000)], 3))
+    trace.set_since(np.array([code.pack((5, 1))]))
+    trace.compact()
+    assert trace.rows == 0
+    trace.check_invariants()
+
+
+def test_a_trace_that_nobody_asks_any_more_is_dropped() -> None:
+    trace = Trace(1, 0, CODES[1].guards)
+    trace.insert(as_words([(key, 0, 1) for key in range(3000)], 3))
+    trace.set_since(np.empty(0, np.int64))
+    assert trace.rows == 0
+    trace.check_invariants()

@@ -1,0 +1,228 @@
+"""examples/mention_components.py, the main job: worker processes, Spark in and Spark out.
+
+reproduces_*   the verified tables of the data sets; every window of a generated stream against recomputing it
+output_*       what is in the folder: one commit per epoch, and the last snapshot
+refuses_*      bad input ends in one clear message and a non-zero exit, with nothing left behind
+
+Data sets are read where they lie beside the checkout; on a machine without them the generated stream stands
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from house import ROOT
+from reference.windows import WindowFacts, component_of, windows
+
+import timely
+from bench.dataflow import sliding
+from examples.component_sizes import ComponentSizes
+from timely.spark.mention_stream import generate
+
+DATA = ROOT.parent / "shared" / "data"
+SCRIPT = ROOT / "examples" / "mention_components.py"
+DAY_SECONDS = 86_400
+TIMEOUT_SECONDS = 300
+
+pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS + 30)
+
+
+def job(*options: str) -> subprocess.CompletedProcess[str]:
+    """Run the example; its output as text."""
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+
+
+def reported(done: subprocess.CompletedProcess[str]) -> list[WindowFacts]:
+    """The facts on the `--json` lines of a run that ended well."""
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    wanted = ["epoch", "end", "interactions", "nodes", "components", "largest", "changes", "seconds"]
+    assert all(list(line) == wanted for line in lines)
+    assert [line["epoch"] for line in lines] == list(range(len(lines)))
+    fields = WindowFacts._fields
+    return [WindowFacts(*(line[field] for field in fields)) for line in lines]
+
+
+def table(data_set: str, heading: str) -> list[WindowFacts]:
+    """The window table below `heading` in the data set's own description."""
+    text = (DATA / data_set / "README.md").read_text().split(f"### {heading}\n")[1].split("\n###")[0]
+    found: list[WindowFacts] = []
+    for line in text.splitlines():
+        cells = [cell.strip().replace(",", "") for cell in line.strip("|").split("|")]
+        if cells[0].isdigit():
+            end, interactions, nodes, _, components, largest = map(int, cells[:6])
+            found.append(WindowFacts(end, interactions, nodes, components, largest))
+    assert found
+    return found
+
+
+HIGGS = DATA / "higgs-activity" / "higgs-activity_time.txt.gz"
+HIGGS_HERE = [HIGGS] if HIGGS.exists() else []
+
+
+@pytest.mark.parametrize("file", HIGGS_HERE, ids=["higgs"])
+def test_reproduces_the_verified_windows_of_mentions(file: Path, tmp_path: Path) -> None:
+    options = ["--kind", "MT", "--slide-minutes", "1440", "--json", "--output", str(tmp_path / "out")]
+    done = job("--input", str(file), *options)
+    assert reported(done) == table("higgs-activity", "24 h windows, `MT` rows only")
+
+
+@pytest.mark.parametrize("file", HIGGS_HERE, ids=["higgs"])
+def test_reproduces_the_verified_windows_of_all_interactions_embedded(file: Path) -> None:
+    rows, first, last = sliding.read(file, None)
+    table_of_all = pa.table(rows._asdict()).drop_columns(["time"])
+    sizes = ComponentSizes()
+    found: list[WindowFacts] = []
+    inside = 0
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(sliding.build)
+        for epoch, (enter, leave) in enumerate(
+            sliding.slices(rows.time, first, last, DAY_SECONDS, DAY_SECONDS)
+        ):
+            flow.input("interactions").insert(table_of_all.slice(enter.start, enter.stop - enter.start))
+            flow.input("interactions").remove(table_of_all.slice(leave.start, leave.stop - leave.start))
+            flow.seal()
+            sizes.apply(flow.output("components").changes())
+            inside += enter.stop - enter.start - (leave.stop - leave.start)
+            end = first + (epoch + 1) * DAY_SECONDS
+            found.append(WindowFacts(end, inside, sizes.nodes, sizes.components, sizes.largest))
+    assert found == table("higgs-activity", "24 h windows, all interactions")
+
+
+def test_reproduces_every_window_of_a_generated_stream_on_three_workers(tmp_path: Path) -> None:
+    stream = tmp_path / "mentions.txt"
+    generate(4_000, seed=7).write(stream)
+    rows = [line.split() for line in stream.read_text().splitlines() if not line.startswith("#")]
+    chosen = [
+        (int(source), int(target), int(seconds)) for source, target, seconds, kind in rows if kind == "MT"
+    ]
+    times = [int(row[2]) for row in rows]
+    options = ["--kind", "MT", "--workers", "3", "--slide-minutes", "360", "--window-hours", "30"]
+    folder = tmp_path / "out"
+    done = job("--input", str(stream), *options, "--json", "--output", str(folder))
+    assert reported(done) == list(windows(chosen, min(times), max(times), 30 * 3600, 360 * 60))
+
+    changes = pq.read_table(folder / "changes").to_pylist()
+    current: Counter[tuple[int, int]] = Counter()
+    for change in changes:
+        current[change["node"], change["component"]] += change["diff"]
+    assert set(current.values()) <= {0, 1}
+    last = {row["node"]: row["component"] for row in pq.read_table(folder / "snapshot").to_pylist()}
+    assert last == {node: component for (node, component), count in current.items() if count}
+    end = min(times) + len(done.stdout.splitlines()) * 360 * 60
+    assert last == component_of((s, t) for s, t, seconds in chosen if end - 30 * 3600 < seconds <= end)
+
+
+def test_output_of_the_screen_is_one_line_per_epoch(tmp_path: Path) -> None:
+    done = job("--epochs", "3", "--slide-minutes", "720", "--output", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "components" in line and "largest" in line]
+    assert len(lines) == 3
+    commits = sorted(path.name for path in (tmp_path / "out" / "changes").glob("epoch-*"))
+    assert len(commits) == 3
+
+
+def mention_file(folder: Path, text: str) -> str:
+    """A file of interactions with `text`."""
+    path = folder / "mentions.txt"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("1 2 1000 MT\n1 two 1010 MT\n", [r"mentions.txt", r"line 2", r"1 two 1010 MT"]),
+        ("1 2 1000\n-4 2 1010\n", [r"mentions.txt", r"line 2", r"-4"]),
+        ("# nobody\n", [r"mentions.txt"]),
+    ],
+    ids=["malformed", "negative", "empty"],
+)
+def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str], tmp_path: Path) -> None:
+    done = job("--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    for pattern in named:
+        assert re.search(pattern, done.stderr), done.stderr
+    assert done.stderr.count("Error") == 1, done.stderr
+
+
+def test_refuses_a_missing_file(tmp_path: Path) -> None:
+    done = job("--input", str(tmp_path / "nowhere.txt"), "--output", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert "nowhere.txt" in done.stderr and "Traceback" not in done.stderr
+
+
+def worker_processes(parent: int) -> list[int]:
+    """Worker processes below `parent`."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            mother = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+        if "timely.worker" in command and (mother == parent or mother in worker_processes_of(parent)):
+            found.append(int(entry.name))
+    return found
+
+
+def worker_processes_of(parent: int) -> list[int]:
+    """Children of `parent`."""
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    return [int(child) for child in children.read_text().split()] if children.exists() else []
+
+
+def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    stream = tmp_path / "mentions.txt"
+    generate(60_000, seed=3).write(stream)
+    options = ["--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder)]
+    with subprocess.Popen(
+        [sys.executable, str(SCRIPT), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        for _ in range(5):
+            assert running.stdout.readline(), running.stderr.read()
+        victims = worker_processes(running.pid)
+        assert victims, "no worker process was found"
+        os.kill(victims[-1], signal.SIGKILL)
+        killed = time.monotonic()
+        _, errors = running.communicate(timeout=60)
+        assert running.returncode == 1
+        assert time.monotonic() - killed < 30, "it took too long to notice"
+    assert "PeerError" in errors and "Traceback" not in errors, errors
+    assert "worker" in errors
+    committed = pq.read_table(folder / "changes")
+    epochs = sorted(path.name for path in (folder / "changes").glob("epoch-*"))
+    assert len(epochs) >= 1 and set(committed.column("epoch").to_pylist()) <= set(range(len(epochs)))
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{victim}").exists() for victim in victims):
+        assert time.monotonic() < deadline, f"processes are left behind: {victims}"
+        time.sleep(0.1)
