@@ -133,9 +133,32 @@ def updates(table: str, schema: SchemaSpec | None = None) -> Updates:
 def _cells(table: str) -> Iterator[list[str]]:
     """The cells of each line; empty lines, rules (---|---) and what follows ` # ` are passed over."""
     for line in table.splitlines():
-        text = line.split(" # ")[0].strip()
-        if text and not set(text) <= set("-|+= "):
-            yield [cell.strip() for cell in text.split("|")]
+        cells = _split(line)
+        if any(cells) and not set(line) <= set("-|+= "):
+            yield cells
+
+
+def _split(line: str) -> list[str]:
+    """The cells of one line. Inside quotes, which begin a cell, bars and hashes are like other characters."""
+    cells = [""]
+    quote = ""
+    characters = iter(line)
+    for character in characters:
+        if quote:
+            cells[-1] += character
+            if character == "\\":
+                cells[-1] += next(characters, "")
+            elif character == quote:
+                quote = ""
+        elif character == "|":
+            cells.append("")
+        elif character == "#" and (cells[-1].endswith(" ") or cells == [""]):
+            break
+        else:
+            if character in "'\"" and cells[-1].strip() in ("", "b"):
+                quote = character
+            cells[-1] += character
+    return [cell.strip() for cell in cells]
 
 
 def _time(by_name: dict[str, str]) -> Time:

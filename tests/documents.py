@@ -144,7 +144,7 @@ def make_scratch(folder: Path) -> None:
     for entry in ROOT.iterdir():
         if entry.name in PACKAGES:
             (folder / entry.name).symlink_to(entry, target_is_directory=True)
-        elif entry.is_dir() and entry.name not in left_out and not entry.name.endswith("_cache"):
+        elif entry.is_dir() and entry.name not in left_out and not entry.name.endswith(("_cache", ".out")):
             shutil.copytree(entry, folder / entry.name, ignore=caches)
         elif entry.is_file():
             shutil.copy2(entry, folder / entry.name)

@@ -77,6 +77,13 @@ class Vertex:
     def on_frontier(self) -> None:
         """The frontier of an input changed; called only when the class says `wants_frontier = True`."""
 
+    def on_idle(self) -> bool:
+        """Called while the worker has nothing else to do, for work that may wait (merging, for example).
+
+        It should take well under a millisecond; returns whether more of it is left. Nothing may be sent.
+        """
+        return False
+
     def counters(self) -> dict[str, int]:
         """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
         return {}

@@ -34,6 +34,9 @@ __all__ = [
     "WaitingVertex",
 ]
 
+_IDLE_ROWS = 16_384
+"""Rows merged in an idle moment: some 0.3 ms."""
+
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
@@ -55,6 +58,11 @@ class OperatorVertex(Vertex):
     def traces(self) -> list[Trace]:
         """What it keeps of its inputs and output."""
         return []
+
+    def on_idle(self) -> bool:
+        """Merge a little of what recent activations have put off."""
+        more = [trace.effort(_IDLE_ROWS) for trace in self.traces()]
+        return any(more)
 
     def counters(self) -> dict[str, int]:
         """Rows and bytes in its traces."""

@@ -112,3 +112,29 @@ def test_errors_a_dataflow_needs_an_input() -> None:
         back.connect(out)
     with pytest.raises(InternalError, match="has no input"):
         Worker().install(flow.freeze())
+
+
+class PutsOffVertex(Vertex):
+    """Has three idle moments' work to do after each activation."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        self.left = 3
+
+    def on_idle(self) -> bool:
+        self.left = max(0, self.left - 1)
+        return self.left > 0
+
+
+def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> None:
+    flow = Dataflow()
+    flow.output("nothing", flow.input("numbers").stage("puts off", PutsOffVertex))
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    assert not worker.idle()
+    instance.inputs["numbers"].send([1])
+    instance.inputs["numbers"].seal()
+    worker.run_until_idle()
+    assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]

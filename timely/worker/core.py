@@ -115,6 +115,11 @@ class Worker:
         while self.step():
             pass
 
+    def idle(self) -> bool:
+        """Let vertices do a little of the work that may wait; returns whether more of it is left."""
+        more = [instance.idle() for instance in self._instances.values()]
+        return any(more)
+
     def has_work(self) -> bool:
         """Whether a step would do something without waiting for other workers."""
         return any(instance.has_work() for instance in self._instances.values())

@@ -38,6 +38,7 @@ class Instance:
         self.frozen = frozen
         self._changes: dict[tuple[int, int], int] = {}
         self._ready: list[int] = []
+        self._idle_hosts: list[Host] = []
         self.recheck: set[int] = set()
         self.hosts = [
             Host(self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs)
@@ -125,7 +126,19 @@ class Instance:
                 error.add_note(f"while {host.title()} ran, built at {host.site}")
                 raise
             ran += 1
+        if ran:
+            self._idle_hosts = self.hosts.copy()
         return ran
+
+    def idle(self) -> bool:
+        """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
+        waiting = self._idle_hosts
+        while waiting:
+            vertex = waiting[-1].vertex
+            if vertex is not None and vertex.on_idle():
+                return True
+            waiting.pop()
+        return False
 
     def apply(self, changes: list[Change]) -> None:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""

@@ -96,7 +96,7 @@ class WorkerProcess:
             if worked or self._waiting:
                 self._answer_waiting()
             if not (worked or served):
-                self._wait(IDLE_SECONDS_MAX)
+                self._wait(0.0 if self._worker.idle() else IDLE_SECONDS_MAX)
         self._server.say_farewell("")
         ended = PeerError(f"worker {self._settings.index} of {self._settings.workers} was told to end")
         for client, number, _ in self._waiting:
