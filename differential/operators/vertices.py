@@ -61,7 +61,7 @@ class OperatorVertex(Vertex):
 
     def on_idle(self) -> bool:
         """Merge a little of what recent activations have put off."""
-        more = [trace.effort(_IDLE_ROWS) for trace in self.traces()]
+        more = [trace.settle(_IDLE_ROWS) for trace in self.traces()]
         return any(more)
 
     def counters(self) -> dict[str, int]:

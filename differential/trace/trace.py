@@ -38,6 +38,9 @@ HEAD_ROWS_MAX: Final = 1024
 EFFORT_PER_ROW: Final = 4
 """Rows of merging in each merge under way, paid for each row inserted; two would just do."""
 
+EFFORT_ROWS_MIN: Final = 2048
+"""Merging is paid for in pieces of at least so many rows, some 30 µs: less would be spent on calls."""
+
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
 
@@ -65,6 +68,7 @@ class Trace:
         self._head = np.empty((2 * self.columns, HEAD_ROWS_MAX), np.int64)
         self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
         self._head_rows = 0
+        self._owed = 0
 
     @property
     def rows(self) -> int:
@@ -91,12 +95,19 @@ class Trace:
             self.freeze_head()
         if rows <= HEAD_ROWS_MAX // 2:
             self._head_rows = insert_into_head(self._head, self.table, len(self._runs), words, self.guards)
-            if self._merges:
-                self._work(EFFORT_PER_ROW * rows)
+            self._owed += EFFORT_PER_ROW * rows
+            if self._owed >= EFFORT_ROWS_MIN:
+                self._pay()
         else:
             self.freeze_head()
             self._append(Run.from_words(words, self.guards))
-            self._work(EFFORT_PER_ROW * rows)
+            self._owed += EFFORT_PER_ROW * rows
+            self._pay()
+
+    def _pay(self) -> None:
+        """Do the merging that inserts since the last payment owe."""
+        owed, self._owed = self._owed, 0
+        self._work(owed)
 
     def freeze_head(self) -> None:
         """Make the head a run of its own."""
@@ -120,8 +131,19 @@ class Trace:
             self._head_rows = 0
             self._rewrite_table()
 
+    def settle(self, rows: int) -> bool:
+        """Spend `rows` rows on the merges under way, beginning no others; returns whether more is left.
+
+        For idle moments: the work in all is that of the rows inserted, however long the trace is idle.
+        """
+        self._work(rows)
+        return bool(self._merges)
+
     def effort(self, rows: int) -> bool:
-        """Spend `rows` rows of merging; returns whether there is more to do. For idle moments."""
+        """Spend `rows` rows of merging; returns whether there is more to do.
+
+        Begins merges until one run is left: for a trace that is to be small, not for every idle moment.
+        """
         if not self._merges:
             if len(self._runs) > 1:
                 self._merge_at(len(self._runs) - 2)
