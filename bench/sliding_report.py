@@ -2,10 +2,10 @@
 
     python -m bench.dataflow.sliding FILE > ours.jsonl
     python -m bench.peers.spark_components FILE --end T T … --json > spark.jsonl
-    python -m bench.sliding_report ours.jsonl spark.jsonl --first FIRST_TIME --slide-minutes 60 --write NAME
+    python -m bench.sliding_report ours.jsonl spark.jsonl --first TIME --slide-minutes 60 --write NAME
 
-writes bench/results/NAME.md and NAME.svg: seconds per epoch beside Spark's recomputation of the same window, and
-rows in the window, rows in all traces and memory over the epochs.
+writes bench/results/NAME.md and NAME.svg: seconds per epoch beside Spark's recomputation of the same window,
+and rows in the window, rows in all traces and memory over the epochs.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def table(epochs: Sequence[Line], spark: Sequence[Line], first: int, slide: int)
         epoch = epochs[(int(window["end"]) - first) // slide - 1]
         assert epoch["window"] == window["interactions"], (epoch, window)
         rows.append(
-            f"| {epoch['epoch']:.0f} | {epoch['window']:,.0f} | {epoch['changes']:,.0f} | {epoch['seconds']:.3f} | "
-            f"{window['seconds']:.1f} | {window['seconds'] / epoch['seconds']:.1f} |"
+            f"| {epoch['epoch']:.0f} | {epoch['window']:,.0f} | {epoch['changes']:,.0f} "
+            f"| {epoch['seconds']:.3f} | {window['seconds']:.1f} "
+            f"| {window['seconds'] / epoch['seconds']:.1f} |"
         )
     return "\n".join(rows)
 
@@ -85,11 +86,12 @@ def main() -> None:
         f"{summary['median_after_day_1']:.3f} s and the longest {summary['max_after_day_1']:.2f} s, "
         f"all together {sum(epoch['seconds'] for epoch in epochs):.0f} s.\n\n"
         f"{table(epochs, spark, options.first, options.slide_minutes * 60)}\n\n"
-        "Ours: from the first row handed over to all changed labels known, without reading and writing files. "
-        "Spark: recomputation of the window by large-star and small-star steps, two cores, input cached, after a "
-        f"window to warm up. Machine: {machine()}.\n\n![memory]({options.write}.svg)\n\n"
-        f"Traces hold {epochs[-1]['trace_mib']:.0f} MiB at the end, {max(e['trace_mib'] for e in epochs):.0f} MiB "
-        "at most: what has left the window is compacted away.\n"
+        "Ours: from the first row handed over to all changed labels known, without reading and writing "
+        "files. Spark: recomputation of the window by large-star and small-star steps, two cores, input "
+        f"cached, after a window to warm up. Machine: {machine()}.\n\n![memory]({options.write}.svg)\n\n"
+        f"Traces hold {epochs[-1]['trace_mib']:.0f} MiB at the end, "
+        f"{max(e['trace_mib'] for e in epochs):.0f} MiB at most: what has left the window is compacted "
+        "away.\n"
     )
     (folder / f"{options.write}.md").write_text(text)
     print(text)
