@@ -24,6 +24,7 @@ from .call_site import call_site
 from .capture import CaptureVertex, OutputCodec, RecordsOut
 from .input import InputCodec, RecordsIn
 from .loop import Loop
+from .probe import ProbeVertex
 from .scope import Scope
 from .stream import Feed, Stream
 
@@ -88,6 +89,7 @@ class Dataflow:
         self.stages: list[StageDeclaration] = []
         self.inputs: dict[str, InputDeclaration] = {}
         self.outputs: dict[str, OutputDeclaration] = {}
+        self.probes: dict[str, int] = {}
         self._frozen: FrozenDataflow | None = None
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
@@ -120,6 +122,13 @@ class Dataflow:
             detail=used.describe(),
         )
         self.outputs[name] = OutputDeclaration(name, self.stages[-1].index, used)
+
+    def probe(self, name: str, stream: Stream) -> None:
+        """Watch how far `stream` has come, in whatever scope it is; `Instance.probe(name)` is asked."""
+        if name in self.probes:
+            raise GraphError(f"the dataflow {self.name!r} already has a probe {name!r}; choose another name")
+        self.stage(f"probe {name}", ProbeVertex, [stream.feed()], outputs=0)
+        self.probes[name] = self.stages[-1].index
 
     def stage(
         self,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from timely import Dataflow
-from timely.probe import ProbeVertex
+import pytest
+
+from timely import Dataflow, GraphError, MisuseError
 from timely.worker.core import Worker
 
 
 def test_a_probe_is_past_a_time_when_nothing_at_or_before_it_can_come() -> None:
-    root, inside = ProbeVertex(), ProbeVertex()
     flow = Dataflow()
     numbers = flow.input("numbers")
-    flow.stage("probe", lambda: root, [numbers.feed()], outputs=0)
+    flow.probe("root", numbers)
     with flow.loop() as loop:
-        flow.stage("probe inside", lambda: inside, [loop.enter(numbers).feed()], outputs=0)
+        flow.probe("inside", loop.enter(numbers))
     worker = Worker()
-    handle = worker.install(flow.freeze()).input("numbers")
+    instance = worker.install(flow.freeze())
+    root, inside = instance.probe("root"), instance.probe("inside")
+    handle = instance.input("numbers")
     assert not root.is_past((0,)) and not inside.is_past((0, 5))
     handle.send(["x"])
     handle.seal()
@@ -25,3 +27,13 @@ def test_a_probe_is_past_a_time_when_nothing_at_or_before_it_can_come() -> None:
     handle.close()
     worker.run_until_idle()
     assert root.is_past((2**30,))
+
+
+def test_a_probe_is_named_once_and_asked_by_that_name() -> None:
+    flow = Dataflow()
+    numbers = flow.input("numbers")
+    flow.probe("seen", numbers)
+    with pytest.raises(GraphError, match="already has a probe 'seen'"):
+        flow.probe("seen", numbers)
+    with pytest.raises(MisuseError, match=r"no probe 'sene': there are \['seen'\]"):
+        Worker().install(flow.freeze()).probe("sene")

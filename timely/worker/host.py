@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from progress._compile import Int64s
-from progress.errors import TimeRegressionError
+from progress.errors import MisuseError, TimeRegressionError
 from progress.time_words import TimeCode
 
 from ..batch import Batch
@@ -72,7 +72,7 @@ class Host:
         try:
             connectors = self.outputs[output]
         except IndexError:
-            raise TimeRegressionError(
+            raise MisuseError(
                 f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs"
             ) from None
         for connector in connectors:

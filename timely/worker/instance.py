@@ -17,6 +17,7 @@ from ..batch import Batch
 from ..capture import FOREVER, CaptureVertex
 from ..freeze import FrozenDataflow
 from ..input import InputHandle
+from ..probe import ProbeVertex
 from .connector import Connector
 from .host import Host
 
@@ -65,6 +66,15 @@ class Instance:
             )
         vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
         assert isinstance(vertex, CaptureVertex)
+        return vertex
+
+    def probe(self, name: str) -> ProbeVertex:
+        """The vertex that watches what `Dataflow.probe` named."""
+        stage = self.frozen.dataflow.probes.get(name)
+        if stage is None:
+            raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.dataflow.probes) or 'none'}")
+        vertex = self.hosts[self.frozen.stage_of[stage]].vertex
+        assert isinstance(vertex, ProbeVertex)
         return vertex
 
     def input(self, name: str) -> InputHandle:
