@@ -29,10 +29,10 @@ from .trace.trace import Trace
 from .update_batch import UpdateBatch, words_of
 from .worker_symbols import SYMBOLS
 
-__all__ = ["TableIn", "TableLog", "TableOut", "input"]
+__all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut", "input"]
 
-_DIFF = "diff"
-_EPOCH = "epoch"
+DIFF = "diff"
+EPOCH = "epoch"
 
 _OPEN_ROWS_MIN = 65_536
 
@@ -40,7 +40,7 @@ _OPEN_ROWS_MIN = 65_536
 def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
     """A named input of `flow` as a collection with the columns of `schema`."""
     declared = Schema.of(schema)
-    for reserved in (_DIFF, _EPOCH):
+    for reserved in (DIFF, EPOCH):
         if reserved in declared.names:
             raise SchemaError(
                 f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
@@ -156,15 +156,15 @@ class TableLog:
         )
         table = self._schema.decode(words, SYMBOLS)
         lengths = [block.shape[1] for block in blocks]
-        table = table.append_column(_EPOCH, int64_array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
-        return table.append_column(_DIFF, int64_array(words[-1]))
+        table = table.append_column(EPOCH, int64_array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
+        return table.append_column(DIFF, int64_array(words[-1]))
 
     def snapshot(self) -> pa.Table:
         """The rows now in the collection, with the column `diff` for their multiplicities."""
         assert self._trace is not None
         words = self._trace.snapshot()
         table = self._schema.decode(words, SYMBOLS)
-        return table.append_column(_DIFF, int64_array(words[-1]))
+        return table.append_column(DIFF, int64_array(words[-1]))
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""

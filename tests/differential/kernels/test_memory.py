@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from house import ROOT
 
 from differential.kernels.memory import HEADER, describe_words, load, read, store
-from progress._compile import CHECK_BOUNDS
 
 
 def test_a_plain_table_is_read_where_it_lies() -> None:
@@ -26,10 +30,28 @@ def test_what_is_stored_is_loaded_and_neighbours_are_left_alone(width: int) -> N
     assert [load(memory.ctypes.data, width, base, row) - base for row in range(4)] == offsets
 
 
-@pytest.mark.skipif(not CHECK_BOUNDS, reason="needs NAIAD_CHECK_BOUNDS=1")
-def test_a_row_outside_its_run_is_refused() -> None:
-    words = np.zeros((2, 2), np.int64)
-    table = np.zeros((1, HEADER + 6), np.int64)
-    describe_words(words, 2, table, 0)
-    with pytest.raises(IndexError):
-        read(table, 0, 0, 2)
+OUTSIDE = """
+import numpy as np
+from differential.kernels.memory import HEADER, describe_words, read
+words = np.zeros((2, 2), np.int64)
+table = np.zeros((1, HEADER + 6), np.int64)
+describe_words(words, 2, table, 0)
+try:
+    read(table, 0, 0, 2)
+except IndexError:
+    print("refused")
+"""
+
+
+def test_a_row_outside_its_run_is_refused_when_bounds_are_checked() -> None:
+    # Bounds are checked or not for a whole process: it is decided when a kernel is compiled.
+    environment = {**os.environ, "NAIAD_CHECK_BOUNDS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", OUTSIDE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.stdout == "refused\n", done.stderr
