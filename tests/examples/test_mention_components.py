@@ -87,26 +87,46 @@ def test_reproduces_the_verified_windows_of_mentions(file: Path, tmp_path: Path)
     assert reported(done) == table("higgs-activity", "24 h windows, `MT` rows only")
 
 
-@pytest.mark.parametrize("file", HIGGS_HERE, ids=["higgs"])
-def test_reproduces_the_verified_windows_of_all_interactions_embedded(file: Path) -> None:
+def windows_followed(file: Path) -> list[WindowFacts]:
+    """Facts of all daily windows of a file, from one embedded worker that follows them."""
     rows, first, last = sliding.read(file, None)
-    table_of_all = pa.table(rows._asdict()).drop_columns(["time"])
+    everything = pa.table(rows._asdict()).drop_columns(["time"])
     sizes = ComponentSizes()
     found: list[WindowFacts] = []
     inside = 0
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(sliding.build)
+        output = flow.output("components")
         for epoch, (enter, leave) in enumerate(
             sliding.slices(rows.time, first, last, DAY_SECONDS, DAY_SECONDS)
         ):
-            flow.input("interactions").insert(table_of_all.slice(enter.start, enter.stop - enter.start))
-            flow.input("interactions").remove(table_of_all.slice(leave.start, leave.stop - leave.start))
+            flow.input("interactions").insert(everything.slice(enter.start, enter.stop - enter.start))
+            flow.input("interactions").remove(everything.slice(leave.start, leave.stop - leave.start))
             flow.seal()
-            sizes.apply(flow.output("components").changes())
+            sizes.apply(output.changes())
+            output.forget()
             inside += enter.stop - enter.start - (leave.stop - leave.start)
             end = first + (epoch + 1) * DAY_SECONDS
             found.append(WindowFacts(end, inside, sizes.nodes, sizes.components, sizes.largest))
-    assert found == table("higgs-activity", "24 h windows, all interactions")
+    return found
+
+
+EMBEDDED = [
+    ("higgs-activity", "higgs-activity_time.txt.gz", "24 h windows, all interactions"),
+    ("collegemsg", "CollegeMsg.txt.gz", "24 h windows"),
+    ("sx-mathoverflow", "sx-mathoverflow.txt.gz", "24 h windows"),
+]
+
+
+@pytest.mark.parametrize(
+    ("data_set", "file", "heading"),
+    [run for run in EMBEDDED if (DATA / run[0]).exists()],
+    ids=lambda text: text[:8],
+)
+def test_reproduces_the_verified_windows_embedded(data_set: str, file: str, heading: str) -> None:
+    followed = {facts.end: facts for facts in windows_followed(DATA / data_set / file)}
+    verified = table(data_set, heading)
+    assert [followed.get(facts.end) for facts in verified] == verified
 
 
 def test_reproduces_every_window_of_a_generated_stream_on_three_workers(tmp_path: Path) -> None:
