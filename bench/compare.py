@@ -60,7 +60,10 @@ def table(ours: Sequence[Run], peers: Sequence[Run]) -> str:
 
 
 def machine() -> str:
-    """What the figures were taken on."""
+    """What the figures were taken on, and which commit they are of."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
     model = next(
         (
             line.split(":")[1].strip()
@@ -70,7 +73,10 @@ def machine() -> str:
         "?",
     )
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "pyarrow"))
-    return f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}, {versions}"
+    python = platform.python_version()
+    return (
+        f"{model}, {os.cpu_count()} cores; Python {python}, {versions}; commit {commit.stdout.strip() or '?'}"
+    )
 
 
 def main() -> None:

@@ -81,6 +81,10 @@ class Collection:
         chosen.update({name: as_expr(value) for name, value in named.items()})
         return self._linear(lambda chain: chain.select(chosen))
 
+    def with_columns(self, **named: ExprLike) -> Collection:
+        """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`."""
+        return self._linear(lambda chain: chain.with_columns(named))
+
     def filter(self, condition: ExprLike) -> Collection:
         """The rows for which `condition` is true (not false, not null)."""
         return self._linear(lambda chain: chain.filter(as_expr(condition)))

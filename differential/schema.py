@@ -117,10 +117,6 @@ class Schema:
         offset = self.offset(name)
         return range(offset, offset + self[name].words)
 
-    def symbol_positions(self, first: Sequence[str] = ()) -> tuple[int, ...]:
-        """The words that are symbols once the columns `first` are in front, as in `LinearChain.keyed_by`."""
-        return self.reordered(first).symbol_words
-
     def reordered(self, first: Sequence[str]) -> Schema:
         """The same columns with those called `first` in front, in that order, and then the others."""
         front = [self[name] for name in first]

@@ -30,7 +30,3 @@ class Scope:
     def path(self) -> str:
         """Its name with those around it, outermost first, as error messages show it."""
         return self.name if self.parent is None else f"{self.parent.path()} / {self.name}"
-
-    def is_inside(self, other: Scope) -> bool:
-        """Whether `other` is this scope or encloses it."""
-        return self is other or (self.parent is not None and self.parent.is_inside(other))

@@ -7,7 +7,7 @@ streams.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .batch import Batch
@@ -69,7 +69,3 @@ class Feed:
     route: Route | None = None
     transform: Transform | None = None
     detail: str = ""
-
-    def with_stream(self, stream: Stream) -> Feed:
-        """The same feed from another stream."""
-        return replace(self, stream=stream)

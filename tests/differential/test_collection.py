@@ -26,6 +26,7 @@ from strategies_collections import (
 )
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.errors import ExpressionError, RowError, SchemaError, UserFunctionError
 from progress.errors import GraphError
@@ -274,3 +275,16 @@ def test_refused_a_division_by_zero_in_an_expression() -> None:
 def test_repr_shows_the_columns() -> None:
     assert repr(dd.input(Dataflow("queries"), "numbers", NUMBERS)) == "Collection(k: int, v: int)"
     assert collection([(1, 2)]) == Rows({(1, 2): 1})
+
+
+def test_with_columns_keeps_the_others_and_puts_new_ones_last() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, twice: int")
+        numbers.with_columns(twice=col.n * 2, next=col.n + 1).output("more")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("numbers").insert([(1, 0), (5, 0)])
+        flow.seal()
+        rows = flow.output("more").snapshot().to_pylist()
+    assert rows == [{"n": 1, "twice": 2, "next": 2}, {"n": 5, "twice": 10, "next": 6}]

@@ -36,5 +36,5 @@ def test_layout_a_nullable_column_is_a_flag_and_a_value() -> None:
     assert schema.width == 4
     assert [list(schema.words_of(name)) for name in schema.names] == [[0], [1, 2], [3]]
     assert schema.symbol_words == (2,)
-    assert schema.symbol_positions(["b"]) == (1,)
+    assert schema.reordered(["b"]).symbol_words == (1,)
     assert schema.reordered(["c", "a"]).names == ("c", "a", "b")

@@ -23,9 +23,8 @@ def test_an_exchange_is_a_function_or_a_route_or_nothing() -> None:
     assert routes[0] is None and routes[1] is route and isinstance(routes[2], RecordRoute)
 
 
-def test_a_feed_can_be_moved_to_another_stream() -> None:
-    flow = Dataflow()
-    one, two = flow.input("one"), flow.input("two")
-    feed = one.feed(1, route=Broadcast(), detail="some")
-    moved = feed.with_stream(two)
-    assert moved.stream is two and (moved.port, moved.route, moved.detail) == (1, feed.route, "some")
+def test_a_feed_keeps_its_port_its_route_and_what_is_said_of_it() -> None:
+    route = Broadcast()
+    one = Dataflow().input("one")
+    feed = one.feed(1, route=route, detail="some")
+    assert feed.stream is one and (feed.port, feed.route, feed.detail) == (1, route, "some")

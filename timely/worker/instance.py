@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from progress.count_changes import Change, CountChanges
 from progress.errors import InternalError, MisuseError
 from progress.tracker import Tracker
 
@@ -24,9 +25,6 @@ from .host import Host
 if TYPE_CHECKING:
     from .core import Worker
 
-Change = tuple[int, int, int]
-"""(location, time word, by how much its occurrence count changes)."""
-
 
 class Instance:
     """A frozen dataflow, instantiated on worker `worker` of `workers`."""
@@ -37,7 +35,9 @@ class Instance:
         self.worker = owner.index
         self.workers = owner.workers
         self.frozen = frozen
-        self._changes: dict[tuple[int, int], int] = {}
+        self._changes = CountChanges()
+        # (location, word, delta): the only way by which callbacks reach progress tracking.
+        self.count = self._changes.add
         self._ready: list[int] = []
         self._idle_hosts: list[Host] = []
         self.recheck: set[int] = set()
@@ -84,23 +84,9 @@ class Instance:
             raise MisuseError(f"no input {name!r}: there are {sorted(self.inputs) or 'none'}")
         return handle
 
-    def count(self, location: int, word: int, delta: int) -> None:
-        """An occurrence count changes; the only way by which callbacks reach progress tracking."""
-        key = (location, word)
-        changes = self._changes
-        total = changes.get(key, 0) + delta
-        if total:
-            changes[key] = total
-        else:
-            del changes[key]
-
     def take_changes(self) -> list[Change]:
-        """The changes since the last call, consolidated, increments first."""
-        changes = [(location, word, delta) for (location, word), delta in self._changes.items()]
-        self._changes = {}
-        if len(changes) > 1:
-            changes.sort(key=_increments_first)
-        return changes
+        """The changes of counts since the last call, consolidated, increments first."""
+        return self._changes.take()
 
     def enqueue(self, target: Host, port: int, location: int, word: int, batch: Batch) -> None:
         """A message waits for `target`."""
@@ -244,9 +230,3 @@ class Instance:
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)
-
-
-def _increments_first(change: Change) -> bool:
-    # Increments leave before decrements. A peer that saw the decrement first could think the time complete
-    # and notify too early; in this order it can only wait a little longer.
-    return change[2] < 0
