@@ -8,6 +8,7 @@ from differential.errors import SchemaError
 from differential.linear import LinearChain
 from differential.schema import Column, Schema, SchemaSpec
 from timely.call_site import call_site
+from timely.code_digest import digest_of
 
 from .aggregates import Aggregate
 from .collection import Collection, Term
@@ -95,7 +96,7 @@ class Grouped:
             title,
             lambda: GroupFunctionVertex(keys.width, rest.width, on_words(function, keys, rest, given, site)),
             self.collection.feeds(0, self.keys),
-            detail=f"({source_schema}) → ({result})",
+            detail=f"({source_schema}) → ({result}) {digest_of(function)}",
         )
         return replace(
             self.collection,

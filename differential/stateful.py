@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from differential.linear import LinearChain
+from timely.code_digest import digest_of
 
 from .collection import Collection, Row, Term
 from .operators.inspect import InspectVertex
@@ -42,6 +43,9 @@ def inspect(source: Collection, function: Callable[[Row, tuple[int, ...], int], 
     """See `Collection.inspect`."""
     schema = source.schema
     (stream,) = source.dataflow.stage(
-        "inspect", lambda: InspectVertex(schema, function), source.feeds(0, None), detail=f"({schema})"
+        "inspect",
+        lambda: InspectVertex(schema, function),
+        source.feeds(0, None),
+        detail=f"({schema}) {digest_of(function)}",
     )
     return replace(source, terms=(Term(stream, LinearChain.over(schema)),), is_consolidated=False)

@@ -9,18 +9,21 @@ snapshots, so that a snapshot costs the collection and not its history.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from differential.column_types import Int64s
 from differential.errors import SchemaError
+from differential.kernels.sort import sort_consolidate
 from differential.schema import Schema, SchemaSpec
 from progress.time_words import TimeCode
 from timely.arrow import int64_array
 from timely.batch import Batch
-from timely.capture import OutputLog
+from timely.capture import OutputLog, check_kept
 from timely.dataflow import Dataflow
-from timely.errors import MisuseError
 
 from .collection import Collection, Term
 from .linear import LinearChain
@@ -99,6 +102,7 @@ class TableLog:
         self._open = WaitingRows(schema.width + 2, 0)
         self._rows_consolidated = 0
         self._changes: dict[int, Int64s] = {}
+        self._epochs: list[int] = []  # the keys of `_changes`, ascending
         self._trace: Trace | None = None
         self._forgotten_before = 0
         self._code: TimeCode | None = None
@@ -128,50 +132,76 @@ class TableLog:
         self._rows_consolidated = self._open.rows
         if words.shape[1] == 0:
             return
-        times = words[-2]
-        for word in np.unique(times).tolist():
-            block = (
-                words
-                if times[0] == word and (times == word).all()
-                else np.ascontiguousarray(words[:, times == word])
-            )
+        for word, block in _by_time(words):
             (done,) = self._code.unpack(word)
+            assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
+            self._epochs.append(done)
             self._changes[done] = block
         self._trace.set_since(bound)
         self._trace.insert(words)
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns, `epoch`, `diff`; epochs ascending."""
-        if start < self._forgotten_before:
-            raise MisuseError(
-                f"changes of epochs before {self._forgotten_before} are no longer kept; asked for from "
-                f"{start}. Begin with a snapshot"
-            )
-        epochs = [epoch for epoch in sorted(self._changes) if start <= epoch < stop]
+        check_kept(start, self._forgotten_before)
+        epochs = self._epochs_of(start, stop)
         blocks = [self._changes[epoch] for epoch in epochs]
-        words = (
-            np.concatenate(blocks, axis=1)
-            if blocks
-            else np.empty((self._schema.width + 2, 0), dtype=np.int64)
-        )
+        words = _joined(blocks, self._schema.width)
         table = self._schema.decode(words, SYMBOLS)
         lengths = [block.shape[1] for block in blocks]
         table = table.append_column(EPOCH, int64_array(np.repeat(np.array(epochs, dtype=np.int64), lengths)))
         return table.append_column(DIFF, int64_array(words[-1]))
 
-    def snapshot(self) -> pa.Table:
-        """The rows now in the collection, with the column `diff` for their multiplicities."""
+    def snapshot(self, epoch: int) -> pa.Table:
+        """The rows in the collection at `epoch`, with the column `diff` for their multiplicities.
+
+        Cost: that of all rows, and of the changes after `epoch`, which are taken back.
+        """
         assert self._trace is not None
+        check_kept(epoch + 1, self._forgotten_before)
         words = self._trace.snapshot()
+        later = self._epochs_of(epoch + 1, self._epoch_max() + 1)
+        if later:
+            back = _joined([self._changes[done] for done in later], self._schema.width)
+            back = back.copy() if len(later) == 1 else back
+            back[-2] = 0
+            np.negative(back[-1], out=back[-1])
+            words = sort_consolidate(np.concatenate([words, back], axis=1))
         table = self._schema.decode(words, SYMBOLS)
         return table.append_column(DIFF, int64_array(words[-1]))
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
-        for epoch in [known for known in self._changes if known < stop]:
+        gone = bisect_left(self._epochs, stop)
+        for epoch in self._epochs[:gone]:
             del self._changes[epoch]
+        del self._epochs[:gone]
         self._forgotten_before = max(self._forgotten_before, stop)
+
+    def _epochs_of(self, start: int, stop: int) -> list[int]:
+        """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""
+        return self._epochs[bisect_left(self._epochs, start) : bisect_left(self._epochs, stop)]
 
     def _epoch_max(self) -> int:
         assert self._code is not None
         return (1 << self._code.fields[0][1]) - 1
+
+
+def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """The rows of each time, times ascending, rows in their order. Cost: one sort, however many times there
+    are.
+    """
+    times = words[-2]
+    if (times == times[0]).all():
+        yield int(times[0]), words
+        return
+    order = np.argsort(times, kind="stable")
+    ordered = np.ascontiguousarray(words[:, order])
+    starts = np.flatnonzero(np.diff(ordered[-2], prepend=ordered[-2, 0] - 1)).tolist()
+    for start, stop in zip(starts, [*starts[1:], ordered.shape[1]], strict=True):
+        yield int(ordered[-2, start]), np.ascontiguousarray(ordered[:, start:stop])
+
+
+def _joined(blocks: list[Int64s], width: int) -> Int64s:
+    if len(blocks) == 1:
+        return blocks[0]
+    return np.concatenate(blocks, axis=1) if blocks else np.empty((width + 2, 0), dtype=np.int64)

@@ -21,7 +21,7 @@ import msgpack
 import numpy as np
 
 from differential.kernels.hashing import partition_by_key_hash
-from differential.kernels.times import shift_times
+from differential.kernels.times import latest_counter, shift_times
 from differential.symbols import SymbolEntries
 from differential.worker_symbols import SYMBOLS
 from progress._compile import Int64s
@@ -68,6 +68,10 @@ class UpdateBatch:
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
             return self
         return type(self)(shift_times(self.words, keep, add))
+
+    def latest(self, shift: int, mask: int) -> int:
+        """The largest value of the counter at `shift` and `mask` in the times of its rows."""
+        return latest_counter(self.words, shift, mask)
 
     def to_frames(self) -> list[Frame]:
         """Header and rows; the second frame is the memory of the array itself."""

@@ -37,6 +37,7 @@ from differential.rows import Row, decode_rows, encode_rows
 from differential.schema import Schema
 from differential.symbols import SymbolTable
 from timely.call_site import CallSite
+from timely.code_digest import digest_of
 
 __all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
 
@@ -61,8 +62,8 @@ class UserStep:
     site: CallSite
 
     def describe(self) -> str:
-        """A stable text: the operator, the function's name and line, and the columns that it gives."""
-        return f"{self.kind}({_name_of(self.function)}) → {self.schema_out}"
+        """A stable text: the operator, the function's name, line and digest, and the columns it gives."""
+        return f"{self.kind}({_name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
 
     def error(self, where: str, why: str, line: str = "") -> UserFunctionError:
         """The error about one record or batch."""

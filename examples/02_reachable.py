@@ -23,6 +23,7 @@ EPOCHS = [
 """For each epoch: edges to insert, edges to remove, a remark."""
 
 
+@timely.builder
 def reachable(flow: timely.Dataflow) -> None:
     """The dataflow, as every worker builds it."""
     edges = dd.input(flow, "edges", "src: int, dst: int")

@@ -44,6 +44,7 @@ from timely.spark.windows import SlidingWindow
 HOUR_SECONDS = 3600
 
 
+@timely.builder
 def mentions(flow: timely.Dataflow) -> None:
     """The dataflow, as every worker builds it."""
     interactions = dd.input(flow, "interactions", "source: int, target: int")

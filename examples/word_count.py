@@ -53,6 +53,7 @@ class CountWordsVertex(timely.Vertex):
         self.send_by(0, [(word, self.counts[word]) for word in added], time)
 
 
+@timely.builder
 def build(flow: timely.Dataflow) -> None:
     """Lines in, (word, count) out. Every worker calls this; equal words meet on one worker."""
     words = flow.input("lines").stage("split lines", SplitLinesVertex)

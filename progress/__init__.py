@@ -1,6 +1,6 @@
 """Progress tracking: which times can still be seen, and where.
 
-Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in one file only.
+Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `_compile.py` only.
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
 `broadcast.py`, in that order. `summary_table.py` is the compiled twin of `could_result_in.py`.
 """

@@ -15,6 +15,7 @@ def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
     return [f"{str(key[0]).upper()}: {' '.join(texts)}"]
 
 
+@timely.builder
 def mentions(flow: timely.Dataflow) -> None:
     """Strings through every operator that sends rows to other workers."""
     said = input(flow, "said", "who: string, text: string?")

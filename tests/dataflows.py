@@ -77,6 +77,7 @@ class CountWordsVertex(timely.Vertex):
         self.send_by(0, [(word, self.counts[word]) for word in sorted(map(str, added))], time)
 
 
+@timely.builder
 def word_count(flow: timely.Dataflow) -> None:
     words = flow.input("lines").stage("split lines", SplitLinesVertex)
     flow.output("counts", words.stage("count words", CountWordsVertex, exchange=word_hash))
@@ -104,23 +105,28 @@ def _collect(flow: timely.Dataflow, trigger: str, action: str) -> None:
     flow.output("words", stream)
 
 
+@timely.builder
 def fails_on(flow: timely.Dataflow, word: str = "bad") -> None:
     _collect(flow, word, "raise")
 
 
+@timely.builder
 def sleeps_on(flow: timely.Dataflow, word: str = "slow", seconds: float = 60.0) -> None:
     _collect(flow, word, str(seconds))
 
 
+@timely.builder
 def exit_hard(flow: timely.Dataflow, word: str = "exit") -> None:
     _collect(flow, word, "exit")
 
 
+@timely.builder
 def differs_between_processes(flow: timely.Dataflow) -> None:
     words = flow.input("lines").stage("split lines", SplitLinesVertex)
     flow.output("counts", words.stage(f"count in {os.getpid()}", CountWordsVertex, exchange=word_hash))
 
 
+@timely.builder
 def broken_builder(flow: timely.Dataflow) -> None:
     flow.input("lines")
     raise KeyError("no such query")
@@ -153,6 +159,7 @@ class TripleVertex(timely.Vertex):
         self.send_by(1, done, time)
 
 
+@timely.builder
 def collatz(flow: timely.Dataflow) -> None:
     """Two nested loops by hand. In: (n, n, 0). Out: (n, odd steps, outer iteration)."""
     numbers = flow.input("numbers")

@@ -6,9 +6,11 @@ order.
 """
 
 from .batch import Batch, Records
+from .builders import builder
 from .cluster import Cluster, connect
 from .dataflow import Dataflow
 from .errors import (
+    ForgottenError,
     GraphError,
     InputClosedError,
     InternalError,
@@ -34,6 +36,7 @@ __all__ = [
     "Dataflow",
     "Feed",
     "Flow",
+    "ForgottenError",
     "GraphError",
     "InputClosedError",
     "InternalError",
@@ -51,5 +54,6 @@ __all__ = [
     "Vertex",
     "VertexError",
     "WaitTimeoutError",
+    "builder",
     "connect",
 ]

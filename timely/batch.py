@@ -39,6 +39,12 @@ class Batch(Protocol):
         """
         ...
 
+    def latest(self, shift: int, mask: int) -> int:
+        """The largest value of the counter at `shift` and `mask` in the times of its rows; 0 if they have
+        none.
+        """
+        ...
+
     def to_frames(self) -> list[Frame]:
         """The batch as frames; `from_frames` of the same class is the inverse."""
         ...
@@ -103,6 +109,11 @@ class Records:
         del keep, add
         return self
 
+    def latest(self, shift: int, mask: int) -> int:
+        """0: records have no times of their own."""
+        del shift, mask
+        return 0
+
     def to_frames(self) -> list[Frame]:
         """One msgpack frame; `MisuseError` for a value that msgpack cannot write."""
         try:
@@ -120,7 +131,7 @@ class Records:
             raise PeerError(f"records come as one frame, not {len(frames)}")
         try:
             records = msgpack.unpackb(frames[0], use_list=False, raw=False, strict_map_key=False)
-        except (ValueError, msgpack.UnpackException) as error:
+        except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
             raise PeerError(f"records that are not msgpack: {error}") from error
         if not isinstance(records, tuple):
             raise PeerError(f"records come as a list, not {type(records).__name__}")

@@ -3,6 +3,9 @@
 A *builder* is a function `build(flow: Dataflow, **arguments) -> None` at the top of a module that every
 worker can import. Only its name and its arguments travel. Each worker calls it for itself and must build the
 same.
+
+Worker processes call what is marked by `@builder` and nothing else: whoever reaches a client port may name
+any function of any module, and most of them were not written to be called by strangers (`sys:exit`).
 """
 
 from __future__ import annotations
@@ -13,14 +16,33 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FunctionType
+from typing import TypeVar
 
 from .dataflow import Dataflow
 from .errors import MisuseError, TimelyError, VertexError
+from .loaded_sources import check_unchanged, note_loaded
 
-__all__ = ["Builder", "build_dataflow", "load_builder", "load_function", "spec_of"]
+__all__ = ["Builder", "build_dataflow", "builder", "load_builder", "load_function", "spec_of"]
 
 Builder = Callable[..., object]  # type: ignore[explicit-any]  # each builder has arguments of its own
 """Takes a `Dataflow` and keyword arguments, and adds to the dataflow."""
+
+B = TypeVar("B", bound=Builder)
+_MARK = "__naiad_builder__"
+
+
+def builder(function: B) -> B:
+    """Mark a function as one that builds a dataflow, so that workers will call it; used as a decorator.
+
+    @timely.builder
+    def components(flow): …
+    """
+    if not isinstance(function, FunctionType):
+        raise MisuseError(f"@timely.builder marks a function, not a {type(function).__name__}")
+    setattr(function, _MARK, True)
+    return function
+
 
 _SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
 """A script may be called 02_reachable.py or my-job.py: what can be imported by its name can be installed."""
@@ -41,7 +63,7 @@ def load_function(spec: str, what: str) -> Builder:
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
             "where the module is, or set PYTHONPATH for them"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
         ) from error
@@ -59,8 +81,21 @@ def load_function(spec: str, what: str) -> Builder:
 
 
 def load_builder(spec: str) -> Builder:
-    """The builder that "module:function" names; `MisuseError` or `VertexError` says why there is none."""
-    return load_function(spec, "a dataflow")
+    """The builder that "module:function" names; `MisuseError` or `VertexError` says why there is none.
+
+    Nothing of the module is called before it is known to be meant for that.
+    """
+    function = load_function(spec, "a dataflow")
+    if not isinstance(function, FunctionType) or not hasattr(function, _MARK):
+        name = spec.partition(":")[2]
+        raise MisuseError(
+            f"a dataflow {spec!r}: {name} is not marked as a builder, and workers call nothing else. Write "
+            f"@timely.builder above 'def {name}(flow, …)'"
+        )
+    module = sys.modules[spec.partition(":")[0]]
+    check_unchanged(module)
+    note_loaded(module)
+    return function
 
 
 def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object]) -> Dataflow:
@@ -70,7 +105,7 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         builder(flow, **arguments)
     except TimelyError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise VertexError(
             f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"
         ) from error
@@ -96,5 +131,5 @@ def spec_of(builder: Builder) -> str:
     return f"{module_name}:{name}"
 
 
-def _traceback_of(error: Exception) -> str:
+def _traceback_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip()

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 
 __all__ = ["UNKNOWN_SITE", "CallSite", "call_site"]
 
-_ROOT: Final = Path(__file__).resolve().parent.parent
-_OURS: Final = tuple(f"{_ROOT / package}/" for package in ("differential", "timely", "progress"))
+_ROOTS: Final = {Path(__file__).parent.parent, Path(__file__).resolve().parent.parent}
+"""Two if the packages are linked into the place that they are imported from."""
+
+_OURS: Final = tuple(f"{root / name}/" for root in _ROOTS for name in ("differential", "timely", "progress"))
 
 
 class CallSite(NamedTuple):

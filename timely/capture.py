@@ -6,6 +6,8 @@ complete. The log knows the form of the rows; records are here, collections brin
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
@@ -17,6 +19,8 @@ from progress.time_words import TimeCode
 
 from .arrow import binary_array, int64_array
 from .batch import Batch, Records
+from .errors import ForgottenError
+from .places import Places
 from .vertex import Vertex
 
 
@@ -41,12 +45,14 @@ class OutputLog(Protocol):
         """
         ...
 
-    def snapshot(self) -> pa.Table:
-        """The accumulated collection as of the last complete epoch."""
+    def snapshot(self, epoch: int) -> pa.Table:
+        """The collection accumulated up to `epoch`, which is complete, with the column `diff`."""
         ...
 
     def forget(self, stop: int) -> None:
-        """Changes of epochs before `stop` will not be asked for again."""
+        """Changes of epochs before `stop` will not be asked for again; asking all the same is a
+        `ForgottenError`.
+        """
         ...
 
 
@@ -67,7 +73,10 @@ class RecordLog:
 
     def __init__(self) -> None:
         self._records: dict[int, list[object]] = {}
+        self._open: list[int] = []  # a heap of the epochs that are not complete
+        self._done: list[int] = []  # ascending
         self._complete = 0
+        self._forgotten_before = 0
 
     def start(self, code: TimeCode) -> None:
         """Records carry no time words."""
@@ -77,31 +86,51 @@ class RecordLog:
         """Keep the records of a batch."""
         if not isinstance(batch, Records):
             raise InternalError(f"an output of records got a {type(batch).__name__}")
-        self._records.setdefault(epoch, []).extend(batch.records)
+        if epoch not in self._records:
+            self._records[epoch] = []
+            heapq.heappush(self._open, epoch)
+        self._records[epoch].extend(batch.records)
 
     def complete(self, epoch: int) -> None:
         """Remember how far it is complete."""
         assert epoch >= self._complete
         self._complete = epoch
+        while self._open and self._open[0] < epoch:
+            self._done.append(heapq.heappop(self._open))
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns `epoch` (int64) and `record` (msgpack)."""
+        check_kept(start, self._forgotten_before)
         epochs: list[int] = []
         packed: list[bytes] = []
-        for epoch in sorted(self._records):
-            if start <= epoch < min(stop, self._complete):
-                epochs.extend([epoch] * len(self._records[epoch]))
-                packed.extend(map(_packed, self._records[epoch]))
+        for epoch in self._done[bisect_left(self._done, start) : bisect_left(self._done, stop)]:
+            epochs.extend([epoch] * len(self._records[epoch]))
+            packed.extend(map(_packed, self._records[epoch]))
         return pa.Table.from_arrays([int64_array(epochs), binary_array(packed)], ["epoch", "record"])
 
-    def snapshot(self) -> pa.Table:
+    def snapshot(self, epoch: int) -> pa.Table:
         """Refused: records have no differences to accumulate."""
+        del epoch
         raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
 
     def forget(self, stop: int) -> None:
         """Drop old records."""
-        for epoch in [known for known in self._records if known < stop]:
+        gone = bisect_left(self._done, stop)
+        for epoch in self._done[:gone]:
             del self._records[epoch]
+        del self._done[:gone]
+        self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
+
+
+def check_kept(start: int, forgotten_before: int) -> None:
+    """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
+    if start < forgotten_before:
+        raise ForgottenError(
+            f"changes of epochs before {forgotten_before} are no longer kept, since a client said "
+            "that they may be "
+            f"forgotten; asked for from {start}. Read changes({forgotten_before}), or begin with what has "
+            "accumulated: follow(snapshot=True)"
+        )
 
 
 def _packed(record: object) -> bytes:
@@ -135,6 +164,7 @@ class CaptureVertex(Vertex):
 
     def __init__(self, log: OutputLog) -> None:
         self.log = log
+        self.places = Places()
         self.complete_before = 0
 
     def on_start(self) -> None:

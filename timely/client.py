@@ -19,6 +19,7 @@ import pyarrow as pa
 from .appends import place_of
 from .batch import Frame
 from .errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
+from .failure import again
 from .handshake import PROTOCOL_VERSION
 from .launcher import Launcher
 from .limits import CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX, REQUEST_BYTES_MAX, VERDICT_SECONDS_MAX
@@ -45,20 +46,18 @@ class RemoteWorkers:
         addresses: of the client ports, one per worker in order.
         launcher: of these workers, if this process has started them; they are stopped by `close`.
 
-    One request at a time: threads take turns.
+    Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
 
     def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None) -> None:
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
         self._launcher = launcher
-        self._sockets = ClientSockets(self.addresses)
         self._lock = threading.Lock()
-        self._number = 0
+        self._own = threading.local()
+        self._channels: list[_Channel] = []
         self._broken: TimelyError | None = None
-        self._descriptors = [] if launcher is None else launcher.descriptors
-        for descriptor in self._descriptors:
-            self._sockets.watch(descriptor)
+        self._channel()
 
     def ask(
         self,
@@ -69,24 +68,80 @@ class RemoteWorkers:
 
         Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone.
         """
-        with self._lock:
-            if self._broken is not None:
-                raise self._broken
-            pending: dict[tuple[int, int], int] = {}
-            for position, (worker, request, table) in enumerate(requests):
-                self._number += 1
-                pending[worker, self._number] = position
-                self._sockets.send(worker, checked(encode_request(self._number, request, table)))
-            return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+        if self._broken is not None:
+            raise again(self._broken)
+        try:
+            return self._channel().ask(requests, timeout_seconds)
+        except PeerError as error:
+            self._break(error)
+            raise
 
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them."""
+        self._break(MisuseError("this cluster is closed: connect again"))
+        with self._lock:
+            channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.close()
+        if self._launcher is not None:
+            self._launcher.stop()
+
+    def _break(self, error: TimelyError) -> None:
+        """From now on every request is refused with the first such error."""
         with self._lock:
             if self._broken is None:
-                self._broken = MisuseError("this cluster is closed: connect again")
-            self._sockets.close()
-            if self._launcher is not None:
-                self._launcher.stop()
+                self._broken = error
+
+    def _channel(self) -> _Channel:
+        known: _Channel | None = getattr(self._own, "channel", None)
+        if known is None:
+            known = self._own.channel = _Channel(self.addresses, self._launcher, self._lock)
+            with self._lock:
+                ended = [other for other in self._channels if not other.thread.is_alive()]
+                self._channels = [other for other in self._channels if other not in ended] + [known]
+            for other in ended:
+                other.close()
+        return known
+
+
+class _Channel:
+    """One thread's connections to all workers.
+
+    `lock` is held while `launcher` is asked, which all threads share.
+    """
+
+    def __init__(self, addresses: Sequence[str], launcher: Launcher | None, lock: threading.Lock) -> None:
+        self.thread = threading.current_thread()
+        self._addresses = addresses
+        self._launcher = launcher
+        self._lock = lock
+        self._sockets = ClientSockets(addresses)
+        self._number = 0
+        self._descriptors = [] if launcher is None else launcher.descriptors
+        for descriptor in self._descriptors:
+            self._sockets.watch(descriptor)
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float
+    ) -> list[Reply]:
+        """See `RemoteWorkers.ask`."""
+        first = self._number + 1
+        self._number += len(requests)
+        # What cannot be sent is found before anything is.
+        encoded = [
+            (worker, first + position, checked(encode_request(first + position, request, table)))
+            for position, (worker, request, table) in enumerate(requests)
+        ]
+        for worker in {worker for worker, _, _ in requests}:
+            self._sockets.forgive(worker)
+        for worker, _, frames in encoded:
+            self._sockets.send(worker, frames)
+        pending = {(worker, number): number - first for worker, number, _ in encoded}
+        return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+
+    def close(self) -> None:
+        """Let go of the sockets."""
+        self._sockets.close()
 
     def _gather(
         self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float
@@ -107,13 +162,14 @@ class RemoteWorkers:
                 break
             if now >= deadline:
                 late = ", ".join(
-                    f"{worker} at {self.addresses[worker]}"
+                    f"{worker} at {self._addresses[worker]}"
                     for worker in sorted({worker for worker, _ in pending})
                 )
-                raise WaitTimeoutError(f"no answer from worker {late} within {timeout_seconds:g} s")
-            self._sockets.wait(
-                min(_SHORT_WAIT_SECONDS if not failures else 0.02, max(0.0, min(deadline, grace) - now))
-            )
+                raise WaitTimeoutError(
+                    f"no answer from worker {late} within {timeout_seconds:g} s: it computes, or does not run"
+                )
+            pause = 0.02 if failures or self._sockets.is_losing() else _SHORT_WAIT_SECONDS
+            self._sockets.wait(min(pause, max(0.0, min(deadline, grace) - now)))
         if failures:
             raise self._judge(failures)
         return [replies[position] for position in sorted(replies)]
@@ -139,21 +195,20 @@ class RemoteWorkers:
         """Workers of whom an answer is outstanding and none will come."""
         if self._launcher is not None:
             try:
-                self._launcher.check()
+                with self._lock:
+                    self._launcher.check()
             except PeerError as error:
-                self._broken = error
                 self._forget_ended()
                 return [(-1, error)]
         return [
             (
                 worker,
                 PeerError(
-                    f"worker {worker} at {self.addresses[worker]} is gone: its connection broke before it "
-                    "answered"
+                    f"worker {worker} at {self._addresses[worker]} is lost before it has answered: {loss}"
                 ),
             )
             for worker in sorted(workers)
-            if self._sockets.is_broken(worker)
+            if (loss := self._sockets.loss(worker))
         ]
 
     def _forget_ended(self) -> None:
@@ -167,10 +222,8 @@ class RemoteWorkers:
         """The failure that explains the others."""
         ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
         worker, error = ranked[0]
-        if isinstance(error, PeerError):
-            self._broken = error
-        elif worker >= 0 and self.count > 1:
-            error.add_note(f"reported by worker {worker} at {self.addresses[worker]}")
+        if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
+            error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
         return error
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from .builders import Builder, load_builder, spec_of
 from .errors import MisuseError
 from .limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
-from .requests import Describe, Hello, Install, Reply, Request, Reserve, Shutdown, Stats, Value
+from .requests import Describe, Hello, Install, Reply, Request, Shutdown, Stats, Value
 from .session import Flow
 
 if TYPE_CHECKING:
@@ -79,31 +79,27 @@ class Cluster:
         """Build and start a dataflow on all workers.
 
         `build` is "module:function", imported by every worker, or a function: any in an embedded cluster,
-        otherwise one at the top of a module. `arguments` are what msgpack holds. Raises `GraphError` if the
-        workers build different dataflows, naming the first stage that differs; `VertexError` if the builder
-        fails.
+        otherwise one at the top of a module, marked by `@timely.builder`. `arguments` are what msgpack holds.
+        Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
+        `VertexError` if the builder fails. It is installed on all workers or on none.
         """
-        (reserved,) = self._workers.ask([(0, Reserve(), None)])
-        index = reserved.integer("dataflow")
-        everyone = range(self._workers.count)
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
             builder = load_builder(build) if isinstance(build, str) else build
             spec = build if isinstance(build, str) else getattr(build, "__name__", "dataflow")
-            replies: list[Reply] = install_here(index, spec, builder, arguments)
+            reply: Reply = install_here(spec, builder, arguments)
         else:
             spec = build if isinstance(build, str) else spec_of(build)
-            replies = self._workers.ask(
-                [(worker, Install(index, spec, arguments), None) for worker in everyone], INSTALL_SECONDS_MAX
+            # Worker 0 gives up first, and its error says who was late.
+            (reply,) = self._workers.ask(
+                [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
             )
-        return Flow(self._workers, index, replies)
+        return Flow(self._workers, reply)
 
     def flow(self, index: int = 0) -> Flow:
         """A dataflow that is installed already, by another client or at the start."""
-        replies = self._workers.ask(
-            [(worker, Describe(index), None) for worker in range(self._workers.count)]
-        )
-        return Flow(self._workers, index, replies)
+        (reply,) = self._workers.ask([(0, Describe(index), None)])
+        return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:
         """The installed dataflows: index and "module:function"."""

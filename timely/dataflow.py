@@ -22,6 +22,7 @@ from progress.timestamp import TimeShape
 
 from .call_site import call_site
 from .capture import CaptureVertex, OutputCodec, RecordsOut
+from .code_digest import digest_of
 from .input import InputCodec, RecordsIn
 from .loop import Loop
 from .probe import ProbeVertex
@@ -148,7 +149,7 @@ class Dataflow:
         scope = feeds[0].stream.scope
         declaration = self._declare(name, "vertex", scope, outputs)
         declaration.vertex = vertex
-        declaration.detail = detail
+        declaration.detail = detail if _is_ours(vertex) else f"{detail} {digest_of(vertex)}".lstrip()
         for feed in feeds:
             self._check_feed(declaration, feed)
             declaration.feeds.append(feed)
@@ -201,3 +202,9 @@ class Dataflow:
                 f"stage {declaration.name!r} is in {expected.path()!r}, but one of its inputs comes from "
                 f"{feed.stream.scope.path()!r} ({declaration.site}): enter or leave the loop explicitly"
             )
+
+
+def _is_ours(vertex: Callable[[], Vertex]) -> bool:
+    """Whether a factory is one of these packages, which describe what they make in the stage's detail."""
+    module: str = getattr(vertex, "__module__", None) or ""
+    return module.partition(".")[0] in ("timely", "differential")

@@ -6,14 +6,17 @@ and in the same order each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from .builders import Builder
 from .errors import MisuseError, TimelyError, VertexError
+from .failure import again
 from .limits import REPLY_SECONDS_MAX, WORKERS_MAX
-from .requests import Reply, Request, Seal, Value
+from .requests import Close, Reply, Request, Seal, Value
 from .server import Later, Server
 from .transport.memory import MemoryNetwork
 from .worker.core import Worker
@@ -36,6 +39,8 @@ class EmbeddedWorkers:
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._broken: BaseException | None = None
+        self._lock = threading.Lock()
+        self._busy = 0  # the thread whose turn it is
         for server in self._servers:
             server.greet()
 
@@ -46,20 +51,49 @@ class EmbeddedWorkers:
     ) -> list[Reply]:
         """Do what is asked of each worker, and step until all answers are known.
 
-        Raises what a vertex raises, as it is. There is no waiting: what does not come by working never comes,
-        and is an error at once, whatever the timeout.
+        What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here.
+        There is no waiting: what does not come by working never comes, and is an error at once, whatever the
+        timeout.
         """
         del timeout_seconds
+        with self._turn():
+            return self._ask(requests)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Threads take turns; a vertex, which runs within somebody's turn, cannot have another."""
+        if self._busy == threading.get_ident():
+            raise MisuseError(
+                "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
+            )
+        with self._lock:
+            self._busy = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._busy = 0
+
+    def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
         self._check()
-        answers = [self._servers[worker].handle(request, table) for worker, request, table in requests]
-        if any(isinstance(request, Seal) for _, request, _ in requests):
+        answers: list[Reply | Later] = []
+        for worker, request, table in requests:
+            try:
+                answers.append(self._servers[worker].handle(request, table))
+            except TimelyError:
+                self._run_until_idle()  # what this request has asked of other workers before
+                raise
+        for dataflow in [request.dataflow for _, request, _ in requests if isinstance(request, Seal | Close)]:
             self._run_until_idle()
+            self._check_running(dataflow)
         return self._settle(answers)
 
-    def install(self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value]) -> list[Reply]:
+    def install(self, spec: str, builder: Builder, arguments: dict[str, Value]) -> Reply:
         """Install what `builder`, a function of this process, builds, on all workers."""
-        self._check()
-        return self._settle([server.install(dataflow, spec, builder, arguments) for server in self._servers])
+        with self._turn():
+            self._check()
+            dataflow = self._servers[0].installations.reserve()
+            answers = [server.install(dataflow, spec, builder, arguments) for server in self._servers]
+            return self._settle(answers)[0]
 
     def close(self) -> None:
         """Nothing can be asked any more."""
@@ -72,8 +106,14 @@ class EmbeddedWorkers:
         if isinstance(self._broken, TimelyError):
             raise self._broken
         raise MisuseError(
-            f"this cluster stopped when a vertex raised {self._broken!r}: connect again"
+            f"this cluster was interrupted by {self._broken!r}: connect again"
         ) from self._broken
+
+    def _check_running(self, dataflow: int) -> None:
+        """Raise the error that has ended a dataflow, as the worker tells it on which it arose."""
+        ended = [worker.ended[dataflow] for worker in self._workers if dataflow in worker.ended]
+        if ended:
+            raise again(next((error for error in ended if error.__cause__ is not None), ended[0]))
 
     def _settle(self, answers: Sequence[Reply | Later]) -> list[Reply]:
         settled: list[Reply] = []

@@ -6,6 +6,7 @@
     │  ├─ TimeRegressionError         sent or asked for a time without the right to it
     │  ├─ TimeOverflowError           more epochs or iterations than a time word holds
     │  ├─ InputClosedError            an epoch that is sealed, an input that is closed
+    │  ├─ ForgottenError              changes that a client has said nobody needs any more
     │  ├─ VertexError                 a user's vertex or builder raised on a worker; carries its traceback
     │  └─ RequestError                a request that this worker cannot read
     ├─ WaitTimeoutError            what was waited for has not happened in time; the cluster is well
@@ -28,6 +29,7 @@ from progress.errors import (
 )
 
 __all__ = [
+    "ForgottenError",
     "GraphError",
     "InputClosedError",
     "InternalError",
@@ -42,6 +44,10 @@ __all__ = [
     "class_names",
     "revive",
 ]
+
+
+class ForgottenError(MisuseError):
+    """Changes that were dropped, since a client said that they may be forgotten, are asked for."""
 
 
 class VertexError(MisuseError):

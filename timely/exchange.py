@@ -13,6 +13,7 @@ from typing import Protocol
 from progress.errors import InternalError, MisuseError
 
 from .batch import Batch, Records
+from .code_digest import digest_of
 
 
 class Route(Protocol):
@@ -34,8 +35,11 @@ class RecordRoute:
         self._partition = partition
 
     def describe(self) -> str:
-        """The name of the function: two workers that route by different functions differ in it, usually."""
-        return f"exchange by {getattr(self._partition, '__qualname__', 'function')}"
+        """The name of the function, and a digest of what it does: workers that route differently must not
+        start.
+        """
+        name = getattr(self._partition, "__qualname__", "function")
+        return f"exchange by {name} {digest_of(self._partition)}"
 
     def split(self, batch: Batch, workers: int) -> list[Batch | None]:
         """The records of `batch`, each at the worker that its number names."""

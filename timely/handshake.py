@@ -1,64 +1,69 @@
 """What do workers say to one another before and beside their data?
 
-    Greeting    once, first of all: protocol version, number of workers, own index, where clients reach it
-    Offer       once per dataflow: fingerprint and description of what this worker built, or why it could not
+    Greeting    once, first of all: protocol version, number of workers, own index, where clients reach it, …
     Farewell    once, last of all: an orderly end (no reason), or why this worker had to stop
 
-Workers that differ must not start: a dataflow that differs would wait for ever. Each worker gets all offers
-and judges them by the same rule (`first_difference`), so that all come to the same verdict without another
-round.
+    Build       worker 0 to all: build this dataflow
+    Offer       to worker 0: fingerprint and description of what was built, or why it could not be
+    Verdict     worker 0 to all: start it (no reason), or forget it
 
-Pure: makes and reads payloads; `server.py` and `worker/process.py` send them.
+    Sealed      worker 0 to all: epochs up to this one are complete
+    Entered     worker 0 to all: the staged parts of an insertion belong to this epoch
+    Closed      worker 0 to all: no epoch will follow at this input
+    Ended       anybody to all: a dataflow has ended with this error
+
+Worker 0 decides, the others obey: messages between two workers arrive in order, so all of them carry out the
+same decisions in the same order, and a client that asks worker 0 once has asked all or none. Since it is one
+who decides when something has taken too long, no two workers ever come to different verdicts.
+
+Pure: makes and reads payloads; `installation.py`, `orders.py`, `server.py` and `worker/process.py` send them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import zip_longest
-from typing import TypeVar
 
 import msgpack
 
 from .batch import Frame
-from .errors import PeerError
+from .errors import PeerError, TimelyError, revive
 from .limits import WORKERS_MAX
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "Build",
+    "Closed",
     "Control",
+    "Ended",
+    "Entered",
     "Farewell",
     "Greeting",
     "Offer",
+    "Sealed",
+    "Verdict",
     "check_greeting",
     "decode_control",
     "encode_control",
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """Who a worker is, as it introduces itself to its peers."""
+    """Who a worker is, as it introduces itself to its peers: what must be the same everywhere, and its
+    addresses.
+    """
 
     version: int
     workers: int
     index: int
     client_address: str
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
-    could not.
-    """
-
-    dataflow: int
-    fingerprint: str
-    lines: tuple[str, ...]
-    failure: str
+    python: str = ""
+    installs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,50 +73,121 @@ class Farewell:
     reason: str
 
 
-Control = Greeting | Offer | Farewell
+@dataclass(frozen=True)
+class Build:
+    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`."""
 
-_FORMS: dict[str, tuple[type[Control], tuple[type, ...]]] = {
-    "greeting": (Greeting, (int, int, int, str)),
-    "offer": (Offer, (int, str, tuple, str)),
-    "farewell": (Farewell, (str,)),
+    dataflow: int
+    spec: str
+    arguments: bytes
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
+    could not, with the classes of the error, most special first.
+    """
+
+    dataflow: int
+    fingerprint: str
+    lines: tuple[str, ...]
+    failure: str
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Start dataflow `dataflow`, or, with a reason, forget it."""
+
+    dataflow: int
+    reason: str = ""
+    classes: tuple[str, ...] = ()
+
+    def error(self) -> TimelyError:
+        """Why it was refused."""
+        return revive(list(self.classes), self.reason)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """All epochs up to `epoch` are complete at all inputs that are not closed."""
+
+    dataflow: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The staged parts of the insertion (writer, sequence) belong to `epoch`; -1: drop them, they are known
+    already.
+    """
+
+    dataflow: int
+    input: str
+    writer: str
+    sequence: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """No epoch will follow at `input`."""
+
+    dataflow: int
+    input: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A dataflow has ended with this error; its classes, most special first."""
+
+    dataflow: int
+    reason: str
+    classes: tuple[str, ...]
+
+    def error(self) -> TimelyError:
+        """The error that clients are told."""
+        return revive(list(self.classes), self.reason)
+
+
+Control = Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Closed | Ended
+
+_KINDS: dict[str, type[Control]] = {
+    known.__name__.lower(): known
+    for known in (Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Ended)
 }
-
-T = TypeVar("T")
+_TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}
 
 
 def encode_control(control: Control) -> bytes:
     """One frame; `decode_control` is the inverse."""
-    if isinstance(control, Greeting):
-        fields: list[object] = [
-            "greeting",
-            control.version,
-            control.workers,
-            control.index,
-            control.client_address,
-        ]
-    elif isinstance(control, Offer):
-        fields = ["offer", control.dataflow, control.fingerprint, list(control.lines), control.failure]
-    else:
-        fields = ["farewell", control.reason]
-    packed: bytes = msgpack.packb(fields)
+    values = [getattr(control, declared.name) for declared in fields(control)]
+    packed: bytes = msgpack.packb([type(control).__name__.lower(), *values])
     return packed
 
 
 def decode_control(frame: Frame, peer: int) -> Control:
     """What worker `peer` said; `PeerError` when it is nothing of the above."""
     try:
-        fields: object = msgpack.unpackb(frame, use_list=False)
-    except (ValueError, msgpack.UnpackException) as error:
+        parts: object = msgpack.unpackb(frame, use_list=False)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise PeerError(f"worker {peer} sent a control message that is not msgpack: {error}") from error
-    if not isinstance(fields, tuple) or not fields or fields[0] not in _FORMS:
-        raise PeerError(f"worker {peer} sent a control message of no known kind: {str(fields)[:200]}")
-    made, types = _FORMS[fields[0]]
-    values = fields[1:]
-    if len(values) != len(types) or not all(type(v) is t for v, t in zip(values, types, strict=True)):
-        raise PeerError(f"worker {peer} sent a malformed {fields[0]}: {str(values)[:200]}")
-    if made is Offer and not all(isinstance(line, str) for line in values[2]):
-        raise PeerError(f"worker {peer} sent an offer whose lines are no text")
+    kind = parts[0] if isinstance(parts, tuple) and parts else None
+    made = _KINDS.get(kind) if isinstance(kind, str) else None
+    if made is None or not isinstance(parts, tuple):
+        raise PeerError(f"worker {peer} sent a control message of no known kind: {str(parts)[:200]}")
+    declared, values = fields(made), parts[1:]
+    if len(values) != len(declared) or not all(
+        _fits(value, str(one.type)) for value, one in zip(values, declared, strict=True)
+    ):
+        raise PeerError(f"worker {peer} sent a malformed {kind}: {str(values)[:200]}")
     return made(*values)
+
+
+def _fits(value: object, declared: str) -> bool:
+    if type(value) is not _TYPES[declared]:
+        return False
+    return not isinstance(value, tuple) or all(isinstance(entry, str) for entry in value)
 
 
 def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
@@ -123,6 +199,12 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
             f"{who} speaks protocol version {theirs.version}, worker {mine.index} version {mine.version}: "
             "run the same release on all hosts"
         )
+    if theirs.python != mine.python:
+        raise PeerError(
+            f"{who} runs Python {theirs.python}, worker {mine.index} Python {mine.python}: the same "
+            "functions are "
+            "compared by their code, so run the same version on all hosts"
+        )
     if theirs.workers != mine.workers:
         raise PeerError(
             f"{who} was started for {theirs.workers} workers, worker {mine.index} for {mine.workers}: "
@@ -130,21 +212,24 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
         )
     if theirs.index != peer or not 0 <= peer < mine.workers:
         raise PeerError(f"{who} calls itself worker {theirs.index}: start each host with its own -p")
+    if theirs.installs != mine.installs:
+        raise PeerError(
+            f"{who} was started with {_installs_text(theirs)}, worker {mine.index} with "
+            f"{_installs_text(mine)}: give "
+            "all hosts the same --install, in the same order"
+        )
+
+
+def _installs_text(greeting: Greeting) -> str:
+    return " ".join(f"--install {spec}" for spec in greeting.installs) or "no --install"
 
 
 def first_difference(offers: Mapping[int, Offer]) -> str | None:
-    """Why these offers, one per worker, cannot work together; `None` if they can.
+    """Why these offers of what was built, one per worker, cannot work together; `None` if they can.
 
     The first line of the description that differs names the first differing stage.
     """
     assert offers
-    failed = [
-        f"worker {worker} could not build it: {offer.failure}"
-        for worker, offer in sorted(offers.items())
-        if offer.failure
-    ]
-    if failed:
-        return "\n".join(failed)
     first = min(offers)
     for worker in sorted(offers):
         if offers[worker].fingerprint != offers[first].fingerprint:

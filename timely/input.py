@@ -1,23 +1,35 @@
 """Inputs: epochs of rows from outside.
 
 Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few,
-full activations, and an epoch that nobody sealed has left no trace in it. Appends are identified by (epoch,
-writer, sequence): a repeated one counts once. An open epoch is a pointstamp at the input's stage.
+full activations, and an epoch that nobody sealed has left no trace in it. A repeated append counts once
+(`appends.py`). An open epoch is a pointstamp at the input's stage.
+
+Taking rows and sealing epochs changes only what is kept here, and raises before it has changed anything. The
+rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work: what
+fails then, because the user's code runs there, ends the dataflow.
+
+A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
+worker 0 says that all have arrived and which epoch they enter (`orders.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from progress.errors import InputClosedError, MisuseError
+from progress.errors import InputClosedError, InternalError, MisuseError
 
+from .appends import AppendId, WriterNumbers
 from .batch import Batch, Records
+from .limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 
 if TYPE_CHECKING:
     from .worker.host import Host
@@ -70,27 +82,56 @@ class RecordsIn:
         return "records"
 
 
-@dataclass(frozen=True)
-class AppendId:
-    """Names one append, so that a repetition is known as such."""
+@dataclass
+class _Staged:
+    """The parts of one insertion that have arrived here."""
 
-    writer: str
-    sequence: int
+    since: float
+    parts: dict[int, tuple[int, list[Batch]]] = field(default_factory=dict)  # time word, batches
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """Batches of epochs that were sealed together, and which epoch was open before and is open now."""
+
+    entering: list[tuple[int, list[Batch]]]
+    old: int
+    new: int | None
 
 
 class InputHandle:
     """One input on one worker: batches by epoch, until sealed."""
 
-    def __init__(self, instance: Instance, name: str, host: Host, codec: InputCodec) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        host: Host,
+        codec: InputCodec,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._instance = instance
         self._host = host
+        self._clock = clock
         self.name = name
         self.codec = codec
         self.epoch = 0
         self.is_closed = False
         self.rows_waiting = 0
         self._waiting: dict[int, list[Batch]] = {}
+        self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self._seen: dict[int, set[AppendId]] = {}
+        self._writers = WriterNumbers()
+        self._staged: dict[AppendId, _Staged] = {}
+        self._staged_bytes = 0
+        self._sealed: deque[_Sealed] = deque()
+
+    def take_place(self) -> None:
+        """Let activations of the input's stage come here."""
+        self._host.source = self
+
+    # Rows come in.
 
     def append(self, epoch: int, batch: Batch, identity: AppendId | None = None) -> bool:
         """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition,
@@ -104,18 +145,14 @@ class InputHandle:
             return False
         if identity is not None:
             self._seen.setdefault(epoch, set()).add(identity)
-        for batch in batches:
-            if batch.rows:
-                self._waiting.setdefault(epoch, []).append(batch)
-                self.rows_waiting += batch.rows
+        self._keep(epoch, batches)
         return True
 
     def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
         """Whether an append is new; raises `InputClosedError` if it comes too late."""
         if identity is not None and identity in self._seen.get(epoch, ()):
             return False
-        if self.is_closed:
-            raise InputClosedError(f"input {self.name!r} is closed: nothing can be appended to epoch {epoch}")
+        self._check_open()
         if epoch < self.epoch:
             raise InputClosedError(
                 f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
@@ -123,6 +160,82 @@ class InputHandle:
                 "Append to the open epoch, or remove and insert there what should have been different"
             )
         return True
+
+    def insert(self, epoch: int, batches: Iterable[Batch], identity: AppendId) -> int:
+        """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
+        self._writers.add(identity)
+        entered = max(epoch, self.epoch)
+        self._keep(entered, batches)
+        return entered
+
+    def is_new(self, identity: AppendId) -> bool:
+        """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
+        more.
+        """
+        if identity in self._writers:
+            return False
+        self._check_open()
+        self._writers.check(identity)
+        return True
+
+    def check_room(self, size_bytes: int) -> None:
+        """Raise `MisuseError` if a part of so many bytes cannot wait here."""
+        now = self._clock()
+        for old in [
+            known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
+        ]:
+            self.drop_staged(old)
+        if self._staged_bytes + size_bytes > STAGED_BYTES_MAX:
+            raise MisuseError(
+                f"input {self.name!r}: parts of insertions wait here with {self._staged_bytes:,} "
+                "bytes in all, and "
+                f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
+            )
+
+    def stage(self, identity: AppendId, part: int, word: int, batches: list[Batch], size_bytes: int) -> None:
+        """Keep one part of an insertion, its rows at the time `word` for now, until `enter_staged`.
+
+        The same part again replaces the first. Requires: `check_room`.
+        """
+        staged = self._staged.setdefault(identity, _Staged(self._clock()))
+        staged.since = self._clock()
+        staged.parts[part] = word, batches
+        staged.bytes += size_bytes
+        self._staged_bytes += size_bytes
+
+    def check_staged(self, identity: AppendId) -> None:
+        """Raise `MisuseError` if the parts of an insertion are not here any more. Asked of worker 0, where
+        every insertion in parts has one: what it does not refuse by then no other worker has dropped.
+        """
+        staged = self._staged.get(identity)
+        if staged is None or self._clock() - staged.since > STAGED_SECONDS_MAX:
+            raise MisuseError(
+                f"input {self.name!r}: the parts of insertion {identity.sequence} of writer "
+                f"{identity.writer!r} have "
+                f"waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows again"
+            )
+
+    def enter_staged(self, identity: AppendId, epoch: int) -> None:
+        """The parts that are staged here belong to `epoch`."""
+        if epoch < self.epoch:
+            raise InternalError(f"insertion {identity} entered epoch {epoch}, but {self.epoch} is open")
+        staged = self._staged.pop(identity, None)
+        if staged is None:
+            return  # no part of it came here
+        self._staged_bytes -= staged.bytes
+        word = self.epoch_word(epoch)
+        for _, (at, batches) in sorted(staged.parts.items()):
+            self._keep(epoch, batches if at == word else [batch.shifted(0, word) for batch in batches])
+
+    def take_insertion(self, identity: AppendId) -> None:
+        """Remember an insertion in parts as taken."""
+        self._writers.add(identity)
+
+    def drop_staged(self, identity: AppendId) -> None:
+        """Forget the parts of an insertion."""
+        staged = self._staged.pop(identity, None)
+        if staged is not None:
+            self._staged_bytes -= staged.bytes
 
     def encode(self, table: pa.Table, diff: int, word: int) -> list[Batch]:
         """The batches of one append; with `diff` 0 the column `diff` says how often each row is added."""
@@ -159,36 +272,63 @@ class InputHandle:
         """Records for an epoch (the open one by default), for use inside the worker's own process."""
         self.append(self.epoch if epoch is None else epoch, Records(list(records)))
 
+    # Epochs come to an end.
+
     def seal(self, epoch: int | None = None) -> int:
-        """Declare all epochs up to `epoch` (default: the open one) complete; returns it."""
+        """Declare all epochs up to `epoch` (default: the open one) complete; returns it. Twice is once."""
         sealed = self.epoch if epoch is None else epoch
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: there is no epoch {sealed} to seal")
         if sealed < self.epoch:
             return sealed
-        for complete in sorted(waiting for waiting in self._waiting if waiting <= sealed):
-            self._release(complete)
-        self._instance.advance_input(self._host, self.epoch, sealed + 1)
-        self.epoch = sealed + 1
-        self._forget()
+        self.epoch_word(sealed + 1)
+        self._let_enter(sealed, is_last=False)
         return sealed
 
     def close(self) -> None:
-        """No epoch will follow; batches that wait for epochs still open enter first."""
+        """No epoch will follow the open one; rows that wait for later ones enter at their times. Twice is
+        once.
+        """
         if self.is_closed:
             return
-        if self._waiting:
-            self.seal(max(self._waiting))
-        self._instance.advance_input(self._host, self.epoch, None)
+        self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
+        for identity in list(self._staged):
+            self.drop_staged(identity)
 
-    def _release(self, epoch: int) -> None:
-        word = self._host.code.pack((epoch,))
-        for batch in self._waiting.pop(epoch):
-            self.rows_waiting -= batch.rows
-            self._instance.send_input(self._host, batch, word)
+    def release(self) -> None:
+        """Let the rows of sealed epochs enter: the activation of the input's stage."""
+        while self._sealed:
+            sealed = self._sealed.popleft()
+            for epoch, batches in sealed.entering:
+                word = self.epoch_word(epoch)
+                for batch in batches:
+                    self._instance.send_input(self._host, batch, word)
+            self._instance.advance_input(self._host, sealed.old, sealed.new)
 
-    def _forget(self) -> None:
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
+
+    def _keep(self, epoch: int, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            if batch.rows:
+                if epoch not in self._waiting:
+                    self._waiting[epoch] = []
+                    heapq.heappush(self._waiting_epochs, epoch)
+                self._waiting[epoch].append(batch)
+                self.rows_waiting += batch.rows
+
+    def _let_enter(self, sealed: int, is_last: bool) -> None:
+        entering: list[tuple[int, list[Batch]]] = []
+        while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
+            epoch = heapq.heappop(self._waiting_epochs)
+            batches = self._waiting.pop(epoch)
+            self.rows_waiting -= sum(batch.rows for batch in batches)
+            entering.append((epoch, batches))
+        self._sealed.append(_Sealed(entering, self.epoch, None if is_last else sealed + 1))
+        self.epoch = sealed + 1
+        self._instance.wake(self._host)
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
         # "repetition" and not "sealed"; older ones would grow for ever.
         for epoch in [old for old in self._seen if old < self.epoch - 1]:

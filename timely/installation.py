@@ -1,27 +1,36 @@
 """How do all workers come to run the same dataflow?
 
-    1. each worker builds and instantiates it, apart from everything that runs
-    2. each sends its `Offer` (fingerprint and description, or why it failed) to all others
-    3. with all offers at hand each judges them by the same rule: either all start it, or all refuse it
+    1. worker 0 gives it an index and tells the others to build it (`Build`), or each begins by itself
+    (--install) 2. each builds and instantiates it, apart from everything that runs, and offers worker 0 what
+    it has built, or
+       why it could not (`Offer`)
+    3. worker 0 judges: once all have offered the same, it is started; at the first that failed or differs, or
+    when
+       one has taken too long, it is refused. All follow its verdict (`Verdict`), whatever they have built by
+       then.
 
-An `Installation` is one such attempt on one worker. Offers of faster workers may come before the own attempt
-begins.
+So a dataflow runs on all workers or on none, and a builder that comes to an end after the verdict changes
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .batch import Batch
-from .builders import Builder, build_dataflow
-from .errors import GraphError, MisuseError, TimelyError, VertexError
+import msgpack
+
+from .builders import Builder, build_dataflow, load_builder
+from .errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
+from .failure import again, story_of
 from .freeze import FrozenDataflow
-from .handshake import Offer, encode_control, first_difference
+from .handshake import Build, Offer, Verdict, encode_control, first_difference
+from .limits import INSTALL_SECONDS_MAX
+from .orders import open_epoch
 from .requests import Reply, Value, schema_to_bytes
 from .worker.core import Worker
 from .worker.instance import Instance
 
-__all__ = ["Batch", "Installations", "describe"]
+__all__ = ["Installations", "describe"]
 
 
 class Installations:
@@ -29,65 +38,51 @@ class Installations:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._offers: dict[int, dict[int, Offer]] = {}
+        self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, of those not judged yet
         self._prepared: dict[int, Instance] = {}
-        self._failed: dict[int, TimelyError] = {}
         self.specs: dict[int, str] = {}
         self._reserved = 0
 
+    # On worker 0.
+
+    def order(self, spec: str, arguments: dict[str, Value]) -> int:
+        """Let all workers build `spec`; returns the index of the dataflow, whose fate `outcome` tells."""
+        packed: bytes = msgpack.packb(arguments)
+        dataflow = self.reserve()
+        self._worker.send_control(encode_control(Build(dataflow, spec, packed)))
+        self.build(dataflow, spec, arguments)
+        return dataflow
+
     def reserve(self) -> int:
-        """An index that no dataflow has had. Only worker 0 is asked, so that clients never take the same."""
+        """An index that no dataflow has had."""
         index = self._reserved
         self._reserved += 1
         return index
 
-    def begin(self, dataflow: int, spec: str, builder: Builder, arguments: Mapping[str, object]) -> None:
-        """Build, instantiate, and tell the others. What fails is kept for `finish`: the others have to hear
-        of it first.
-        """
-        if dataflow in self.specs:
-            raise MisuseError(f"dataflow {dataflow} exists already: it is {self.specs[dataflow]!r}")
-        self.specs[dataflow] = spec
-        self._reserved = max(self._reserved, dataflow + 1)
-        try:
-            frozen = build_dataflow(builder, spec, arguments).freeze()
-            self._prepared[dataflow] = self._instantiate(dataflow, frozen)
-            offer = Offer(dataflow, frozen.fingerprint, tuple(frozen.graph.describe()), "")
-        except TimelyError as error:
-            self._failed[dataflow] = error
-            offer = Offer(dataflow, "", (), f"{type(error).__name__}: {error}")
-        self.receive(self._worker.index, offer)
-        self._worker.send_control(encode_control(offer))
-
-    def fail(self, dataflow: int, spec: str, error: TimelyError) -> None:
-        """The builder could not even be found: the others must hear that, too."""
-        if dataflow in self.specs:
-            raise MisuseError(f"dataflow {dataflow} exists already: it is {self.specs[dataflow]!r}")
-        self.specs[dataflow] = spec
-        self._failed[dataflow] = error
-        offer = Offer(dataflow, "", (), f"{type(error).__name__}: {error}")
-        self.receive(self._worker.index, offer)
-        self._worker.send_control(encode_control(offer))
-
     def receive(self, worker: int, offer: Offer) -> None:
-        """A worker, perhaps this one, has built its part."""
-        self._offers.setdefault(offer.dataflow, {})[worker] = offer
+        """A worker, perhaps this one, has built its part; judge if that decides it."""
+        if offer.dataflow in self._worker.ended or offer.dataflow in self._worker.instances:
+            return  # too late
+        offers = self._offers.setdefault(offer.dataflow, {})
+        offers[worker] = offer
+        if offer.failure:
+            where = f"worker {worker} could not build it: " if worker else ""
+            self._decide(Verdict(offer.dataflow, where + offer.failure, offer.classes))
+        elif len(offers) == self._worker.workers:
+            difference = first_difference(offers)
+            self._decide(
+                Verdict(offer.dataflow, difference or "", () if difference is None else ("GraphError",))
+            )
 
-    def finish(self, dataflow: int) -> Instance | None:
-        """The running dataflow once all offers are in (`None` until then); raises why it was refused."""
-        offers = self._offers.get(dataflow, {})
-        if len(offers) < self._worker.workers:
-            return None
-        del self._offers[dataflow]
-        prepared = self._prepared.pop(dataflow, None)
-        failure = self._failed.pop(dataflow, None)
-        difference = first_difference(offers)
-        if difference is None:
-            assert prepared is not None
-            self._worker.start(prepared)
-            return prepared
-        del self.specs[dataflow]
-        raise failure if failure is not None else GraphError(difference)
+    def give_up(self, dataflow: int) -> None:
+        """Refuse a dataflow that some workers have not built in time."""
+        missing = ", ".join(map(str, self.missing(dataflow)))
+        late = WaitTimeoutError(
+            f"dataflow {dataflow} ({self.specs.get(dataflow, '')}) was not built within "
+            f"{INSTALL_SECONDS_MAX:.0f} s by "
+            f"worker {missing}: it was given up on all workers"
+        )
+        self._decide(Verdict(dataflow, str(late), tuple(class_names(late))))
 
     def missing(self, dataflow: int) -> list[int]:
         """Workers whose offer has not come in."""
@@ -95,12 +90,86 @@ class Installations:
             worker for worker in range(self._worker.workers) if worker not in self._offers.get(dataflow, {})
         ]
 
+    # On every worker.
+
+    def on_build(self, build: Build) -> None:
+        """Worker 0 wants a dataflow to be built."""
+        try:
+            arguments = msgpack.unpackb(build.arguments, strict_map_key=False)
+        except Exception as error:
+            raise InternalError(
+                f"worker 0 sent arguments for {build.spec!r} that cannot be read: {error}"
+            ) from error
+        self.build(build.dataflow, build.spec, arguments)
+
+    def build(self, dataflow: int, spec: str, arguments: Mapping[str, object]) -> None:
+        """Load the builder that `spec` names, build, and tell worker 0."""
+        try:
+            builder = load_builder(spec)
+        except TimelyError as error:
+            self._begin(dataflow, spec)
+            self._offer_failure(dataflow, error)
+            return
+        self.begin(dataflow, spec, builder, arguments)
+
+    def begin(self, dataflow: int, spec: str, builder: Builder, arguments: Mapping[str, object]) -> None:
+        """Build, instantiate, and tell worker 0. What fails is part of what it is told."""
+        self._begin(dataflow, spec)
+        if dataflow in self._worker.ended:
+            return  # refused already, because another worker could not build it
+        try:
+            frozen = build_dataflow(builder, spec, arguments).freeze()
+            self._prepared[dataflow] = self._instantiate(dataflow, frozen)
+        except TimelyError as error:
+            self._offer_failure(dataflow, error)
+            return
+        self._offer(Offer(dataflow, frozen.fingerprint, tuple(frozen.graph.describe()), ""))
+
+    def follow(self, verdict: Verdict) -> None:
+        """Start what was built, or forget it."""
+        prepared = self._prepared.pop(verdict.dataflow, None)
+        self._offers.pop(verdict.dataflow, None)
+        if verdict.reason:
+            self._worker.end(verdict.dataflow, verdict.error())
+            return
+        if prepared is None:
+            raise InternalError(
+                f"dataflow {verdict.dataflow} is to be started, but worker {self._worker.index} has none"
+            )
+        self._worker.start(prepared)
+
+    def outcome(self, dataflow: int) -> Instance | None:
+        """The running dataflow; `None` while it is not judged; raises why it was refused."""
+        if dataflow in self._worker.ended:
+            raise again(self._worker.ended[dataflow])
+        return self._worker.instances.get(dataflow)
+
+    def _begin(self, dataflow: int, spec: str) -> None:
+        if dataflow in self.specs:
+            raise MisuseError(f"dataflow {dataflow} exists already: it is {self.specs[dataflow]!r}")
+        self.specs[dataflow] = spec
+        self._reserved = max(self._reserved, dataflow + 1)
+
+    def _offer_failure(self, dataflow: int, error: TimelyError) -> None:
+        self._offer(Offer(dataflow, "", (), story_of(error), tuple(class_names(error))))
+
+    def _offer(self, offer: Offer) -> None:
+        if self._worker.index == 0:
+            self.receive(0, offer)
+        else:
+            self._worker.send_control(encode_control(offer), to=0)
+
+    def _decide(self, verdict: Verdict) -> None:
+        assert self._worker.index == 0, "one worker judges"
+        self._worker.send_control(encode_control(verdict))
+        self.follow(verdict)
+
     def _instantiate(self, dataflow: int, frozen: FrozenDataflow) -> Instance:
         try:
             return self._worker.prepare(frozen, dataflow)
         except TimelyError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise VertexError(
                 f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {error}"
             ) from error
@@ -116,9 +185,10 @@ def describe(instance: Instance, spec: str) -> Reply:
         inputs.append([name, declared.codec.describe(), packed, getattr(declared.codec, "converter", None)])
     return Reply(
         {
+            "dataflow": instance.index,
             "name": instance.frozen.name,
             "spec": spec,
-            "epoch": min((handle.epoch for handle in instance.inputs.values()), default=0),
+            "epoch": open_epoch(instance),
             "fingerprint": instance.frozen.fingerprint,
             "inputs": inputs,
             "outputs": [[name, declared.codec.describe()] for name, declared in dataflow.outputs.items()],

@@ -88,6 +88,7 @@ class Launcher:
         self._folder = folder
         self._children: list[_Child] = []
         self._is_stopping = False
+        self._reason = ""
         try:
             for hook in _hooks:
                 hook()
@@ -142,7 +143,8 @@ class Launcher:
         """Read what workers report; `PeerError` if one has ended unasked."""
         self._read_reports()
         if not self._is_stopping and any(child.has_hung_up for child in self._children):
-            raise PeerError(self.verdict())
+            self._reason = self.verdict()
+            raise PeerError(self._reason)
 
     def wait_end(self) -> None:
         """Block until all workers have ended because they were told to; `PeerError` if one ends in another
@@ -151,7 +153,8 @@ class Launcher:
         while True:
             self._read_reports()
             if any(child.has_hung_up and child.process.wait() != 0 for child in self._children):
-                raise PeerError(self.verdict())
+                self._reason = self.verdict()
+                raise PeerError(self._reason)
             if not self.descriptors:
                 return
             select.select(self.descriptors, [], [])
@@ -175,9 +178,13 @@ class Launcher:
         return self._obituary(cause)
 
     def stop(self) -> None:
-        """End all workers: ask, then insist, then kill. Returns when none is left."""
+        """End all workers: ask, then insist, then kill. Returns when none is left.
+
+        If one of them has ended unasked, the others are told of what, so that they can tell their clients.
+        """
         self._is_stopping = True
         for child in self._children:
+            _say(child.process.stdin, self._reason)
             _close(child.process.stdin)
         self._reap(STOP_SECONDS_MAX / 2)
         for end in (signal.SIGTERM, signal.SIGKILL):
@@ -304,6 +311,15 @@ def _environment() -> dict[str, str]:
 def _output(child: _Child) -> IO[str]:
     assert child.process.stdout is not None
     return child.process.stdout
+
+
+def _say(stream: IO[str] | None, text: str) -> None:
+    if text and stream is not None and not stream.closed:
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            pass
 
 
 def _close(stream: IO[str] | None) -> None:

@@ -14,7 +14,7 @@ WORKERS_MAX: Final = 256
 """Workers of one cluster: each is joined with every other, so connections grow with the square."""
 
 FRAME_BYTES_MAX: Final = 2 * GIB - MIB
-"""One frame between workers; a frame is at most one column of one batch."""
+"""One frame between workers; the rows of a batch are one frame, all columns together."""
 
 REQUEST_BYTES_MAX: Final = 256 * MIB
 """One frame of a client's request; larger tables are sent in pieces."""
@@ -32,6 +32,10 @@ SPREAD_ROWS_MIN: Final = 8_192
 CONNECT_SECONDS_MAX: Final = 5.0
 """How long a client waits for the first answer of a running worker."""
 
+ANSWER_SECONDS_MAX: Final = 0.5
+"""How much longer than its own time-out a request may take to be answered: a worker that computes cannot
+answer, and the caller is told so instead."""
+
 START_SECONDS_MAX: Final = 120.0
 """How long workers on one host may take to start and find one another."""
 
@@ -43,6 +47,33 @@ INSTALL_SECONDS_MAX: Final = 300.0
 
 REPLY_SECONDS_MAX: Final = 300.0
 """How long a client waits for an answer that depends on no other worker."""
+
+STAGED_SECONDS_MAX: Final = 600.0
+"""How long the parts of one insertion wait on the workers for its client to say that all have arrived."""
+
+STAGED_BYTES_MAX: Final = 8 * GIB
+"""Memory for such parts on one worker, all inputs of a dataflow together."""
+
+WRITERS_MAX: Final = 65_536
+"""Writers whose appends one input remembers on one worker; the one that was silent longest goes first."""
+
+GAPS_MAX: Final = 65_536
+"""Gaps in the numbers of one writer's appends that are remembered: numbers are to follow one another."""
+
+READERS_MAX: Final = 4_096
+"""Clients with a place of their own in one output."""
+
+READER_SECONDS_MAX: Final = 3600.0
+"""How long a client may be silent before its place in an output no longer holds changes back."""
+
+EARLY_COUNT_MAX: Final = 65_536
+"""Messages kept for a dataflow that has not begun on this worker."""
+
+RECV_COUNT_MAX: Final = 1_024
+"""Messages taken from a socket at once, before vertices and clients have their turn."""
+
+RECV_BYTES_MAX: Final = 64 * MIB
+"""Bytes after which no further message is taken from a socket at once."""
 
 STOP_SECONDS_MAX: Final = 5.0
 """How long a worker may take to end after it was told to; then it is killed."""
@@ -56,11 +87,14 @@ VERDICT_SECONDS_MAX: Final = 1.0
 HEARTBEAT_MS_DEFAULT: Final = 1_000
 """How often an idle connection between workers is probed."""
 
-HEARTBEAT_MS_MAX: Final = 4_000
+HEARTBEAT_MS_MAX: Final = 2_500
 """After so long without an answer to a probe the peer counts as lost."""
 
 IDLE_SECONDS_MAX: Final = 1.0
 """An idle worker looks up at least so often."""
+
+WAITING_COUNT_MAX: Final = 65_536
+"""Requests of clients that wait for something on one worker."""
 
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its death."""
@@ -68,8 +102,12 @@ STDERR_COUNT_MAX: Final = 40
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
 assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
+assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"
+assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "who waits for a connection waits for its answer"
 assert HEARTBEAT_MS_DEFAULT < HEARTBEAT_MS_MAX, "one probe at least before a peer counts as lost"
-assert HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX <= 5_000, "a lost peer is noticed within five seconds"
+assert HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX + 1_000 * (LOST_SECONDS_MAX + VERDICT_SECONDS_MAX) < 5_000, (
+    "clients are told of a lost peer within five seconds"
+)
 assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, (
     "the cause is known before the killing begins"
 )

@@ -21,23 +21,28 @@ import pyarrow as pa
 from .arrow import aligned_buffer
 from .batch import Frame
 from .errors import PeerError, RequestError, TimelyError, class_names, revive
+from .failure import story_of
 from .handshake import PROTOCOL_VERSION
 
 __all__ = [
     "Append",
     "Arrived",
     "Changes",
+    "Close",
     "Describe",
+    "Enter",
     "Forget",
     "Frontier",
     "Hello",
+    "Insert",
     "Install",
+    "Leave",
     "Reply",
     "Request",
-    "Reserve",
     "Seal",
     "Shutdown",
     "Snapshot",
+    "Stage",
     "Stats",
     "Value",
     "Wait",
@@ -65,30 +70,25 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Reserve:
-    """Worker 0 hands out the index of the next dataflow. Values: dataflow."""
-
-
-@dataclass(frozen=True)
 class Install:
-    """Build and start `spec`, "module:function", as dataflow `dataflow`. Values as of `Describe`."""
+    """Worker 0: let all workers build and start `spec`, "module:function". Values as of `Describe`."""
 
-    dataflow: int
     spec: str
     arguments: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Describe:
-    """Values: name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow schema or
-    None, converter or None], …], outputs [[name, description], …], stages (lines of text)."""
+    """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
+    schema or None, converter or None], …], outputs [[name, description], …], stages (lines of text).
+    """
 
     dataflow: int
 
 
 @dataclass(frozen=True)
 class Append:
-    """Add the table to an epoch that is open. `diff` 1 inserts, -1 removes, 0: the column `diff` says.
+    """Add the table to `epoch`, which must be open. `diff` 1 inserts, -1 removes, 0: the column `diff` says.
     Values: is_new.
     """
 
@@ -98,6 +98,48 @@ class Append:
     writer: str
     sequence: int
     diff: int
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Add the table to `epoch`, or to the open one if that is later; `diff` as in `Append`. Values: is_new,
+    epoch.
+    """
+
+    dataflow: int
+    input: str
+    epoch: int
+    writer: str
+    sequence: int
+    diff: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Keep the table as part `part` of the insertion (writer, sequence), until `Enter`. Otherwise as
+    `Insert`.
+    """
+
+    dataflow: int
+    input: str
+    epoch: int
+    writer: str
+    sequence: int
+    part: int
+    diff: int
+
+
+@dataclass(frozen=True)
+class Enter:
+    """Worker 0: all parts of an insertion have arrived; it enters `epoch`, or the open one if that is later.
+    Values: is_new, epoch.
+    """
+
+    dataflow: int
+    input: str
+    epoch: int
+    writer: str
+    sequence: int
 
 
 @dataclass(frozen=True)
@@ -111,13 +153,18 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Seal:
-    """Declare all inputs' epochs up to `epoch` complete; an error if one of `expected` is missing. Values:
-    epoch.
-    """
+    """Worker 0: all inputs' epochs up to `epoch` are complete. Values: open, the epoch that is open now."""
 
     dataflow: int
     epoch: int
-    expected: list[Value] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Close:
+    """Worker 0: no epoch will follow at `input`; its open one is complete. Values: open."""
+
+    dataflow: int
+    input: str
 
 
 @dataclass(frozen=True)
@@ -142,22 +189,25 @@ class Wait:
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete. `stop` -1: of those complete by
-    now.
+    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete, or, with `is_open_ended`, of
+    all from `start` on that are complete by then. `reader`, unless empty, has its place at `start` from now
+    on.
 
     Values: complete. Table: columns, epoch, diff.
     """
 
     dataflow: int
     output: str
+    reader: str
     start: int
     stop: int
+    is_open_ended: bool
     timeout_seconds: float
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The collection accumulated at `epoch`, once it is complete. Values: complete. Table: columns."""
+    """The collection up to `epoch`, once that is complete. Values: complete. Table: columns, diff."""
 
     dataflow: int
     output: str
@@ -167,11 +217,21 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Forget:
-    """Changes of epochs before `stop` will not be asked for again."""
+    """The client `reader` needs no changes of epochs before `stop`; what nobody needs is dropped."""
 
     dataflow: int
     output: str
+    reader: str
     stop: int
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The client `reader` reads this output no more: it holds nothing back."""
+
+    dataflow: int
+    output: str
+    reader: str
 
 
 @dataclass(frozen=True)
@@ -185,19 +245,20 @@ class Shutdown:
 
 
 Request = (
-    Hello | Reserve | Install | Describe | Append | Arrived | Seal | Frontier | Wait | Changes | Snapshot
-    | Forget | Stats | Shutdown
+    Hello | Install | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close | Frontier | Wait
+    | Changes | Snapshot | Forget | Leave | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Reserve, Install, Describe, Append, Arrived, Seal, Frontier, Wait, Changes, Snapshot, Forget,
-        Stats, Shutdown,
+        Hello, Install, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Frontier, Wait,
+        Changes, Snapshot, Forget, Leave, Stats, Shutdown,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {
     "int": int,
+    "bool": bool,
     "str": str,
     "float": float,
     "dict[str, Value]": dict,
@@ -272,8 +333,11 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
     if values.keys() != declared.keys():
         raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {sorted(map(str, values))}")
     for one, kind in declared.items():
-        if type(values[one]) is not _TYPES[kind]:
-            raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(values[one]).__name__}")
+        value = values[one]
+        if type(value) is not _TYPES[kind]:
+            raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
+        if isinstance(value, int) and not -(1 << 62) <= value <= 1 << 62:
+            raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")
     return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
 
 
@@ -285,7 +349,7 @@ def number_of(frames: Sequence[memoryview]) -> int:
         number = _header(frames)[1]
     except RequestError:
         return 0
-    return number if isinstance(number, int) else 0
+    return number if type(number) is int and 0 <= number < 1 << 63 else 0
 
 
 def encode_reply(number: int, reply: Reply) -> list[Frame]:
@@ -296,8 +360,12 @@ def encode_reply(number: int, reply: Reply) -> list[Frame]:
 
 def encode_error(number: int, error: TimelyError) -> list[Frame]:
     """Frames of a reply that raises `error` on the client."""
-    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    # A message may quote text that is no UTF-8, and be as long as what the user's code put into it.
+    message = story_of(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
     return [msgpack.packb([PROTOCOL_VERSION, number, "error", [class_names(error), message]])]
+
+
+_MESSAGE_CHARS_MAX = 65_536
 
 
 def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
@@ -324,8 +392,8 @@ def _header(frames: Sequence[memoryview]) -> tuple[Value, Value, Value, Value]:
         raise RequestError(f"a message has one or two frames, not {len(frames)}")
     try:
         parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
-    except (ValueError, msgpack.UnpackException, RecursionError) as error:
-        raise RequestError(f"the header is not msgpack: {error}") from error
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise RequestError(f"the header is not msgpack: {type(error).__name__}: {error}") from error
     if not isinstance(parts, list) or len(parts) != 4:
         raise RequestError("the header is not a list of four: version, number, name, fields")
     return parts[0], parts[1], parts[2], parts[3]
@@ -344,7 +412,7 @@ def frame_to_table(frame: memoryview) -> pa.Table:
     try:
         table = pa.ipc.open_stream(aligned_buffer(frame)).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+    except Exception as error:  # damaged bytes make Arrow raise more than its own errors
         raise RequestError(f"the table is not a valid Arrow IPC stream: {error}") from error
     return table
 

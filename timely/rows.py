@@ -22,7 +22,7 @@ from .arrow import binary_array, int64_array
 from .builders import load_function
 from .errors import InternalError, MisuseError
 
-__all__ = ["InputForm", "chunks", "expanded", "merged_changes", "records_of"]
+__all__ = ["InputForm", "accumulated", "at_epoch", "chunks", "expanded", "merged_changes", "records_of"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,23 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
     others = [name for name in table.column_names if name not in ("epoch", "diff")]
     order = [(name, "ascending") for name in ("epoch", *others, "diff") if name in table.column_names]
     return table.sort_by(order)
+
+
+def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
+    """Rows of epochs `start` ≤ epoch < `stop` (by default of `start` alone) of a table sorted by epoch."""
+    epochs = table.column("epoch").to_numpy()
+    first, last = np.searchsorted(epochs, [start, start + 1 if stop is None else stop])
+    return table.slice(int(first), int(last - first))
+
+
+def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
+    """The snapshots of all workers as changes that come in one epoch: columns, `epoch`, `diff`; sorted."""
+    filled = [table for table in tables if table.num_rows]
+    table = _summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
+    others = [name for name in table.column_names if name != "diff"]
+    if others and table.num_rows:
+        table = table.sort_by([(name, "ascending") for name in others])
+    return table.add_column(len(others), "epoch", int64_array(np.full(table.num_rows, epoch, dtype=np.int64)))
 
 
 def expanded(tables: Sequence[pa.Table]) -> pa.Table:

@@ -2,12 +2,13 @@
 
 `Server.handle` takes a request and returns the reply, or a `Later` where the answer depends on what other
 workers do; whoever runs the worker asks it again after each step. It raises the error that the client shall
-see. No socket is in sight: `worker/process.py` serves clients of other processes by it, `embedded.py` the
-caller's own.
+see; then nothing has changed, and the request may be repeated. No socket is in sight: `worker/process.py`
+serves clients of other processes by it, `embedded.py` the caller's own.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,37 +16,49 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from .builders import Builder, load_builder
+from .appends import AppendId
+from .builders import Builder
 from .capture import FOREVER, CaptureVertex
 from .counters import statistics
-from .errors import InternalError, MisuseError, PeerError, RequestError, TimelyError, WaitTimeoutError
+from .errors import InternalError, PeerError, RequestError, TimelyError, WaitTimeoutError, class_names
+from .failure import story_of
 from .handshake import (
     PROTOCOL_VERSION,
+    Build,
+    Closed,
+    Ended,
+    Entered,
     Farewell,
     Greeting,
     Offer,
+    Sealed,
+    Verdict,
     check_greeting,
     decode_control,
     encode_control,
 )
-from .input import AppendId
 from .installation import Installations, describe
 from .limits import INSTALL_SECONDS_MAX
+from .orders import Orders, open_epoch
 from .requests import (
     Append,
     Arrived,
     Changes,
+    Close,
     Describe,
+    Enter,
     Forget,
     Frontier,
     Hello,
+    Insert,
     Install,
+    Leave,
     Reply,
     Request,
-    Reserve,
     Seal,
     Shutdown,
     Snapshot,
+    Stage,
     Stats,
     Value,
     Wait,
@@ -74,21 +87,35 @@ class Server:
     """Serves the clients of one worker, and judges what other workers say apart from data.
 
     Args:
-        worker: the worker; its `on_control` becomes this server's.
+        worker: the worker; its `on_control` and `on_failure` become this server's.
         address: where clients reach it, as told to the other workers.
         clock: seconds, only their differences count.
+        installs: the builders that this worker installs at its start; all workers must have the same.
     """
 
     def __init__(
-        self, worker: Worker, address: str = "", clock: Callable[[], float] = time.monotonic
+        self,
+        worker: Worker,
+        address: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        installs: Sequence[str] = (),
     ) -> None:
         self._worker = worker
         self._clock = clock
         self.installations = Installations(worker)
-        self._greeting = Greeting(PROTOCOL_VERSION, worker.workers, worker.index, address)
+        self._orders = Orders(worker)
+        self._greeting = Greeting(
+            PROTOCOL_VERSION,
+            worker.workers,
+            worker.index,
+            address,
+            f"{sys.version_info.major}.{sys.version_info.minor}",
+            tuple(installs),
+        )
         self._addresses = {worker.index: address}
         self.is_stopping = False
         worker.on_control = self._on_control
+        worker.on_failure = self._on_failure
 
     # Between workers.
 
@@ -106,43 +133,65 @@ class Server:
         self._worker.send_control(encode_control(Farewell(reason)))
 
     def _on_control(self, peer: int, payload: memoryview) -> None:
-        control = decode_control(payload, peer)
-        if isinstance(control, Greeting):
-            check_greeting(self._greeting, control, peer)
-            self._addresses[peer] = control.client_address
-        elif isinstance(control, Offer):
-            self.installations.receive(peer, control)
-        elif control.reason:
-            raise PeerError(f"worker {peer} failed: {control.reason}")
+        match decode_control(payload, peer):
+            case Greeting() as greeting:
+                check_greeting(self._greeting, greeting, peer)
+                self._addresses[peer] = greeting.client_address
+            case Farewell(reason):
+                if reason:
+                    raise PeerError(f"worker {peer} failed: {reason}")
+                self.is_stopping = True
+            case Ended() as ended:
+                self._worker.end(ended.dataflow, ended.error(), peer)
+            case Offer() as offer if self._worker.index == 0:
+                self.installations.receive(peer, offer)
+            case (Build() | Verdict() | Sealed() | Entered() | Closed()) as order if peer == 0:
+                self._obey(order)
+            case control:
+                raise PeerError(
+                    f"worker {peer} told worker {self._worker.index} "
+                    f"{type(control).__name__.lower()}, which only "
+                    "worker 0 says, or is told"
+                )
+
+    def _obey(self, order: Build | Verdict | Sealed | Entered | Closed) -> None:
+        if isinstance(order, Build):
+            self.installations.on_build(order)
+        elif isinstance(order, Verdict):
+            self.installations.follow(order)
         else:
-            self.is_stopping = True
+            self._orders.carry_out(order)
+
+    def _on_failure(self, dataflow: int, error: TimelyError) -> None:
+        self._worker.send_control(encode_control(Ended(dataflow, story_of(error), tuple(class_names(error)))))
 
     # For clients.
 
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
-        """Do what is asked. Raises a `TimelyError` for the client; all else is a failure of the worker."""
+        """Do what is asked. Raises a `TimelyError` for the client; nothing has changed then."""
         try:
             return self._handle(request, table)
         except TimelyError:
             raise
-        except Exception as error:
-            if isinstance(request, Seal):
-                raise  # some inputs may be sealed and others not: this worker cannot go on
+        except (Exception, SystemExit) as error:
             trace = "".join(traceback.format_exception(error)).rstrip()
             raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
         match request:
-            case Append():
-                return self._append(request, table)
-            case Seal():
-                return self._seal(request)
+            case Insert() | Append() | Stage():
+                return self._take_rows(request, table)
+            case Seal(dataflow, epoch):
+                self._check_decides(request)
+                return Reply({"open": self._orders.seal(dataflow, epoch)})
             case Wait(dataflow, output, epoch, seconds):
                 return self._once_complete(
                     dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
                 )
             case Changes():
                 return self._changes(request)
+            case Frontier(dataflow, output):
+                return Reply({"complete": self._complete(dataflow, output)})
             case Snapshot(dataflow, output, epoch, seconds):
                 capture = self._output(dataflow, output)
                 return self._once_complete(
@@ -150,19 +199,10 @@ class Server:
                     output,
                     epoch,
                     seconds,
-                    lambda complete: Reply({"complete": complete}, capture.log.snapshot()),
+                    lambda complete: Reply({"complete": complete}, capture.log.snapshot(epoch)),
                 )
-            case Frontier(dataflow, output):
-                return Reply({"complete": self._complete(dataflow, output)})
-            case Arrived(dataflow, epoch, expected):
-                return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
-            case Forget(dataflow, output, stop):
-                self._output(dataflow, output).log.forget(stop)
-                return Reply()
-            case Install(dataflow, spec, arguments):
-                return self._install_spec(dataflow, spec, arguments)
-            case Describe(dataflow):
-                return describe(self._instance(dataflow), self.installations.specs[dataflow])
+            case Forget(dataflow, output, reader, stop):
+                return self._forget(self._output(dataflow, output), reader, stop)
             case _:
                 return self._handle_rare(request)
 
@@ -173,24 +213,32 @@ class Server:
         self.installations.begin(dataflow, spec, builder, arguments)
         return self._installed(dataflow, spec)
 
-    def _handle_rare(self, request: Request) -> Reply:
+    def install_at_start(self, dataflow: int, spec: str) -> Reply | Later:
+        """Build `spec`, which all workers were started with, as dataflow `dataflow`."""
+        self.installations.build(dataflow, spec, {})
+        return self._installed(dataflow, spec)
+
+    def _handle_rare(self, request: Request) -> Reply | Later:
         match request:
+            case Enter(dataflow, name, epoch, writer, sequence):
+                self._check_decides(request)
+                is_new, entered = self._orders.enter(dataflow, name, epoch, AppendId(writer, sequence))
+                return Reply({"is_new": is_new, "epoch": entered})
+            case Close(dataflow, name):
+                self._check_decides(request)
+                return Reply({"open": self._orders.close(dataflow, name)})
+            case Arrived(dataflow, epoch, expected):
+                return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
+            case Leave(dataflow, output, reader):
+                self._output(dataflow, output).places.leave(reader)
+                return Reply()
+            case Install(spec, arguments):
+                self._check_decides(request)
+                return self._installed(self.installations.order(spec, arguments), spec)
+            case Describe(dataflow):
+                return describe(self._instance(dataflow), self.installations.specs.get(dataflow, ""))
             case Hello():
-                return Reply(
-                    {
-                        "version": PROTOCOL_VERSION,
-                        "index": self._worker.index,
-                        "workers": self._worker.workers,
-                        "addresses": [
-                            self._addresses.get(index, "") for index in range(self._worker.workers)
-                        ],
-                        "dataflows": [
-                            [index, self.installations.specs[index]] for index in self._worker.instances
-                        ],
-                    }
-                )
-            case Reserve():
-                return Reply({"dataflow": self.installations.reserve()})
+                return self._hello()
             case Stats():
                 return Reply(statistics(self._worker, self.installations.specs))
             case Shutdown():
@@ -199,57 +247,66 @@ class Server:
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
 
-    def _install_spec(self, dataflow: int, spec: str, arguments: dict[str, Value]) -> Reply | Later:
-        try:
-            builder = load_builder(spec)
-        except TimelyError as error:
-            self.installations.fail(dataflow, spec, error)
-            return self._installed(dataflow, spec)
-        return self.install(dataflow, spec, builder, arguments)
+    def _hello(self) -> Reply:
+        addresses = [self._addresses.get(index, "") for index in range(self._worker.workers)]
+        specs = self.installations.specs
+        return Reply(
+            {
+                "version": PROTOCOL_VERSION,
+                "index": self._worker.index,
+                "workers": self._worker.workers,
+                "addresses": addresses,
+                "dataflows": [[index, specs.get(index, "")] for index in self._worker.instances],
+            }
+        )
+
+    def _check_decides(self, request: Request) -> None:
+        if self._worker.index != 0:
+            raise RequestError(
+                f"{type(request).__name__.lower()} is asked of worker 0, which decides for all; this "
+                "is worker "
+                f"{self._worker.index}"
+            )
 
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:
         def ready() -> Reply | None:
-            instance = self.installations.finish(dataflow)
+            instance = self.installations.outcome(dataflow)
             return None if instance is None else describe(instance, spec)
 
         def late() -> TimelyError:
-            waiting = ", ".join(map(str, self.installations.missing(dataflow)))
-            return WaitTimeoutError(
-                f"dataflow {dataflow} ({spec}) was not built within {INSTALL_SECONDS_MAX:.0f} s by worker "
-                f"{waiting}"
-            )
+            if self._worker.index == 0:
+                self.installations.give_up(dataflow)
+            try:
+                ready()
+            except TimelyError as error:
+                return error
+            return WaitTimeoutError(f"worker 0 has not judged dataflow {dataflow} ({spec}) in time")
 
-        return ready() or Later(ready, late, self._clock() + INSTALL_SECONDS_MAX)
+        # Worker 0 is the first to lose patience: its verdict is what the others wait for.
+        patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
+        return ready() or Later(ready, late, self._clock() + patience)
 
-    def _append(self, request: Append, table: pa.Table | None) -> Reply:
+    def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
+        """Rows of a client. Everything that can be wrong with them is found before they are kept."""
         handle = self._instance(request.dataflow).input(request.input)
         if table is None:
-            raise RequestError(f"an append to {request.input!r} came without a table")
+            raise RequestError(f"rows for {request.input!r} came without a table")
         identity = AppendId(request.writer, request.sequence)
-        word = handle.epoch_word(request.epoch)
-        if not handle.is_wanted(request.epoch, identity):
-            return Reply({"is_new": False})
+        if isinstance(request, Append):
+            word = handle.epoch_word(request.epoch)
+            if not handle.is_wanted(request.epoch, identity):
+                return Reply({"is_new": False})
+            batches = handle.encode(table, request.diff, word)
+            return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
+        if not handle.is_new(identity):
+            return Reply({"is_new": False, "epoch": handle.epoch})
+        word = handle.epoch_word(max(request.epoch, handle.epoch))
+        if isinstance(request, Stage):
+            handle.check_room(table.nbytes)
+            handle.stage(identity, request.part, word, handle.encode(table, request.diff, word), table.nbytes)
+            return Reply({"is_new": True, "epoch": handle.epoch})
         batches = handle.encode(table, request.diff, word)
-        return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
-
-    def _seal(self, request: Seal) -> Reply:
-        instance = self._instance(request.dataflow)
-        missing = self._missing(instance, request.epoch, request.expected)
-        if missing:
-            listed = "; ".join(
-                f"input {name!r}, writer {writer!r}, sequence {sequence}"
-                for name, writer, sequence in missing[:10]
-            )
-            raise MisuseError(
-                f"epoch {request.epoch} cannot be sealed on worker {self._worker.index}: {len(missing)} of "
-                f"the expected appends have not arrived ({listed}{'; …' if len(missing) > 10 else ''}). "
-                "Append them again, then seal"
-            )
-        for handle in instance.inputs.values():
-            handle.epoch_word(request.epoch + 1)  # before the first is sealed: all or none
-        for handle in instance.inputs.values():
-            handle.seal(request.epoch)
-        return Reply({"epoch": request.epoch})
+        return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
 
     def _missing(
         self, instance: Instance, epoch: int, expected: Sequence[Value]
@@ -266,16 +323,24 @@ class Server:
 
     def _changes(self, request: Changes) -> Reply | Later:
         capture = self._output(request.dataflow, request.output)
+        if request.reader:
+            capture.places.come(request.reader, request.start)
 
         def answer(complete: int) -> Reply:
-            stop = complete if request.stop < 0 else request.stop
+            stop = complete if request.is_open_ended else request.stop
             return Reply({"complete": complete}, capture.log.changes(request.start, max(stop, request.start)))
 
-        if request.stop < 0:
-            return answer(self._complete(request.dataflow, request.output))
         return self._once_complete(
             request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
         )
+
+    def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
+        complete = min(stop, capture.complete_before)
+        if reader:
+            capture.places.come(reader, complete)
+        bound = capture.places.forget(complete)
+        capture.log.forget(bound)
+        return Reply({"kept": bound})
 
     def _once_complete(
         self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
@@ -287,7 +352,7 @@ class Server:
         def late() -> TimelyError:
             complete = self._complete(dataflow, output)
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
-            opened = min((handle.epoch for handle in self._instance(dataflow).inputs.values()), default=0)
+            opened = open_epoch(self._instance(dataflow))
             why = (
                 f"it is not sealed yet (the open epoch is {opened})"
                 if opened <= epoch

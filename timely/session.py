@@ -1,36 +1,44 @@
-"""An installed dataflow as a client sees it: its inputs, its epochs, its outputs."""
+"""An installed dataflow as a client sees it: its inputs and its epochs. Its outputs are in `reading.py`.
+
+Any number of clients may work with one dataflow. What each does is whole: an insertion enters one epoch, on
+all workers, or none; an epoch is sealed on all workers, or on none. After an error nothing has changed, with
+one exception: who waits in vain for an answer (`WaitTimeoutError`) cannot know. Such a call may be repeated
+as it is, named by `writer` and `sequence` if it adds rows, and counts once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from .appends import ExpectedAppend, new_writer, place_of
 from .errors import MisuseError, PeerError
-from .limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from .limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from .reading import FlowOutput, seconds_of
 from .requests import (
     Append,
     Arrived,
-    Changes,
+    Close,
     Describe,
-    Forget,
-    Frontier,
+    Enter,
+    Insert,
     Reply,
     Request,
     Seal,
-    Snapshot,
+    Stage,
     Value,
     Wait,
     schema_from_bytes,
 )
-from .rows import InputForm, chunks, expanded, merged_changes, records_of
+from .rows import InputForm, chunks
 
 if TYPE_CHECKING:
     from .cluster import Workers
 
-__all__ = ["Flow", "FlowInput", "FlowOutput"]
+__all__ = ["Flow", "FlowInput"]
 
 _PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
@@ -39,23 +47,20 @@ _PATIENCE_SECONDS = 86_400.0 * 365
 class Flow:
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
-    `epoch` is the open one: what is inserted belongs to it, `seal` completes it.
+    `epoch` is the open one, as far as this client knows: what it inserts belongs to it or to a later one, and
+    `seal` completes it.
     """
 
-    def __init__(self, workers: Workers, index: int, replies: Sequence[Reply]) -> None:
+    def __init__(self, workers: Workers, reply: Reply) -> None:
         self._workers = workers
-        self.index = index
-        self.name = replies[0].text("name")
-        self.fingerprint = replies[0].text("fingerprint")
-        self.stages = [str(line) for line in replies[0].items("stages")]
-        self.epoch = max(reply.integer("epoch") for reply in replies)
+        self.index = reply.integer("dataflow")
+        self.name = reply.text("name")
+        self.fingerprint = reply.text("fingerprint")
+        self.stages = [str(line) for line in reply.items("stages")]
+        self.epoch = reply.integer("epoch")
         writer = new_writer()
-        self._inputs = {
-            form.name: FlowInput(self, workers, form, writer) for form in _input_forms(replies[0])
-        }
-        self._outputs = {
-            name: FlowOutput(self, workers, name, text) for name, text in _output_names(replies[0])
-        }
+        self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
+        self._outputs = {name: FlowOutput(self, name, text) for name, text in _output_names(reply)}
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
@@ -82,27 +87,32 @@ class Flow:
         return found
 
     def seal(self, expected: Sequence[ExpectedAppend] = ()) -> int:
-        """Complete the open epoch of all inputs on all workers, and return it.
+        """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
+        inserted is in it or in one before.
 
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
-        one has not, nothing is sealed and the error lists what is missing.
+        one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
+        epoch meanwhile that is no error: what it holds is complete.
         """
         epoch = self.epoch
-        by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
-        for name, writer, sequence in expected:
-            by_worker[place_of(writer, sequence, self._workers.count)].append([name, writer, sequence])
         if expected:
-            self._check_arrived(epoch, by_worker)
-        self._workers.ask(
-            [(worker, Seal(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)]
-        )
-        self.epoch = epoch + 1
+            self._check_arrived(epoch, expected)
+        self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
         return epoch
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the workers run within this process, and only while they are asked something."""
+        return not self._workers.addresses
 
     def refresh(self) -> int:
         """Ask which epoch is open, when another client seals them; returns it."""
-        self.epoch = max(reply.integer("epoch") for reply in self.ask_all(Describe(self.index)))
+        self.note_epoch(self.ask_first(Describe(self.index)).integer("epoch"))
         return self.epoch
+
+    def note_epoch(self, epoch: int) -> None:
+        """Remember that `epoch` or a later one is open."""
+        self.epoch = max(self.epoch, epoch)
 
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
@@ -110,18 +120,34 @@ class Flow:
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
         """
         wanted = self.epoch - 1 if epoch is None else epoch
-        seconds = _seconds(timeout)
+        seconds = seconds_of(timeout)
         self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
 
+    def ask_first(self, request: Request) -> Reply:
+        """Ask worker 0, which decides for all."""
+        (reply,) = self._workers.ask([(0, request, None)])
+        return reply
+
     def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
-        """Send the same request to all workers; a negative time-out is none."""
-        seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + REPLY_SECONDS_MAX
+        """Send the same request to all workers; a negative time-out is none.
+
+        A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
+        for that: shortly after the limit there is an error in any case.
+        """
+        seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
         return self._workers.ask([(worker, request, None) for worker in range(self._workers.count)], seconds)
 
-    def _check_arrived(self, epoch: int, by_worker: list[list[Value]]) -> None:
+    def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
+        by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
+        for name, writer, sequence in expected:
+            by_worker[place_of(writer, sequence, self._workers.count)].append([name, writer, sequence])
         replies = self._workers.ask(
-            [(worker, Arrived(self.index, epoch, listed), None) for worker, listed in enumerate(by_worker)]
+            [
+                (worker, Arrived(self.index, epoch, listed), None)
+                for worker, listed in enumerate(by_worker)
+                if listed
+            ]
         )
         missing = [entry for reply in replies for entry in reply.items("missing")]
         if missing:
@@ -140,15 +166,22 @@ class FlowInput:
         self._workers = workers
         self.form = form
         self._writer = writer
-        self._sequence = 0
+        # Counters that several threads may share: `next` is one step.
+        self._numbers = count()
+        self._large_numbers = count()
 
-    def insert(self, data: object) -> None:
-        """Add rows to the open epoch: Arrow, pandas, a structured array, tuples or dicts; or records."""
-        self._spread(self.form.to_table(data), 1)
+    def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
+        return it: all rows enter one epoch, on all workers, or, after an error, none.
 
-    def remove(self, data: object) -> None:
-        """Take rows out of the collection, in the open epoch; for collections only."""
-        self._spread(self.form.to_table(data), -1)
+        `writer` and `sequence` name the insertion: called again with the same ones it counts once, however
+        much later. Number the insertions of a writer 0, 1, 2, …
+        """
+        return self._add(self.form.to_table(data), 1, writer, sequence)
+
+    def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
+        return self._add(self.form.to_table(data), -1, writer, sequence)
 
     def append(
         self,
@@ -160,13 +193,17 @@ class FlowInput:
     ) -> bool:
         """Add rows as often as their column `diff` says; returns whether the append was new.
 
-        One that repeats (epoch, writer, sequence) changes nothing. Give both, or neither: then it is always
-        new.
+        With `writer` and `sequence` they enter `epoch` (by default the open one that this client knows), and
+        one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
+        is sealed. Give both, or neither: then it is always new, and enters the open epoch.
         """
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:
-            writer, sequence = self._writer, self._next()
+            if epoch is None:
+                self._add(table, 0, None, None)
+                return True
+            writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
         request = Append(
             self._flow.index,
             self.form.name,
@@ -178,104 +215,56 @@ class FlowInput:
         (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
         return bool(reply.integer("is_new"))
 
-    def _spread(self, table: pa.Table, diff: int) -> None:
-        """Few rows to one worker, turn by turn; many by ranges to all."""
-        for piece in chunks(table, APPEND_BYTES_MAX * self._workers.count):
-            sequence = self._next()
-            request = Append(self._flow.index, self.form.name, self._flow.epoch, self._writer, sequence, diff)
-            self._workers.ask([(worker, request, part) for worker, part in self._parts(piece, sequence)])
+    def close(self) -> int:
+        """Complete the open epoch of this input, for which no other follows: nothing can be added any more.
 
-    def _parts(self, table: pa.Table, sequence: int) -> Iterator[tuple[int, pa.Table]]:
-        count = self._workers.count
-        if table.num_rows < SPREAD_ROWS_MIN or count == 1:
-            yield sequence % count, table
-            return
-        rows = -(-table.num_rows // count)
-        for worker in range(count):
-            yield worker, table.slice(worker * rows, rows)
-
-    def _next(self) -> int:
-        self._sequence += 1
-        return self._sequence - 1
-
-
-class FlowOutput:
-    """One output of an installed dataflow."""
-
-    def __init__(self, flow: Flow, workers: Workers, name: str, description: str) -> None:
-        self._flow = flow
-        self._workers = workers
-        self.name = name
-        self.description = description
-        self._read_before = flow.epoch
-
-    @property
-    def is_records(self) -> bool:
-        """Whether it carries Python records; otherwise tables."""
-        return self.description == "records"
-
-    def changes(
-        self, start: int | None = None, stop: int | None = None, timeout: float | None = None
-    ) -> pa.Table:
-        """Changes of the epochs `start` ≤ epoch < `stop`, once they are complete.
-
-        A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
-        record). Without `start`: from the first epoch that was not returned yet. Without `stop`: up to the
-        last sealed one.
+        What the dataflow kept only because rows might still come is given back. Returns the epoch that is
+        open at the other inputs, or, if all are closed, would be next.
         """
-        begin = self._read_before if start is None else start
-        end = self._flow.epoch if stop is None else stop
-        table = self._read(begin, end, timeout)
-        if start is None:
-            self._read_before = max(self._read_before, end)
-        return records_of(table) if self.is_records else table
+        self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
+        return self._flow.epoch
 
-    def changes_nowait(self) -> pa.Table:
-        """Changes of the epochs that are complete by now and were not returned yet; does not wait."""
-        end = min(self.complete_before(), self._flow.epoch)
-        return self.changes(stop=max(end, self._read_before))
+    def _add(self, table: pa.Table, diff: int, writer: str | None, sequence: int | None) -> int:
+        """Few rows go to one worker; many by ranges to all, and enter when all have arrived."""
+        if (writer is None) != (sequence is None):
+            raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
+        flow, workers = self._flow, self._workers.count
+        is_large = table.nbytes > APPEND_BYTES_MAX or (workers > 1 and table.num_rows >= SPREAD_ROWS_MIN)
+        # Insertions in parts are remembered by worker 0, others where they go: two lines of numbers, each
+        # without gaps.
+        if writer is None or sequence is None:
+            writer, sequence = self._own_identity(is_large)
+        if is_large:
+            return self._add_in_parts(table, diff, writer, sequence)
+        request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
+        (reply,) = self._workers.ask([(place_of(writer, 0, workers), request, table)])
+        return self._entered(reply)
 
-    def snapshot(self, timeout: float | None = None) -> pa.Table:
-        """The collection as of the last sealed epoch, once that is complete, sorted: each row as often as it
-        is in it.
-        """
-        epoch = self._flow.epoch - 1
-        seconds = _seconds(timeout)
-        for _ in range(_SNAPSHOTS_MAX):
-            replies = self._flow.ask_all(Snapshot(self._flow.index, self.name, epoch, seconds), seconds)
-            complete = {reply.integer("complete") for reply in replies}
-            if len(complete) == 1:
-                return expanded([reply.columns() for reply in replies])
-            # Another client seals epochs meanwhile, and some workers are ahead: meet them there.
-            epoch = max(complete) - 1
-        raise PeerError(
-            f"output {self.name!r}: epochs are sealed faster than one snapshot can be read; read changes() "
-            "instead"
+    def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
+        flow, workers = self._flow, self._workers.count
+        for part, piece in enumerate(chunks(table, APPEND_BYTES_MAX * workers)):
+            rows = -(-piece.num_rows // workers)
+            requests: list[tuple[int, Request, pa.Table | None]] = []
+            for worker in range(workers):
+                stage = Stage(flow.index, self.form.name, flow.epoch, writer, sequence, part, diff)
+                requests.append((worker, stage, piece.slice(worker * rows, rows)))
+            self._workers.ask(requests)
+        (reply,) = self._workers.ask(
+            [(0, Enter(flow.index, self.form.name, flow.epoch, writer, sequence), None)]
         )
+        return self._entered(reply)
 
-    def complete_before(self) -> int:
-        """The first epoch that is not complete on all workers."""
-        return min(
-            reply.integer("complete") for reply in self._flow.ask_all(Frontier(self._flow.index, self.name))
+    def _entered(self, reply: Reply) -> int:
+        epoch = reply.integer("epoch")
+        self._flow.note_epoch(epoch)
+        return epoch
+
+    def _own_identity(self, is_large: bool) -> tuple[str, int]:
+        return (
+            (f"{self._writer}/parts", next(self._large_numbers))
+            if is_large
+            else (self._writer, next(self._numbers))
         )
-
-    def forget(self, stop: int | None = None) -> None:
-        """Let the workers drop the changes of epochs before `stop`; by default of all that were returned."""
-        self._flow.ask_all(Forget(self._flow.index, self.name, self._read_before if stop is None else stop))
-
-    def _read(self, start: int, stop: int, timeout: float | None) -> pa.Table:
-        seconds = _seconds(timeout)
-        replies = self._flow.ask_all(
-            Changes(self._flow.index, self.name, start, max(stop, 0), seconds), seconds
-        )
-        return merged_changes([reply.columns() for reply in replies])
-
-
-_SNAPSHOTS_MAX = 5
-
-
-def _seconds(timeout: float | None) -> float:
-    return -1.0 if timeout is None else float(timeout)
 
 
 def _input_forms(reply: Reply) -> Iterator[InputForm]:

@@ -48,7 +48,10 @@ class Vertex:
         """
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        """`message`, a list of records, came in at input `edge` (0 for the first) at `time`."""
+        """`message`, a list of records, came in at input `edge` (0 for the first) at `time`.
+
+        The list is the vertex's own; the records in it others may hold as well, so they must not be changed.
+        """
         del message
         raise MisuseError(
             f"{self!r} got a message at input {edge} at {time}, but its class defines no on_recv"
@@ -72,7 +75,8 @@ class Vertex:
                     f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override "
                     "recv_all for other batches"
                 )
-            self.on_recv(port, batch.records, code.unpack(word))
+            # A list of its own: the same batch may be at other vertices, too.
+            self.on_recv(port, list(batch.records), code.unpack(word))
 
     def on_frontier(self) -> None:
         """The frontier of an input changed; called only when the class says `wants_frontier = True`."""

@@ -41,6 +41,7 @@ class Interactions(NamedTuple):
     time: Int64s
 
 
+@timely.builder
 def build(flow: timely.Dataflow) -> None:
     """The dataflow of the main job."""
     interactions = dd.input(flow, "interactions", "source: int, target: int")

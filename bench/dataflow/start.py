@@ -19,6 +19,7 @@ PROGRAM = """
 import differential as dd, timely
 from differential.algorithms import connected_components
 
+@timely.builder
 def build(flow):
     connected_components(dd.input(flow, "edges", "src: int, dst: int")).output("components")
 

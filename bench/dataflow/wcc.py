@@ -24,6 +24,7 @@ from bench.workloads import Check, GraphWorkload, check_wcc, expected, graph
 from differential.algorithms import connected_components
 
 
+@timely.builder
 def build(flow: timely.Dataflow) -> None:
     """Labels of all nodes; the nodes are an input of their own, as in the peers' programs."""
     edges = dd.input(flow, "edges", "src: int, dst: int")

@@ -10,7 +10,7 @@ import numpy as np
 from differential.kernels.ready import minimal_times
 from progress._compile import Int64s, kernel
 
-__all__ = ["minimal_times", "shift_times"]
+__all__ = ["latest_counter", "minimal_times", "shift_times"]
 
 
 @kernel
@@ -24,3 +24,17 @@ def shift_times(words: Int64s, keep: int, add: int) -> Int64s:
     for row in range(rows):
         out[columns - 2, row] = (words[columns - 2, row] & keep) + add
     return out
+
+
+@kernel
+def latest_counter(words: Int64s, shift: int, mask: int) -> int:
+    """The largest value that the counter at `shift` and `mask` has among the times of the rows; 0 without
+    rows.
+    """
+    latest = np.int64(0)
+    column = words.shape[0] - 2
+    for row in range(words.shape[1]):
+        counter = (words[column, row] >> shift) & mask
+        if counter > latest:
+            latest = counter
+    return latest

@@ -32,6 +32,7 @@ Rows = Counter[tuple[int, int, int]]
 """(source, target, epoch), as often as the diffs add up to."""
 
 
+@timely.builder
 def passed_on(flow: timely.Dataflow) -> None:
     """A dataflow whose output is its input."""
     dd.input(flow, "mentions", "source: int, target: int").output("mentions")

@@ -10,7 +10,9 @@ memory, never messages). Frames above `COPIED_BYTES_MAX` are sent from where the
 change them afterwards.
 
 A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if
-its host falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive.
+it falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive. By
+then it is known, too, which of the two it was: what is only silent lets a new connection begin and says
+nothing on it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from ..limits import (
     HEARTBEAT_MS_DEFAULT,
     HEARTBEAT_MS_MAX,
     LOST_SECONDS_MAX,
+    RECV_BYTES_MAX,
+    RECV_COUNT_MAX,
     REQUEST_BYTES_MAX,
 )
 
@@ -40,7 +44,7 @@ _RECONNECT_MS: Final = 20
 _LINGER_MS: Final = 250
 _LOOKS: Final = 64
 """While messages keep coming, connections are looked at once in so many times."""
-_BROKEN: Final = zmq.EVENT_DISCONNECTED
+_EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
 
 
 class _Poller:
@@ -57,6 +61,46 @@ class _Poller:
 
     def wait(self, timeout_seconds: float) -> None:
         self._poller.poll(max(0, round(timeout_seconds * 1000)))
+
+
+class _Connection:
+    """What the monitor of one connection has told: whether it broke, and whether it came back."""
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self.monitor = socket.get_monitor_socket(_EVENTS)
+        self.lost_since: float | None = None
+        self._is_begun_anew = False
+        self._is_back = False
+
+    def look(self) -> None:
+        """Take in what has happened since the last look."""
+        while cast(int, self.monitor.get(zmq.EVENTS)) & zmq.POLLIN:
+            event = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))["event"]
+            if event == zmq.EVENT_DISCONNECTED:
+                self.lost_since = self.lost_since or time.monotonic()
+                self._is_begun_anew = self._is_back = False
+            elif event == zmq.EVENT_CONNECTED:
+                self._is_begun_anew = True
+            else:
+                self._is_back = True
+
+    def loss(self) -> str:
+        """Why the other side counts as lost; empty while it does not."""
+        if self.lost_since is None or time.monotonic() - self.lost_since < LOST_SECONDS_MAX:
+            return ""
+        if self._is_begun_anew and not self._is_back:
+            return (
+                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s, though its "
+                "host takes "
+                "connections. It may be stopped, or kept from running"
+            )
+        return "its process ended, or its host cannot be reached"
+
+    def forgive(self) -> None:
+        """A connection that broke and came back while nothing was under way is as good as new."""
+        self.look()
+        if self._is_back:
+            self.lost_since = None
 
 
 class WorkerMesh:
@@ -76,11 +120,10 @@ class WorkerMesh:
         self._peers = dict(peers)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = _Poller()
-        self._lost: dict[int, float] = {}
         self._looks = 0
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
-        self._monitors: dict[int, zmq.Socket[bytes]] = {}
+        self._connections: dict[int, _Connection] = {}
         self._names = {_NAME + str(peer).encode(): peer for peer in peers}
         try:
             self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
@@ -95,8 +138,8 @@ class WorkerMesh:
             self._join(peer, address)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large, `PeerError` for a
-        lost peer.
+        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large. That a peer is lost
+        is told by `recv_nowait`.
         """
         for frame in frames:
             if len(frame) > COPIED_BYTES_MAX and memoryview(frame).nbytes > FRAME_BYTES_MAX:
@@ -107,15 +150,19 @@ class WorkerMesh:
         _send(self._outbound[peer], frames)
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
-        """What has come in, in order for each peer; `PeerError` when a peer is lost."""
+        """What has come in, in order for each peer, up to a limit, so that vertices and clients have their
+        turn; the next call goes on. `PeerError` when a peer is lost.
+        """
         arrived: list[tuple[int, list[memoryview]]] = []
         inbound = self._inbound
-        while cast(int, inbound.get(zmq.EVENTS)) & zmq.POLLIN:
+        left = RECV_BYTES_MAX
+        while left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, inbound.get(zmq.EVENTS)) & zmq.POLLIN:
             name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
             peer = self._names.get(name.bytes)
             # Not one of ours: another program that found the port. Its talk is not read.
             if peer is not None:
                 arrived.append((peer, [frame.buffer for frame in frames]))
+                left -= sum(map(len, frames))
         self._looks += 1
         if not arrived or self._looks % _LOOKS == 0:
             self._check_peers()
@@ -123,7 +170,8 @@ class WorkerMesh:
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message, an event of a connection, or anything that is `watch`ed has come in."""
-        self._poller.wait(min(timeout_seconds, LOST_SECONDS_MAX) if self._lost else timeout_seconds)
+        is_losing = any(connection.lost_since is not None for connection in self._connections.values())
+        self._poller.wait(min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds)
 
     def watch(self, source: ServerSocket | int) -> None:
         """Let `wait` return also when this socket or file descriptor becomes readable."""
@@ -135,32 +183,26 @@ class WorkerMesh:
             return
         for socket in self._outbound.values():
             socket.disable_monitor()
-        for monitor in self._monitors.values():
-            monitor.close(linger=0)
-        self._monitors.clear()
+        for connection in self._connections.values():
+            connection.monitor.close(linger=0)
+        self._connections.clear()
         self._context.destroy(linger=_LINGER_MS)
 
     def _join(self, peer: int, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
         _prepare(socket)
         socket.set(zmq.IDENTITY, _NAME + str(self.index).encode())
-        monitor = socket.get_monitor_socket(_BROKEN)
-        self._poller.add(monitor)
-        self._monitors[peer] = monitor
+        connection = _Connection(socket)
+        self._poller.add(connection.monitor)
+        self._connections[peer] = connection
         socket.connect(address)
         self._outbound[peer] = socket
 
     def _check_peers(self) -> None:
-        now = time.monotonic()
-        for peer, monitor in self._monitors.items():
-            if _events(monitor) & _BROKEN:
-                self._lost.setdefault(peer, now)
-        for peer, since in self._lost.items():
-            if now - since >= LOST_SECONDS_MAX:
-                raise PeerError(
-                    f"worker {self.index} lost worker {peer} at {self._peers[peer]}: its process ended, or "
-                    "its host cannot be reached"
-                )
+        for peer, connection in self._connections.items():
+            connection.look()
+            if loss := connection.loss():
+                raise PeerError(f"worker {self.index} lost worker {peer} at {self._peers[peer]}: {loss}")
 
 
 class ServerSocket:
@@ -184,10 +226,14 @@ class ServerSocket:
         self.address = cast(bytes, self.socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
 
     def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
-        """Requests that have come in, as (who asks, frames)."""
+        """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
         arrived: list[tuple[bytes, list[memoryview]]] = []
-        while cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN:
+        left = RECV_BYTES_MAX
+        while (
+            left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN
+        ):
             client, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            left -= sum(map(len, frames))
             arrived.append((client.bytes, [frame.buffer for frame in frames]))
         return arrived
 
@@ -208,7 +254,7 @@ class ClientSockets:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = _Poller()
         self._sockets: list[zmq.Socket[bytes]] = []
-        self._monitors: list[zmq.Socket[bytes]] = []
+        self._connections: list[_Connection] = []
         try:
             for address in addresses:
                 self._connect(address)
@@ -227,11 +273,21 @@ class ClientSockets:
             return None
         return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
 
-    def is_broken(self, worker: int) -> bool:
-        """Whether the connection to a worker has broken since the last call; a refused one has not, it is
-        retried.
+    def loss(self, worker: int) -> str:
+        """Why no answer of a worker can come any more, since its connection broke; empty while one can. A
+        connection that is refused is no loss, it is tried again.
         """
-        return bool(_events(self._monitors[worker]) & _BROKEN)
+        connection = self._connections[worker]
+        connection.look()
+        return connection.loss()
+
+    def is_losing(self) -> bool:
+        """Whether some connection has broken: `loss` will say more of it within a moment."""
+        return any(connection.lost_since is not None for connection in self._connections)
+
+    def forgive(self, worker: int) -> None:
+        """Before a request: what broke before, and has come back since, is of no interest."""
+        self._connections[worker].forgive()
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message or an event of a connection comes in."""
@@ -249,24 +305,24 @@ class ClientSockets:
         """Let go of all sockets; requests that have not left are forgotten. Twice is once."""
         if self._context.closed:
             return
-        for socket, monitor in zip(self._sockets, self._monitors, strict=True):
+        for socket, connection in zip(self._sockets, self._connections, strict=True):
             socket.disable_monitor()
-            monitor.close(linger=0)
+            connection.monitor.close(linger=0)
         self._context.destroy(linger=0)
 
     def _connect(self, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
         _prepare(socket)
-        monitor = socket.get_monitor_socket(_BROKEN)
+        connection = _Connection(socket)
         try:
             socket.connect(address)
         except zmq.ZMQError as error:
-            monitor.close(linger=0)
+            connection.monitor.close(linger=0)
             raise MisuseError(f"{address!r} is no address of a worker ({error}): write host:port") from error
         self._sockets.append(socket)
-        self._monitors.append(monitor)
+        self._connections.append(connection)
         self._poller.add(socket)
-        self._poller.add(monitor)
+        self._poller.add(connection.monitor)
 
 
 def _prepare(socket: zmq.Socket[bytes]) -> None:
@@ -290,11 +346,3 @@ def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> None:
 
 def _send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
     socket.send_multipart(frames, copy=False)
-
-
-def _events(monitor: zmq.Socket[bytes]) -> int:
-    """The kinds of events that a connection has had since the last call, as one mask."""
-    seen = 0
-    while cast(int, monitor.get(zmq.EVENTS)) & zmq.POLLIN:
-        seen |= int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"])
-    return seen

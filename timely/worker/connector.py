@@ -50,10 +50,12 @@ class Connector:
             batch = transformed
         if not self._is_identity:
             word = (word & self.keep) + self.add
-            for limit in self._limits:
-                if (word >> limit.shift) & limit.mask > limit.iterations_max:
-                    raise self._endless(limit)
             batch = batch.shifted(self.keep, self.add)
+            for limit in self._limits:
+                # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
+                reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
+                if reached > limit.iterations_max:
+                    raise self._endless(limit)
         self.rows_sent += batch.rows
         self.messages_sent += 1
         instance = self._instance

@@ -7,6 +7,10 @@
     flush     what was sent leaves
 
 Sockets are polled between activations, in bulk; no callback runs from a socket handler.
+
+What a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the worker,
+the messages that still come for it are dropped, and `on_failure` tells the other workers. A step that failed
+has told nobody of its changes of counts, so nobody can take its work for done.
 """
 
 from __future__ import annotations
@@ -14,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from progress.broadcast import Broadcaster
-from progress.errors import InternalError, MisuseError, PeerError
+from progress.errors import InternalError, MisuseError, PeerError, TimelyError
 
 from ..batch import Batch, Frame, decode
+from ..failure import again, as_told
 from ..freeze import FrozenDataflow
+from ..limits import EARLY_COUNT_MAX
 from ..transport import Transport
 from ..wire import (
     ControlHeader,
@@ -48,10 +54,15 @@ class Worker:
         self._instances: dict[int, Instance] = {}
         self._broadcasters: dict[int, Broadcaster] = {}
         self._early: dict[int, list[tuple[int, list[memoryview]]]] = {}
+        self._ended: dict[int, TimelyError] = {}
+        self._ended_by: dict[int, int] = {}
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
         self.on_control: Callable[[int, memoryview], None] | None = None
+        # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
+        # the error comes out of `step`.
+        self.on_failure: Callable[[int, TimelyError], None] | None = None
 
     def install(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
         """Instantiate a dataflow; all workers install the same ones under the same index."""
@@ -77,9 +88,11 @@ class Worker:
             self._receive(peer, frames)
 
     def instance(self, index: int = 0) -> Instance:
-        """An installed dataflow."""
+        """An installed dataflow; raises the error that has ended it, if one has."""
         instance = self._instances.get(index)
         if instance is None:
+            if index in self._ended:
+                raise again(self._ended[index])
             raise MisuseError(
                 f"worker {self.index} has no dataflow {index}: installed are "
                 f"{sorted(self._instances) or 'none'}"
@@ -88,24 +101,68 @@ class Worker:
 
     @property
     def instances(self) -> dict[int, Instance]:
-        """All installed dataflows by index."""
+        """All running dataflows by index."""
         return self._instances
+
+    @property
+    def ended(self) -> dict[int, TimelyError]:
+        """The dataflows that have ended, or that were never begun, each with the reason."""
+        return self._ended
+
+    def end(self, number: int, error: TimelyError, origin: int = 0) -> None:
+        """Let go of a dataflow; whoever asks for it is told the error, and messages for it are dropped.
+
+        Of several errors that arise at the same time all workers keep the one of the first worker, `origin`.
+        """
+        instance = self._instances.pop(number, None)
+        if instance is not None:
+            instance.drop()
+        self._broadcasters.pop(number, None)
+        for _, frames in self._early.pop(number, []):
+            self._drop(frames)
+        if origin < self._ended_by.get(number, self.workers):
+            self._ended[number], self._ended_by[number] = error, origin
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
+        if self.on_failure is None or number in self._ended:
+            raise error
+        name = self._instances[number].frozen.name if number in self._instances else ""
+        told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
+        told.add_note(
+            f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
+            f"{self.workers}: nothing of it can be read any more. Other dataflows go on"
+        )
+        self.end(number, told, self.index)
+        self.on_failure(number, told)
+        if isinstance(error, KeyboardInterrupt):
+            raise error
 
     def step(self) -> bool:
         """One round; returns whether anything happened."""
         self.steps += 1
         happened = self._poll()
+        failed: list[tuple[int, BaseException]] = []
         for number, instance in self._instances.items():
-            if instance.has_work():
-                happened = True
-                instance.run(ACTIVATIONS_PER_STEP_MAX)
-            changes = instance.take_changes()
-            if changes:
-                happened = True
-                instance.apply(changes)
-                if self.workers > 1:
-                    self._tell_all(number, changes)
-            instance.check_notifications()
+            try:
+                happened = self._step_of(number, instance) or happened
+            except BaseException as error:  # a vertex may call sys.exit
+                failed.append((number, error))
+        for number, failure in failed:
+            self.fail(number, failure)
+        return happened or bool(failed)
+
+    def _step_of(self, number: int, instance: Instance) -> bool:
+        happened = instance.has_work()
+        if happened:
+            instance.run(ACTIVATIONS_PER_STEP_MAX)
+        changes = instance.take_changes()
+        if changes:
+            happened = True
+            instance.apply(changes)
+            if self.workers > 1:
+                self._tell_all(number, changes)
+        instance.check_notifications()
         return happened
 
     def run_until_idle(self) -> None:
@@ -117,8 +174,13 @@ class Worker:
 
     def idle(self) -> bool:
         """Let vertices do a little of the work that may wait; returns whether more of it is left."""
-        more = [instance.idle() for instance in self._instances.values()]
-        return any(more)
+        more = False
+        for number, instance in list(self._instances.items()):
+            try:
+                more = instance.idle() or more
+            except BaseException as error:
+                self.fail(number, error)
+        return more
 
     def has_work(self) -> bool:
         """Whether a step would do something without waiting for other workers."""
@@ -131,10 +193,10 @@ class Worker:
         self.messages_sent += 1
         self._transport.send(peer, [header, *batch.to_frames()])
 
-    def send_control(self, payload: Frame) -> None:
-        """Say something of `handshake.py` to all other workers; their `on_control` gets it."""
+    def send_control(self, payload: Frame, to: int | None = None) -> None:
+        """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
         if self._transport is not None:
-            for peer in range(self.workers):
+            for peer in range(self.workers) if to is None else (to,):
                 if peer != self.index:
                     self.messages_sent += 1
                     self._transport.send(peer, [write_control_header(), payload])
@@ -161,15 +223,17 @@ class Worker:
             return
         instance = self._instances.get(header.dataflow)
         if instance is None:
-            # A faster worker may have installed the dataflow already; its messages wait until we have, too.
-            self._early.setdefault(header.dataflow, []).append((peer, frames))
+            self._receive_early(header.dataflow, peer, frames)
             return
         if isinstance(header, ProgressHeader):
             if len(frames) != 2:
                 raise PeerError(f"progress of worker {peer} came as {len(frames)} frames instead of 2")
-            broadcaster = self._broadcasters[header.dataflow]
-            instance.apply(broadcaster.on_message(frames[1]))
-            instance.check_notifications()
+            changes = self._broadcasters[header.dataflow].on_message(frames[1])
+            try:
+                instance.apply(changes)
+                instance.check_notifications()
+            except Exception as error:
+                self.fail(header.dataflow, error)
             return
         if header.connector >= len(instance.connectors):
             raise PeerError(
@@ -177,6 +241,25 @@ class Worker:
                 f"{len(instance.connectors)}"
             )
         instance.receive(header.connector, header.word, decode(header.batch_kind, frames[1:]))
+
+    def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
+        """A message for a dataflow that does not run here: not yet, or not any more."""
+        if dataflow in self._ended:
+            self._drop(frames)
+            return
+        # A faster worker may have begun already; its messages wait until we have, too.
+        waiting = self._early.setdefault(dataflow, [])
+        if len(waiting) >= EARLY_COUNT_MAX:
+            raise PeerError(
+                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has "
+                "not begun "
+                f"on worker {self.index}"
+            )
+        waiting.append((peer, frames))
+
+    def _drop(self, frames: list[memoryview]) -> None:
+        """A message for a dataflow that has ended."""
+        del frames
 
     def _tell_all(self, dataflow: int, changes: list[tuple[int, int, int]]) -> None:
         assert self._transport is not None

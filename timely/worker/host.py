@@ -18,6 +18,7 @@ from progress.time_words import TimeCode
 from ..batch import Batch
 
 if TYPE_CHECKING:
+    from ..input import InputHandle
     from ..vertex import Vertex
     from .connector import Connector
     from .instance import Instance
@@ -30,8 +31,8 @@ class Host:
 
     __slots__ = (
         "_held", "_instance", "_received", "activations", "code", "due", "events", "has_frontier_news",
-        "inbox", "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "stage", "vertex",
-        "wants_frontier", "worker", "workers",
+        "inbox", "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "source", "stage",
+        "vertex", "wants_frontier", "worker", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +53,7 @@ class Host:
         self.has_frontier_news = False
         self.is_queued = False
         self.vertex: Vertex | None = None
+        self.source: InputHandle | None = None
         self.wants_frontier = False
         self.notifies = False
         self.activations = 0
@@ -127,8 +129,11 @@ class Host:
 
     def activate(self) -> None:
         """Let the vertex consume all that is ready: messages, then notifications, then frontier news."""
-        assert self.vertex is not None
         self.activations += 1
+        if self.source is not None:
+            self.source.release()
+            return
+        assert self.vertex is not None
         if self.inbox:
             self._deliver()
         if self.due:

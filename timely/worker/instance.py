@@ -39,6 +39,7 @@ class Instance:
         # (location, word, delta): the only way by which callbacks reach progress tracking.
         self.count = self._changes.add
         self._ready: list[int] = []
+        self._left_waiting = False
         self._idle_hosts: list[Host] = []
         self.recheck: set[int] = set()
         self.hosts = [
@@ -52,6 +53,8 @@ class Instance:
             name: InputHandle(self, name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
             for name, declared in frozen.dataflow.inputs.items()
         }
+        for handle in self.inputs.values():
+            handle.take_place()
         self._open_inputs()
         for host in self.hosts:
             if host.vertex is not None:
@@ -109,22 +112,36 @@ class Instance:
         return bool(self._ready)
 
     def run(self, activations: int) -> int:
-        """Activate up to `activations` vertices, topologically first ones first; returns how many ran."""
+        """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
+
+        Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
+        not starved by it.
+        """
         ready = self._ready
         hosts = self.hosts
         ran = 0
+        if self._left_waiting:
+            self._left_waiting = False
+            for stage in sorted(ready):
+                ready.remove(stage)
+                self._activate(hosts[stage])
+                ran += 1
+            heapq.heapify(ready)
         while ready and ran < activations:
-            host = hosts[heapq.heappop(ready)]
-            host.is_queued = False
-            try:
-                host.activate()
-            except Exception as error:
-                error.add_note(f"while {host.title()} ran, built at {host.site}")
-                raise
+            self._activate(hosts[heapq.heappop(ready)])
             ran += 1
+        self._left_waiting = bool(ready)
         if ran:
-            self._idle_hosts = self.hosts.copy()
+            self._idle_hosts = hosts.copy()
         return ran
+
+    def _activate(self, host: Host) -> None:
+        host.is_queued = False
+        try:
+            host.activate()
+        except BaseException as error:
+            error.add_note(f"while {host.title()} ran, built at {host.site}")
+            raise
 
     def idle(self) -> bool:
         """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
@@ -145,7 +162,7 @@ class Instance:
             if host.requested:
                 self.recheck.add(stage)
             if host.wants_frontier:
-                self._wake(host)
+                self.wake(host)
 
     def check_notifications(self) -> None:
         """Find requested notifications that have become due; call after own changes were applied."""
@@ -163,7 +180,7 @@ class Instance:
             )
             if due:
                 host.due.extend(due)
-                self._wake(host)
+                self.wake(host)
         self.recheck.clear()
 
     def send_input(self, host: Host, batch: Batch, word: int) -> None:
@@ -184,11 +201,23 @@ class Instance:
         shift = self.frozen.layout.shifts[0]
         return min((word >> shift for _, word, _, _ in self.tracker.active()), default=FOREVER)
 
+    def drop(self) -> None:
+        """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
+        frames of the error that ended it do.
+        """
+        self._idle_hosts.clear()
+        self.hosts.clear()
+        self.connectors.clear()
+        self.inputs.clear()
+        self._ready.clear()
+        self._changes = CountChanges()
+
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""
         return not self._ready and not self._changes and self.tracker.is_idle()
 
-    def _wake(self, host: Host) -> None:
+    def wake(self, host: Host) -> None:
+        """Let a stage have its turn."""
         if not host.is_queued:
             host.is_queued = True
             heapq.heappush(self._ready, host.stage)

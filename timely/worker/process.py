@@ -1,11 +1,16 @@
 """One worker process: step, serve, wait.
 
-    standard input    one line of settings; then nothing: its end means that the launcher is gone
+    standard input    one line of settings; its end means that the launcher is gone
     standard output   one JSON line when ready {"ready": index, "address": …} or failed {"failed": message};
                       what user code prints goes to the error stream instead
 
-The loop owns the sockets and looks at them between steps. An error of a vertex ends the process: waiting
-clients and the other workers are told why, and the exit status is not 0.
+The loop owns the sockets and looks at them between steps. What a dataflow raises ends that dataflow
+(`core.py`). What ends the process is a lost peer, a peer that says what no worker may say, or a bug of ours:
+waiting clients and the other workers are told why, and the exit status is not 0. Nothing that a client sends
+ends it.
+
+After its settings standard input brings at most one line more: why the launcher ends this worker, which is
+what its clients are told.
 """
 
 from __future__ import annotations
@@ -18,14 +23,13 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from ..builders import load_builder
-from ..errors import InternalError, PeerError, TimelyError, VertexError
-from ..limits import IDLE_SECONDS_MAX, STOP_SECONDS_MAX
+from ..errors import MisuseError, PeerError, TimelyError
+from ..failure import as_told, story_of
+from ..limits import IDLE_SECONDS_MAX, STOP_SECONDS_MAX, WAITING_COUNT_MAX
 from ..requests import Reply, decode_request, encode_error, encode_reply, number_of
 from ..server import Later, Server
 from ..transport.zeromq import ServerSocket, WorkerMesh
@@ -41,7 +45,6 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
 
 
 class WorkerProcess:
@@ -52,6 +55,7 @@ class WorkerProcess:
         self._report = report
         self._waiting: list[tuple[bytes, int, Later]] = []
         self._is_told_to_stop = False
+        self._stop_reason = ""
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
@@ -62,10 +66,11 @@ class WorkerProcess:
         self._mesh.watch(self._wake_recv.fileno())
         self.address = _public_address(self._clients.address, settings.client_host)
         self._worker = Worker(settings.index, settings.workers, self._mesh)
-        self._server = Server(self._worker, self.address)
+        self._server = Server(self._worker, self.address, installs=settings.installs)
 
-    def stop_soon(self) -> None:
+    def stop_soon(self, reason: str = "") -> None:
         """End after the present step; may be called from a signal handler or another thread."""
+        self._stop_reason = self._stop_reason or reason
         self._is_told_to_stop = True
         try:
             self._wake_send.send(b"!")
@@ -84,7 +89,8 @@ class WorkerProcess:
         except TimelyError as error:
             return self._fail(error, EXIT_FAILED)
         except Exception as error:
-            return self._fail(_vertex_error(error, self._settings), EXIT_FAILED)
+            where = f"in worker {self._settings.index} of {self._settings.workers}"
+            return self._fail(as_told(error, where), EXIT_FAILED)
         finally:
             self._close()
         return 0
@@ -97,10 +103,22 @@ class WorkerProcess:
                 self._answer_waiting()
             if not (worked or served):
                 self._wait(0.0 if self._worker.idle() else IDLE_SECONDS_MAX)
+        if self._stop_reason:
+            raise PeerError(self._stop_reason)
         self._server.say_farewell("")
-        ended = PeerError(f"worker {self._settings.index} of {self._settings.workers} was told to end")
+        who = f"worker {self._settings.index} of {self._settings.workers}"
+        self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
+
+    def _tell_clients(self, error: TimelyError) -> None:
+        """Answer with `error` whoever waits, and whoever still asks within a moment."""
         for client, number, _ in self._waiting:
-            self._clients.send(client, encode_error(number, ended))
+            self._clients.send(client, encode_error(number, error))
+        self._waiting = []
+        until = time.monotonic() + _DRAIN_SECONDS
+        while time.monotonic() < until:
+            for client, frames in self._clients.recv_nowait():
+                self._clients.send(client, encode_error(number_of(frames), error))
+            self._mesh.wait(_DRAIN_SECONDS / 5)
 
     def _gather(self) -> None:
         """Wait until all peers are there and agree on the terms."""
@@ -120,17 +138,14 @@ class WorkerProcess:
 
     def _install(self) -> None:
         for dataflow, spec in enumerate(self._settings.installs):
-            if self._must_stop():
-                return
-            try:
-                answer = self._server.install(dataflow, spec, load_builder(spec), {})
-            except TimelyError as error:
-                self._server.installations.fail(dataflow, spec, error)
-                raise
+            answer = self._server.install_at_start(dataflow, spec)
             while isinstance(answer, Later) and not self._must_stop():
                 answer = answer.ready() or answer
-                if isinstance(answer, Later) and not self._worker.step():
-                    self._wait(IDLE_SECONDS_MAX)
+                if isinstance(answer, Later):
+                    if time.monotonic() > answer.deadline:
+                        raise answer.late()
+                    if not self._worker.step():
+                        self._wait(IDLE_SECONDS_MAX)
 
     def _must_stop(self) -> bool:
         return self._is_told_to_stop or self._server.is_stopping
@@ -152,16 +167,24 @@ class WorkerProcess:
         for client, frames in requests:
             number = number_of(frames)
             try:
-                request, table = decode_request(frames)
-                answer = self._server.handle(request, table)
+                self._answer(client, number, frames)
             except TimelyError as error:
                 self._clients.send(client, encode_error(number, error))
-                continue
-            if isinstance(answer, Later):
-                self._waiting.append((client, number, answer))
-            else:
-                self._clients.send(client, encode_reply(number, answer))
+            except Exception as error:  # whatever a client sends, it is no reason to end
+                told = as_told(error, f"while worker {self._settings.index} read a request")
+                _log.error("worker %d: %s", self._settings.index, told)
+                self._clients.send(client, encode_error(number, told))
         return bool(requests)
+
+    def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
+        request, table = decode_request(frames)
+        answer = self._server.handle(request, table)
+        if isinstance(answer, Reply):
+            self._clients.send(client, encode_reply(number, answer))
+        elif len(self._waiting) >= WAITING_COUNT_MAX:
+            raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
+        else:
+            self._waiting.append((client, number, answer))
 
     def _answer_waiting(self) -> None:
         still: list[tuple[bytes, int, Later]] = []
@@ -171,31 +194,27 @@ class WorkerProcess:
                 reply: Reply | None = later.ready()
                 if reply is None and now >= later.deadline:
                     raise later.late()
-            except TimelyError as error:
-                self._clients.send(client, encode_error(number, error))
+                frames = None if reply is None else encode_reply(number, reply)
+            except Exception as error:
+                told = as_told(error, f"while worker {self._settings.index} answered")
+                self._clients.send(client, encode_error(number, told))
                 continue
-            if reply is None:
+            if frames is None:
                 still.append((client, number, later))
             else:
-                self._clients.send(client, encode_reply(number, reply))
+                self._clients.send(client, frames)
         self._waiting = still
 
     def _fail(self, error: TimelyError, status: int) -> int:
         """Tell everybody who may be waiting why this worker ends."""
-        message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        message = story_of(error)
         # One worker tells the story; the others, who only lost a peer, would repeat it.
         level = logging.INFO if status == EXIT_PEER_LOST else logging.ERROR
         _log.log(level, "worker %d of %d: %s", self._settings.index, self._settings.workers, message)
         self._report({"failed": f"{type(error).__name__}: {message}", "is_cause": status != EXIT_PEER_LOST})
         try:
             self._server.say_farewell(f"{type(error).__name__}: {message}")
-            for client, number, _ in self._waiting:
-                self._clients.send(client, encode_error(number, error))
-            until = time.monotonic() + _DRAIN_SECONDS
-            while time.monotonic() < until:
-                for client, frames in self._clients.recv_nowait():
-                    self._clients.send(client, encode_error(number_of(frames), error))
-                self._mesh.wait(_DRAIN_SECONDS / 5)
+            self._tell_clients(error)
         except Exception as second:
             _log.error("worker %d could not tell the others: %s", self._settings.index, second)
         return status
@@ -217,23 +236,6 @@ class WorkerProcess:
                     path.parent.rmdir()
                 except OSError:
                     pass  # not empty yet, or the launcher was quicker
-
-
-def _vertex_error(error: Exception, settings: WorkerSettings) -> TimelyError:
-    """What a client is told about an exception that is none of ours: what, where, and the user's part of the
-    traceback.
-    """
-    notes = getattr(error, "__notes__", [])
-    made = VertexError if notes else InternalError
-    where = notes[-1] if notes else f"in worker {settings.index} of {settings.workers}"
-    trace = error.__traceback__
-    while (
-        trace is not None
-        and trace.tb_next is not None
-        and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
-    ):
-        trace = trace.tb_next
-    return made(f"{type(error).__name__}: {error}\n  {where}\n{''.join(traceback.format_tb(trace)).rstrip()}")
 
 
 def _public_address(address: str, host: str) -> str:
@@ -275,12 +277,13 @@ def main() -> int:
 
 def _watch_launcher(stream: IO[str], process: WorkerProcess) -> None:
     """End with the launcher, even if a vertex never returns."""
+    told = b""
     try:
-        while os.read(stream.fileno(), 1024):
-            pass
+        while piece := os.read(stream.fileno(), 65_536):
+            told += piece
     except OSError:
         pass
-    process.stop_soon()
+    process.stop_soon(told.decode(errors="replace").strip())
     time.sleep(STOP_SECONDS_MAX)
     os._exit(EXIT_PEER_LOST)
 

@@ -1,0 +1,89 @@
+"""Do two workers run the same function, though all they can tell each other is text?
+
+A digest of what a function does: its instructions and constants, the values that it has closed over, its
+defaults, and the functions of its module that it calls by name. File and line are not in it, so that an
+edited comment changes nothing, and two lambdas on one line differ. It is the same in every process with the
+same version of Python; workers with different versions refuse each other before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
+from types import CodeType, FunctionType, MethodType
+from typing import Final
+
+__all__ = ["digest_of"]
+
+_DEPTH_MAX: Final = 6
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
+
+
+def digest_of(thing: object) -> str:
+    """Eight hexadecimal digits for a function, a class, or an object that is called."""
+    text = "\n".join(_parts(thing, 0, set()))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+    """What makes `thing` what it is, as lines of text that are the same in every process."""
+    if isinstance(thing, _PLAIN):
+        yield f"{type(thing).__name__} {thing!r}"
+    elif depth > _DEPTH_MAX or id(thing) in seen:
+        yield f"{type(thing).__name__} again"
+    elif isinstance(thing, tuple | list):
+        yield type(thing).__name__
+        for entry in thing:
+            yield from _parts(entry, depth + 1, seen)
+    elif isinstance(thing, frozenset | set):
+        yield type(thing).__name__
+        yield from sorted("\n".join(_parts(entry, depth + 1, seen)) for entry in thing)
+    else:
+        seen.add(id(thing))
+        if isinstance(thing, CodeType):
+            yield from _parts_of_code(thing, depth, seen)
+        elif isinstance(thing, FunctionType):
+            yield from _parts_of_function(thing, depth, seen)
+        elif isinstance(thing, MethodType):
+            yield from _parts(thing.__func__, depth + 1, seen)
+        elif isinstance(thing, partial):
+            yield from _parts(
+                (thing.func, thing.args, tuple(sorted(thing.keywords.items()))), depth + 1, seen
+            )
+        elif isinstance(thing, type):
+            yield from _parts_of_class(thing, depth, seen)
+        else:
+            yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _parts_of_code(code: CodeType, depth: int, seen: set[int]) -> Iterator[str]:
+    yield code.co_name
+    yield code.co_code.hex()
+    yield " ".join((*code.co_names, "|", *code.co_varnames, "|", *code.co_freevars))
+    for constant in code.co_consts:
+        yield from _parts(constant, depth + 1, seen)
+
+
+def _parts_of_function(function: FunctionType, depth: int, seen: set[int]) -> Iterator[str]:
+    yield from _parts_of_code(function.__code__, depth, seen)
+    yield from _parts(
+        (function.__defaults__, tuple(sorted((function.__kwdefaults__ or {}).items()))), depth, seen
+    )
+    for cell in function.__closure__ or ():
+        try:
+            yield from _parts(cell.cell_contents, depth + 1, seen)
+        except ValueError:  # a name that has no value yet
+            yield "empty cell"
+    for name in function.__code__.co_names:
+        called = function.__globals__.get(name)
+        if isinstance(called, FunctionType) and called.__module__ == function.__module__:
+            yield from _parts(called, depth + 1, seen)
+
+
+def _parts_of_class(known: type, depth: int, seen: set[int]) -> Iterator[str]:
+    yield f"class {known.__module__}.{known.__qualname__}"
+    for name, value in sorted(vars(known).items()):
+        if isinstance(value, FunctionType | staticmethod | classmethod):
+            yield name
+            yield from _parts(getattr(value, "__func__", value), depth + 1, seen)

@@ -1,0 +1,102 @@
+"""Which error ends what? The rule of the house, in one place; `docs/failures.md` says the same to users.
+
+    refused     what is wrong was found before anything has changed (a bad row, an unknown column, a closed
+                epoch): the call raises, nothing is different, and it may be repeated. A `TimelyError` that
+                comes out of `Server.handle`.
+    ended       something failed while a dataflow worked, so that its state may be wrong: the dataflow ends,
+                on every worker and for every client, with that error; others go on. Everything that comes
+                out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
+    broken      a worker is lost, or says what no worker may say: the cluster ends. Everything else.
+
+Nothing of a dataflow that has ended can be read. What was read before stays right, since only complete epochs
+are ever handed out.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from .errors import InternalError, TimelyError, VertexError, class_names, revive
+
+__all__ = ["again", "as_told", "story_of"]
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+
+
+def as_told(error: BaseException, where: str) -> TimelyError:
+    """`error` in a form that clients and other workers can be told: one of ours, with what, where, and the
+    user's part of the traceback.
+
+    `where` stands in for the notes that tell which vertex ran; with notes it is the user's code that failed.
+    """
+    if isinstance(error, TimelyError):
+        told = again(error)
+    else:
+        notes = getattr(error, "__notes__", [])
+        made = VertexError if notes else InternalError
+        place = notes[-1] if notes else where
+        told = made(f"{type(error).__name__}: {_text_of(error)}\n  {place}\n{_users_part(error)}")
+    told.__cause__ = error
+    _let_go(error)
+    return told
+
+
+def again(error: TimelyError) -> TimelyError:
+    """An error of the same class and text, to be raised once more: one that is raised twice collects
+    tracebacks.
+    """
+    fresh = revive(class_names(error), story_of(error))
+    fresh.__cause__ = error.__cause__
+    return fresh
+
+
+def story_of(error: BaseException) -> str:
+    """The message of an error with its notes, which is how it travels."""
+    return "\n".join([_text_of(error), *getattr(error, "__notes__", ())])
+
+
+def _text_of(error: BaseException) -> str:
+    """The message; a user's exception may fail to tell even that."""
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(its text cannot be told: __str__ raised {type(second).__name__})"
+
+
+def _users_part(error: BaseException) -> str:
+    return "".join(traceback.format_tb(_users_trace(error), limit=-_FRAMES_SHOWN_MAX)).rstrip()
+
+
+def _users_trace(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame on that is none of ours; its last frame, if all are."""
+    trace = error.__traceback__
+    while (
+        trace is not None
+        and trace.tb_next is not None
+        and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+    ):
+        trace = trace.tb_next
+    return trace
+
+
+def _let_go(error: BaseException) -> None:
+    """Keep of an error that is remembered for ever only what is shown: through the variables of its frames it
+    would hold all that the dataflow had in memory.
+    """
+    chain: list[BaseException] = []
+    ahead: list[BaseException | None] = [error]
+    while ahead:
+        one = ahead.pop()
+        if one is not None and one not in chain:
+            chain.append(one)
+            ahead += [one.__cause__, one.__context__]
+    for one in chain:
+        trace = _users_trace(one)
+        traceback.clear_frames(one.__traceback__)
+        one.__traceback__ = trace
+
+
+_FRAMES_SHOWN_MAX = 12
