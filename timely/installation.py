@@ -132,6 +132,8 @@ class Installations:
         if verdict.reason:
             self._worker.end(verdict.dataflow, verdict.error())
             return
+        if verdict.dataflow in self._worker.ended:
+            return  # it has failed already where it was started sooner, and that news has come first
         if prepared is None:
             raise InternalError(
                 f"dataflow {verdict.dataflow} is to be started, but worker {self._worker.index} has none"
