@@ -21,7 +21,9 @@ def test_a_builder_written_after_the_start_is_found(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(MisuseError, match="there is no module 'written_late'"):
         load_builder("written_late:build")
-    (tmp_path / "written_late.py").write_text("def build(flow):\n    flow.input('x')\n")
+    (tmp_path / "written_late.py").write_text(
+        "import timely\n@timely.builder\ndef build(flow):\n    flow.input('x')\n"
+    )
     assert callable(load_builder("written_late:build"))
     sys.modules.pop("written_late")
 

@@ -12,6 +12,7 @@ import pytest
 from progress.errors import InternalError, MisuseError
 from timely import Dataflow, Records
 from timely.capture import FOREVER, RecordLog, RecordsOut
+from timely.errors import ForgottenError
 from timely.rows import records_of
 from timely.worker.core import Worker
 
@@ -34,12 +35,22 @@ def test_log_gives_complete_epochs_of_the_interval_in_order() -> None:
 def test_log_forgets_what_will_not_be_asked_for() -> None:
     log = log_of({0: ["a"], 1: ["b"]}, 2)
     log.forget(1)
-    assert records_of(log.changes(0, 2)) == [(1, "b")]
+    assert records_of(log.changes(1, 2)) == [(1, "b")]
+    for start in (-1, 0):
+        with pytest.raises(ForgottenError, match="before 1 are no longer kept"):
+            log.changes(start, 2)
+
+
+def test_log_forgets_no_epoch_that_is_not_complete() -> None:
+    log = log_of({0: ["a"], 3: ["b"]}, 2)
+    log.forget(9)
+    log.complete(4)
+    assert records_of(log.changes(2, 4)) == [(3, "b")]
 
 
 def test_log_of_records_has_no_snapshot_and_takes_no_other_batches() -> None:
     with pytest.raises(MisuseError, match="read changes"):
-        RecordLog().snapshot()
+        RecordLog().snapshot(0)
     with pytest.raises(InternalError, match="got a str"):
         RecordLog().add(0, "x")  # type: ignore[arg-type]  # that is the mistake
 

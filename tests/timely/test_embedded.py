@@ -55,14 +55,30 @@ def test_functions_of_any_kind_and_arguments_of_any_type_are_taken() -> None:
     assert seen == [1, 2]
 
 
-def test_an_exception_of_a_vertex_comes_out_as_it_is_and_ends_the_cluster() -> None:
+def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_dataflow() -> None:
     with timely.connect(workers=2, embedded=True) as cluster:
-        flow = cluster.install(fails_on)
+        flow, other = cluster.install(fails_on), cluster.install(word_count)
         flow.input("words").insert(["good", "bad"])
-        with pytest.raises(ValueError, match="cannot bear 'bad'") as caught:
+        with pytest.raises(timely.VertexError, match="ValueError: cannot bear 'bad'") as caught:
             flow.seal()
-        assert "while 'collect' (stage 1, worker " in caught.value.__notes__[0]
-        with pytest.raises(timely.MisuseError, match="this cluster stopped when a vertex raised ValueError"):
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert "while 'collect' (stage 1, worker " in caught.value.__cause__.__notes__[0]
+        with pytest.raises(timely.VertexError, match="dataflow 0 .fails_on. has ended with this error"):
+            flow.seal()
+        assert other.seal() == 0, "other dataflows go on"
+
+
+def test_an_interrupt_comes_out_as_it_is() -> None:
+    class Interrupted(timely.Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            raise KeyboardInterrupt
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(lambda flow: flow.input("x").stage("interrupted", Interrupted))
+        flow.input("x").insert([1])
+        with pytest.raises(KeyboardInterrupt):
+            flow.seal()
+        with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
 
 

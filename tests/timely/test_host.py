@@ -42,7 +42,7 @@ def running() -> tuple[Worker, Host, Keeps]:
 def test_messages_are_delivered_once_per_port_and_activation_in_their_order() -> None:
     _, host, vertex = running()
     code = host.code
-    assert vertex.calls == [(1, [code.pack((0,)), code.pack((1,))]), (0, [code.pack((0,))])]
+    assert vertex.calls == [(0, [code.pack((0,))]), (1, [code.pack((0,)), code.pack((1,))])]
 
 
 def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:

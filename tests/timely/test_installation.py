@@ -1,56 +1,116 @@
-"""All workers start the same dataflow, or none does; in whatever order builds and offers come."""
+"""All workers start the same dataflow, or none does; in whatever order builds, offers and verdicts come.
+
+verdict_*   worker 0 judges, the others follow
+late_*      what comes after the verdict changes nothing
+index_*     each dataflow has its number once
+"""
 
 from __future__ import annotations
 
 import pytest
-from dataflows import broken_builder, word_count
+from dataflows import SplitLinesVertex, broken_builder, settle, word_count
 
 import timely
-from timely.handshake import Offer
+from timely.embedded import EmbeddedWorkers
+from timely.errors import class_names
+from timely.handshake import Build, Control, Ended, Offer, Verdict, encode_control
 from timely.installation import Installations, describe
+from timely.limits import INSTALL_SECONDS_MAX
+from timely.requests import Install
+from timely.server import Later, Server
 from timely.transport.memory import MemoryNetwork
+from timely.wire import write_control_header
 from timely.worker.core import Worker
 
 
-def pair() -> tuple[Installations, Installations]:
-    network = MemoryNetwork(2)
-    first, second = (Installations(Worker(index, 2, network.transport(index))) for index in range(2))
-    return first, second
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def offer_of(installations: Installations, worker: int) -> Offer:
-    return installations._offers[0][worker]
+class Group:
+    """Some workers, each stepped only when a test wants it."""
+
+    def __init__(self, count: int) -> None:
+        network = MemoryNetwork(count)
+        self.clock = Clock()
+        self.workers = [Worker(index, count, network.transport(index)) for index in range(count)]
+        self.servers = [Server(worker, "", self.clock) for worker in self.workers]
+
+    def install(self, spec: str) -> Later:
+        """Ask worker 0, which alone has built then."""
+        answer = self.servers[0].handle(Install(spec, {}))
+        assert isinstance(answer, Later)
+        return answer
+
+    def installations(self, worker: int) -> Installations:
+        return self.servers[worker].installations
+
+    def leftovers(self) -> list[object]:
+        """What any worker still keeps of dataflows that are not to run."""
+        return [
+            kept
+            for worker, server in zip(self.workers, self.servers, strict=True)
+            for kept in (
+                worker._early, worker._instances, worker._broadcasters,
+                server.installations._offers, server.installations._prepared,
+            )
+            if kept
+        ]  # fmt: skip
 
 
-def test_nothing_starts_before_all_offers_are_in() -> None:
-    first, second = pair()
-    first.begin(0, "words", word_count, {})
-    assert first.finish(0) is None and first.missing(0) == [1]
-    second.receive(0, offer_of(first, 0))
-    second.begin(0, "words", word_count, {})
-    started = second.finish(0)
-    assert started is not None and started.index == 0
-    first.receive(1, Offer(0, started.frozen.fingerprint, (), ""))
-    assert first.finish(0) is not None
+def test_verdict_nothing_starts_before_all_have_offered_the_same() -> None:
+    group = Group(3)
+    later = group.install("dataflows:word_count")
+    for worker in (1, 0):
+        group.workers[worker].step()
+    assert later.ready() is None and group.installations(0).missing(0) == [2]
+    assert not any(worker.instances for worker in group.workers)
+    settle(group.workers)
+    reply = later.ready()
+    assert reply is not None and reply.integer("dataflow") == 0
+    assert all(list(worker.instances) == [0] for worker in group.workers)
 
 
-def test_a_worker_that_fails_raises_its_own_error_and_the_others_hear_of_it() -> None:
-    first, second = pair()
-    first.begin(0, "words", word_count, {})
-    second.begin(0, "broken", broken_builder, {})
-    offers = offer_of(first, 0), offer_of(second, 1)
-    first.receive(1, offers[1])
-    second.receive(0, offers[0])
-    with pytest.raises(
-        timely.GraphError, match="worker 1 could not build it: VertexError: the builder 'broken' failed"
-    ):
-        first.finish(0)
-    with pytest.raises(timely.VertexError, match="no such query"):
-        second.finish(0)
-    assert first.specs == second.specs == {}
+def test_verdict_a_worker_that_could_not_build_is_named_with_its_error() -> None:
+    group = Group(3)
+    later = group.install("dataflows:word_count")
+    group.installations(0).receive(2, Offer(0, "", (), "no file", ("VertexError", "MisuseError")))
+    with pytest.raises(timely.VertexError, match="worker 2 could not build it: no file"):
+        later.ready()
+    settle(group.workers)
+    for server in group.servers:
+        with pytest.raises(timely.VertexError, match="worker 2 could not build it: no file"):
+            server.installations.outcome(0)
+    assert group.leftovers() == []
 
 
-def test_a_vertex_that_cannot_be_made_refuses_the_dataflow() -> None:
+def test_verdict_a_failure_of_worker_0_itself_is_told_without_its_number() -> None:
+    group = Group(2)
+    with pytest.raises(timely.VertexError, match=r"^the builder 'dataflows:broken_builder' failed"):
+        group.servers[0].handle(Install("dataflows:broken_builder", {}))
+    settle(group.workers)
+    assert group.leftovers() == []
+
+
+def test_verdict_different_dataflows_are_refused_with_the_first_stage_that_differs() -> None:
+    group = Group(2)
+    group.installations(0).begin(0, "words", word_count, {})
+    group.installations(1).begin(0, "words", _one_stage, {})
+    settle(group.workers)
+    for installations in map(group.installations, range(2)):
+        with pytest.raises(timely.GraphError, match="worker 1 built stage 2 as\n    nothing"):
+            installations.outcome(0)
+    assert group.leftovers() == []
+
+
+def _one_stage(flow: timely.Dataflow) -> None:
+    flow.input("lines").stage("split lines", SplitLinesVertex)
+
+
+def test_verdict_a_vertex_that_cannot_be_made_refuses_the_dataflow() -> None:
     class Fails(timely.Vertex):
         def __init__(self) -> None:
             raise OSError("no file")
@@ -58,15 +118,88 @@ def test_a_vertex_that_cannot_be_made_refuses_the_dataflow() -> None:
     installations = Installations(Worker())
     installations.begin(0, "fails", lambda flow: flow.input("x").stage("fails", Fails), {})
     with pytest.raises(timely.VertexError, match="a vertex of 'fails' could not be made: OSError: no file"):
-        installations.finish(0)
+        installations.outcome(0)
 
 
-def test_indices_are_handed_out_once_also_after_a_failure() -> None:
+def test_late_a_worker_that_is_too_slow_is_named_and_leaves_nothing_behind() -> None:
+    group = Group(3)
+    later = group.install("dataflows:word_count")
+    group.workers[1].step()
+    group.workers[0].step()
+    assert later.deadline == INSTALL_SECONDS_MAX
+    group.clock.now = INSTALL_SECONDS_MAX
+    error = later.late()
+    assert isinstance(error, timely.WaitTimeoutError)
+    assert "(dataflows:word_count) was not built within 300 s by worker 2" in str(error)
+    settle(group.workers)  # worker 2 builds now, and hears that it is too late
+    assert group.leftovers() == []
+    for server in group.servers:
+        with pytest.raises(timely.WaitTimeoutError, match="by worker 2: it was given up on all workers"):
+            server.installations.outcome(0)
+    again = group.install("dataflows:word_count")
+    settle(group.workers)
+    reply = again.ready()
+    assert reply is not None and reply.integer("dataflow") == 1
+
+
+def test_late_offers_and_second_verdicts_change_nothing() -> None:
+    group = Group(2)
+    later = group.install("dataflows:word_count")
+    later.late()
+    settle(group.workers)
+    group.installations(0).receive(1, Offer(0, "x", (), ""))
+    group.installations(0).receive(1, Offer(0, "", (), "much too late"))
+    assert group.leftovers() == []
+
+
+def test_late_a_builder_that_comes_after_the_verdict_is_not_called() -> None:
+    """--install: each worker begins by itself, and a faster one may have been judged already."""
+    group = Group(2)
+    called: list[int] = []
+    group.installations(0).begin(0, "broken", broken_builder, {})
+    group.workers[1].step()
+    group.installations(1).begin(0, "words", lambda flow: called.append(1), {})
+    settle(group.workers)
+    assert called == [] and group.leftovers() == []
+    with pytest.raises(timely.VertexError, match="no such query"):
+        group.installations(1).outcome(0)
+
+
+def test_late_a_start_after_the_end_is_void() -> None:
+    """The end, told by worker 2, may overtake the verdict of worker 0, since it comes by another way."""
+    network = MemoryNetwork(3)
+    worker = Worker(1, 3, network.transport(1))
+    server = Server(worker)
+    said: list[tuple[int, Control]] = [
+        (0, Build(0, "dataflows:word_count", b"\x80")),
+        (2, Ended(0, "cannot bear it", tuple(class_names(timely.VertexError(""))))),
+        (0, Verdict(0)),
+    ]
+    for peer, control in said:
+        network.transport(peer).send(1, [write_control_header(), encode_control(control)])
+        worker.step()
+    assert not worker.instances
+    with pytest.raises(timely.VertexError, match="cannot bear it"):
+        server.installations.outcome(0)
+
+
+def test_index_is_handed_out_once_also_after_a_failure() -> None:
     installations = Installations(Worker())
     assert [installations.reserve(), installations.reserve()] == [0, 1]
     installations.begin(4, "words", word_count, {})
     assert installations.reserve() == 5
     with pytest.raises(timely.MisuseError, match="dataflow 4 exists already"):
         installations.begin(4, "words", word_count, {})
-    instance = installations.finish(4)
+    instance = installations.outcome(4)
     assert instance is not None and describe(instance, "words").text("name") == "words"
+
+
+def test_index_of_a_refused_dataflow_is_not_used_again() -> None:
+    workers = EmbeddedWorkers(2)
+    with timely.Cluster(workers) as cluster:
+        with pytest.raises(timely.VertexError):
+            cluster.install(broken_builder)
+        assert cluster.install(word_count).index == 1
+        with pytest.raises(timely.VertexError, match="no such query"):
+            cluster.flow(0)
+        assert cluster.flows() == {1: "word_count"}

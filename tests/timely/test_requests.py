@@ -20,17 +20,21 @@ from timely.requests import (
     Append,
     Arrived,
     Changes,
+    Close,
     Describe,
+    Enter,
     Forget,
     Frontier,
     Hello,
+    Insert,
     Install,
+    Leave,
     Reply,
     Request,
-    Reserve,
     Seal,
     Shutdown,
     Snapshot,
+    Stage,
     Stats,
     Wait,
     decode_reply,
@@ -45,11 +49,11 @@ from timely.requests import (
 
 TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
 REQUESTS: list[Request] = [
-    Hello(), Reserve(), Install(1, "a:b", {"depth": 3, "names": ["x"]}), Describe(2),
-    Append(0, "in", 4, "w", 7, -1),
-    Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Frontier(0, "out"), Wait(0, "", 3, -1.0),
-    Changes(0, "out", 1, -1, 0.5),
-    Snapshot(0, "out", 2, 1.0), Forget(0, "out", 3), Stats(), Shutdown(),
+    Hello(), Install("a:b", {"depth": 3, "names": ["x"]}), Describe(2),
+    Append(0, "in", 4, "w", 7, -1), Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
+    Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"),
+    Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
+    Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
 ]  # fmt: skip
 
 
@@ -100,7 +104,9 @@ def test_refusing_every_field_of_another_type(request_: Request) -> None:
 
 
 def test_refusing_another_version_and_an_unknown_name() -> None:
-    with pytest.raises(RequestError, match="the client speaks protocol version 9, this worker 1"):
+    with pytest.raises(
+        RequestError, match=f"the client speaks protocol version 9, this worker {PROTOCOL_VERSION}"
+    ):
         decode_request([memoryview(msgpack.packb([9, 1, "hello", {}]))])
     with pytest.raises(RequestError, match="there is no request 'destroy': there are append, arrived"):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
@@ -108,7 +114,30 @@ def test_refusing_another_version_and_an_unknown_name() -> None:
 
 def test_refusing_an_argument_that_does_not_travel() -> None:
     with pytest.raises(RequestError, match="install takes None, bool, int"):
-        encode_request(1, Install(0, "a:b", {"flow": object()}))
+        encode_request(1, Install("a:b", {"flow": object()}))
+
+
+def test_refusing_numbers_that_fit_no_word() -> None:
+    good = dataclasses.asdict(Seal(0, 1))
+    for number in (2**62 + 1, -(2**62) - 1, 2**64 - 1, -(2**63)):
+        with pytest.raises(RequestError, match="the field 'epoch' is a number of 62 bits"):
+            decode_request(
+                [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": number}]))]
+            )
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 2**64 - 1, 1.5, "1", None, [1], True])
+def test_refusing_a_number_that_cannot_be_repeated_answers_to_number_0(number: object) -> None:
+    assert number_of([memoryview(msgpack.packb([PROTOCOL_VERSION, number, "hello", {}]))]) == 0
+
+
+@pytest.mark.parametrize(
+    "header", [b"\x81\x90\x01", b"\x91" * 5_000, b"\x81\x80\x01", b"\xdd\xff\xff\xff\xff"]
+)
+def test_refusing_what_the_decoder_itself_does_not_bear(header: bytes) -> None:
+    with pytest.raises(RequestError, match="the header is not"):
+        decode_request([memoryview(header)])
+    assert number_of([memoryview(header)]) == 0
 
 
 @given(st.lists(st.binary(max_size=60), max_size=3))

@@ -7,27 +7,33 @@ rows_*       a column of differences becomes batches
 
 from __future__ import annotations
 
+import sys
+
 import msgpack
 import pyarrow as pa
 import pytest
 
 import timely
-from timely.handshake import Farewell, Greeting, encode_control
+from timely.handshake import PROTOCOL_VERSION, Farewell, Greeting, encode_control
 from timely.requests import (
     Append,
     Arrived,
     Changes,
+    Close,
     Describe,
+    Enter,
     Forget,
     Frontier,
     Hello,
+    Insert,
     Install,
+    Leave,
     Reply,
     Request,
-    Reserve,
     Seal,
     Shutdown,
     Snapshot,
+    Stage,
     Stats,
     Wait,
 )
@@ -36,6 +42,9 @@ from timely.server import Later, Server
 from timely.worker.core import Worker
 
 LINES = pa.table({"record": [msgpack.packb("a b a")], "diff": [1]})
+
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Clock:
@@ -49,8 +58,7 @@ def serving() -> tuple[Server, Worker, Clock]:
     clock = Clock()
     worker = Worker()
     server = Server(worker, "here", clock)
-    assert answer(server, Reserve()).integer("dataflow") == 0
-    answer(server, Install(0, "dataflows:word_count", {}))
+    assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 0
     return server, worker, clock
 
 
@@ -68,28 +76,30 @@ def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
     described = answer(server, Describe(0))
     assert described.items("inputs") == [["lines", "records", None, None]]
     assert described.items("outputs") == [["counts", "records"]]
-    assert answer(server, Reserve()).integer("dataflow") == 1
+    assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 1
 
 
 def test_later_changes_come_when_the_epoch_is_complete() -> None:
     server, worker, _ = serving()
     assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": True}
     assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": False}
-    later = server.handle(Changes(0, "counts", 0, 1, -1.0))
+    later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
     assert isinstance(later, Later) and later.ready() is None
-    assert answer(server, Changes(0, "counts", 0, -1, -1.0)).columns().num_rows == 0
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
     answer(server, Seal(0, 0))
     worker.run_until_idle()
     reply = later.ready()
     assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
-    assert answer(server, Changes(0, "counts", 0, -1, -1.0)).columns().num_rows == 2
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 2
     assert (
         answer(server, Frontier(0, "counts")).values
         == answer(server, Frontier(0, "")).values
         == {"complete": 1}
     )
-    answer(server, Forget(0, "counts", 1))
-    assert answer(server, Changes(0, "counts", 0, -1, -1.0)).columns().num_rows == 0
+    assert answer(server, Forget(0, "counts", "me", 1)).values == {"kept": 1}
+    with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
+        server.handle(Changes(0, "counts", "", 0, 0, True, -1.0))
+    assert answer(server, Changes(0, "counts", "", 1, 1, True, -1.0)).columns().num_rows == 0
 
 
 def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
@@ -112,9 +122,12 @@ def test_sealing_with_something_missing_seals_nothing() -> None:
     expected: list[object] = [["lines", "w", 0], ["lines", "w", 1]]
     answer(server, Append(0, "lines", 0, "w", 1, 0), LINES)
     assert answer(server, Arrived(0, 0, expected)).items("missing") == [("lines", "w", 0)]
-    with pytest.raises(timely.MisuseError, match="1 of the expected appends have not arrived"):
-        server.handle(Seal(0, 0, expected))
+    assert answer(server, Arrived(0, 1, expected)).items("missing") == [("lines", "w", 0), ("lines", "w", 1)]
     assert worker.instance(0).input("lines").epoch == 0
+
+
+def has_rows(request: Request) -> bool:
+    return isinstance(request, Append | Insert | Stage)
 
 
 @pytest.mark.parametrize(
@@ -126,22 +139,37 @@ def test_sealing_with_something_missing_seals_nothing() -> None:
         (Append(0, "lines", -1, "w", 0, 0), "the epoch of"),
         (Append(0, "lines", 2**62, "w", 0, 0), "the epoch of"),
         (Seal(0, 2**62), "the epoch of"),
-        (Seal(0, 0, [["lines", 1]]), r"an expected append is \[input, writer, sequence\]"),
+        (Insert(0, "lines", 2**62, "w", 1, 0), "the epoch of"),
+        (Insert(0, "lines", -(2**62), "w", 1, 1), "takes one binary column 'record'"),
+        (Insert(0, "lines", 0, "w", 1, -1), "can only be added to"),
+        (Stage(0, "lines", 0, "w", 1, 0, 1), "takes one binary column 'record'"),
+        (Enter(0, "lines", 0, "w", 7), "the parts of insertion 7 of writer 'w'"),
+        (Enter(0, "words", 0, "w", 7), "no input 'words'"),
+        (Close(0, "words"), "no input 'words'"),
+        (Arrived(0, 0, [["lines", 1]]), r"an expected append is \[input, writer, sequence\]"),
+        (Leave(0, "none", "me"), "no output 'none'"),
+        (Forget(0, "none", "me", 1), "no output 'none'"),
         (Wait(0, "none", 0, 0.0), "no output 'none'"),
-        (Install(0, "dataflows:word_count", {}), "dataflow 0 exists already"),
-        (Install(0, "nowhere:x", {}), "dataflow 0 exists already"),
-        (Install(1, "nowhere:x", {}), "there is no module 'nowhere'"),
+        (Install("nowhere:x", {}), "there is no module 'nowhere'"),
+        (Install("sys:exit", {}), "exit is not marked as a builder, and workers call nothing else"),
+        (Install("os:system", {}), "system is not marked as a builder"),
+        (Install("http.server:test", {}), "test is not marked as a builder"),
     ],
     ids=str,
 )
 def test_refusing_says_why_and_changes_nothing(request_: Request, message: str) -> None:
     server, worker, _ = serving()
     with pytest.raises(timely.MisuseError, match=message):
-        server.handle(request_, LINES if isinstance(request_, Append) and request_.epoch else None)
+        server.handle(
+            request_,
+            None if request_ == Append(0, "lines", 0, "w", 0, 0) else LINES if has_rows(request_) else None,
+        )
     answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
     answer(server, Seal(0, 0))
     worker.run_until_idle()
-    assert answer(server, Changes(0, "counts", 0, 1, 0.0)).columns().num_rows == 2
+    assert answer(server, Changes(0, "counts", "", 0, 1, False, 0.0)).columns().num_rows == 2
+    handle = worker.instance(0).input("lines")
+    assert (handle.epoch, handle.rows_waiting, handle.is_closed) == (1, 0, False)
 
 
 def test_refusing_what_fails_unexpectedly_leaves_the_worker_well() -> None:
@@ -179,7 +207,7 @@ def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
     with pytest.raises(timely.PeerError, match="worker 0 failed: no room"):
         worker.on_control(0, memoryview(encode_control(Farewell("no room"))))
     with pytest.raises(timely.PeerError, match="was started for 2 workers"):
-        worker.on_control(0, memoryview(encode_control(Greeting(1, 2, 0, ""))))
+        worker.on_control(0, memoryview(encode_control(Greeting(PROTOCOL_VERSION, 2, 0, "", PYTHON))))
 
 
 def test_counters_count_stages_connectors_and_what_waits() -> None:
@@ -191,7 +219,7 @@ def test_counters_count_stages_connectors_and_what_waits() -> None:
     stats = answer(server, Stats()).values
     flow = stats["dataflows"][0]  # type: ignore[index]  # plain values
     assert flow["inputs"] == [{"name": "lines", "epoch": 1, "rows_waiting": 1}]
-    assert [stage["activations"] > 0 for stage in flow["stages"]] == [False, True, True, True]
+    assert [stage["activations"] > 0 for stage in flow["stages"]] == [True, True, True, True]
     assert [connector["rows"] for connector in flow["connectors"]] == [1, 3, 2]
     assert flow["complete_before"] == 1
     assert msgpack.unpackb(msgpack.packb(stats), strict_map_key=False) == stats

@@ -19,9 +19,9 @@ import timely
 from progress.time_words import TimeCode
 from timely import Batch, Records
 from timely.batch import Frame
-from timely.capture import OutputLog
+from timely.capture import OutputLog, check_kept
 from timely.limits import SPREAD_ROWS_MIN
-from timely.requests import Append, Reply, Request
+from timely.requests import Describe, Enter, Insert, Reply, Request, Stage
 from timely.session import Flow
 
 
@@ -65,6 +65,7 @@ class TableLog:
     def __init__(self) -> None:
         self.tables: dict[int, pa.Table] = {}
         self.complete_before = 0
+        self.kept_from = 0
 
     def start(self, code: TimeCode) -> None: ...
 
@@ -77,6 +78,7 @@ class TableLog:
         self.complete_before = epoch
 
     def changes(self, start: int, stop: int) -> pa.Table:
+        check_kept(start, self.kept_from)
         schema = pa.schema([("a", pa.int64()), ("diff", pa.int64()), ("epoch", pa.int64())])
         found = [
             table.append_column("epoch", pa.array([epoch] * table.num_rows, pa.int64()))
@@ -85,10 +87,11 @@ class TableLog:
         ]
         return pa.concat_tables([schema.empty_table(), *found])
 
-    def snapshot(self) -> pa.Table:
-        return self.changes(0, self.complete_before).select(["a", "diff"])
+    def snapshot(self, epoch: int) -> pa.Table:
+        return self.changes(self.kept_from, epoch + 1).select(["a", "diff"])
 
     def forget(self, stop: int) -> None:
+        self.kept_from = max(stop, self.kept_from)
         self.tables = {epoch: table for epoch, table in self.tables.items() if epoch >= stop}
 
 
@@ -151,7 +154,10 @@ def test_reading_forgets_what_was_read(flow: Flow) -> None:
     output = flow.output("out")
     output.changes()
     output.forget()
-    assert changed(output.changes(0, 1)) == []
+    with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
+        output.changes(0, 1)
+    flow.seal()
+    assert changed(output.changes()) == []
 
 
 def test_reading_names_that_do_not_exist_are_told_with_those_that_do(flow: Flow) -> None:
@@ -174,10 +180,15 @@ def test_sealing_by_another_client_is_seen_by_refreshing() -> None:
         mine = cluster.install(passing)
         theirs = cluster.flow(mine.index)
         theirs.seal()
-        with pytest.raises(timely.InputClosedError, match="the open epoch is 1"):
-            mine.input("in").insert([(1,)])
-        assert mine.refresh() == 1
-        mine.input("in").insert([(1,)])
+        assert mine.epoch == 0 and mine.refresh() == 1
+        theirs.seal()
+        assert mine.input("in").insert([(1,)]) == mine.epoch == 2, "rows enter the epoch that is open"
+        assert mine.seal() == 2 and changed(mine.output("out").changes()) == [(1, 2, 1)]
+
+
+def test_sealing_what_another_client_has_sealed_is_no_error(flow: Flow) -> None:
+    mine, theirs = flow, timely.Flow(flow._workers, flow._workers.ask([(0, Describe(0), None)])[0])
+    assert (theirs.seal(), theirs.seal(), mine.seal(), mine.seal()) == (0, 1, 0, 2)
 
 
 def test_sealing_waits_for_no_missing_append_but_names_it(flow: Flow) -> None:
@@ -215,39 +226,61 @@ class Listens:
     def __init__(self, count: int) -> None:
         self.count = count
         self.addresses: list[str] = []
-        self.asked: list[tuple[int, Append, int]] = []
+        self.asked: list[tuple[int, Request, int]] = []
 
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
     ) -> list[Reply]:
         for worker, request, table in requests:
-            assert isinstance(request, Append) and table is not None
-            self.asked.append((worker, request, table.num_rows))
-        return [Reply({"is_new": True}) for _ in requests]
+            self.asked.append((worker, request, 0 if table is None else table.num_rows))
+        return [Reply({"is_new": True, "epoch": 4}) for _ in requests]
 
     def close(self) -> None: ...
 
 
 def listening(count: int) -> tuple[Listens, Flow]:
-    described = {"name": "x", "fingerprint": "", "stages": [], "epoch": 0, "outputs": []}
+    described = {"dataflow": 0, "name": "x", "fingerprint": "", "stages": [], "epoch": 0, "outputs": []}
     workers = Listens(count)
-    return workers, Flow(workers, 0, [Reply({**described, "inputs": [["in", "a: int", None, None]]})] * count)
+    return workers, Flow(workers, Reply({**described, "inputs": [["in", "a: int", None, None]]}))
 
 
-def test_spreading_few_rows_go_to_one_worker_turn_by_turn() -> None:
+def test_spreading_few_rows_of_a_writer_go_to_one_worker_with_numbers_that_follow() -> None:
     workers, flow = listening(3)
     for _ in range(6):
-        flow.input("in").insert({"a": [1]})
-    assert [(worker, rows) for worker, _, rows in workers.asked] == [(n % 3, 1) for n in range(6)]
-    assert len({request.sequence for _, request, _ in workers.asked}) == 6
+        assert flow.input("in").insert({"a": [1]}) == 4
+    assert len({worker for worker, _, _ in workers.asked}) == 1 and flow.epoch == 4
+    inserts = [request for _, request, _ in workers.asked if isinstance(request, Insert)]
+    assert [insert.sequence for insert in inserts] == [0, 1, 2, 3, 4, 5]
+    assert len({insert.writer for insert in inserts}) == 1
 
 
-def test_spreading_many_rows_go_to_all_by_ranges() -> None:
+def test_spreading_writers_are_spread_over_all_workers() -> None:
+    workers, flow = listening(3)
+    for writer in range(60):
+        flow.input("in").insert({"a": [1]}, writer=f"writer {writer}", sequence=0)
+    assert {worker for worker, _, _ in workers.asked} == {0, 1, 2}
+
+
+def test_spreading_many_rows_go_to_all_by_ranges_and_enter_when_all_have_arrived() -> None:
     workers, flow = listening(3)
     flow.input("in").insert(pa.table({"a": np.arange(SPREAD_ROWS_MIN + 1)}))
-    assert [worker for worker, _, _ in workers.asked] == [0, 1, 2]
-    assert sum(rows for _, _, rows in workers.asked) == SPREAD_ROWS_MIN + 1
-    assert len({request.sequence for _, request, _ in workers.asked}) == 1
+    *parts, (decides, enter, _) = workers.asked
+    assert [worker for worker, _, _ in parts] == [0, 1, 2]
+    assert all(isinstance(request, Stage) for _, request, _ in parts)
+    assert sum(rows for _, _, rows in parts) == SPREAD_ROWS_MIN + 1
+    assert decides == 0 and isinstance(enter, Enter)
+    assert {(one.writer, one.sequence) for _, one, _ in parts if isinstance(one, Stage)} == {
+        (enter.writer, enter.sequence)
+    }
+
+
+def test_spreading_large_and_small_insertions_have_lines_of_numbers_without_gaps() -> None:
+    workers, flow = listening(2)
+    for size in (1, SPREAD_ROWS_MIN, 1, SPREAD_ROWS_MIN, 1):
+        flow.input("in").insert(pa.table({"a": np.arange(size)}))
+    small = [one.sequence for _, one, _ in workers.asked if isinstance(one, Insert)]
+    large = [one.sequence for _, one, _ in workers.asked if isinstance(one, Enter)]
+    assert (small, large) == ([0, 1, 2], [0, 1])
 
 
 def test_records_are_read_as_pairs() -> None:
