@@ -104,7 +104,9 @@ class WriterNumbers:
     def check(self, identity: AppendId) -> None:
         """Raise `MisuseError` if its number would leave one gap too many."""
         known = self._numbers.get(identity.writer)
-        if known is not None and known.gaps >= self._gaps_max and identity.sequence not in known:
+        if known is None or known.gaps < self._gaps_max:
+            return
+        if not any(number in known for number in range(identity.sequence - 1, identity.sequence + 2)):
             raise MisuseError(
                 f"writer {identity.writer!r} has left {known.gaps:,} gaps in the numbers of its "
                 "insertions: number "
