@@ -23,7 +23,8 @@ from .errors import InternalError, TimelyError, VertexError, class_names, revive
 
 __all__ = ["again", "as_told", "story_of"]
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_ROOT = Path(__file__).resolve().parent.parent
+_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("timely", "differential", "progress"))
 
 
 def as_told(error: BaseException, where: str) -> TimelyError:
@@ -76,7 +77,7 @@ def _users_trace(error: BaseException) -> TracebackType | None:
     while (
         trace is not None
         and trace.tb_next is not None
-        and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+        and trace.tb_frame.f_code.co_filename.startswith(_OURS)
     ):
         trace = trace.tb_next
     return trace

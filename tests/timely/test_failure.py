@@ -1,0 +1,100 @@
+"""Which error ends what: the form in which errors are told.
+
+told_*    what clients and other workers are told of any exception
+again_*   an error that is raised more than once
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from progress.errors import TimelyError
+from timely.errors import ForgottenError, InternalError, MisuseError, VertexError, class_names
+from timely.failure import again, as_told, story_of
+
+
+def raised(error: BaseException, note: str = "") -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        if note:
+            caught.add_note(note)
+        return caught
+
+
+def test_told_an_exception_of_a_vertex_is_a_vertex_error_with_its_place_and_its_line() -> None:
+    cause = raised(ValueError("cannot bear it"), "while 'count' (stage 2, worker 1 of 2) ran")
+    told = as_told(cause, "nowhere")
+    assert isinstance(told, VertexError) and told.__cause__ is cause
+    first, second, *lines = str(told).splitlines()
+    assert first == "ValueError: cannot bear it"
+    assert second == "  while 'count' (stage 2, worker 1 of 2) ran"
+    assert __file__ in lines[0] and "raise error" in lines[-1]
+
+
+def test_told_an_exception_without_a_vertex_is_a_bug_of_ours_with_its_place() -> None:
+    told = as_told(raised(KeyError("x")), "while worker 0 read a request")
+    assert isinstance(told, InternalError)
+    assert str(told).startswith("KeyError: 'x'\n  while worker 0 read a request\n")
+
+
+def test_told_an_error_of_ours_keeps_its_class_its_text_and_its_notes() -> None:
+    cause = raised(ForgottenError("too late"), "while 'join' ran")
+    told = as_told(cause, "nowhere")
+    assert type(told) is ForgottenError and str(told) == "too late\nwhile 'join' ran"
+    assert told is not cause and told.__cause__ is cause
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
+def test_told_what_ends_programs_is_told_like_any_other(error: BaseException) -> None:
+    told = as_told(raised(error, "while 'x' ran"), "")
+    assert isinstance(told, VertexError) and str(told).startswith(f"{type(error).__name__}: ")
+
+
+def test_told_an_exception_that_cannot_even_say_its_text() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    told = as_told(raised(Mute(), "while 'x' ran"), "")
+    assert "Mute: (its text cannot be told: __str__ raised ZeroDivisionError)" in str(told)
+
+
+def test_told_a_deep_recursion_shows_its_end_and_not_all_of_it() -> None:
+    def deeper(depth: int) -> None:
+        if depth == 0:
+            raise ValueError("at the bottom")
+        deeper(depth - 1)
+
+    try:
+        deeper(400)
+    except ValueError as error:
+        error.add_note("while 'x' ran")
+        told = str(as_told(error, ""))
+    assert "at the bottom" in told and 3 < told.count("in deeper") < 20
+    assert "in test_told_a_deep" not in told
+
+
+def test_again_an_error_has_no_traceback_of_those_who_heard_it_before() -> None:
+    first = ForgottenError("gone")
+    first.__cause__ = ValueError("why")
+    for _ in range(3):
+        with pytest.raises(ForgottenError, match="^gone$") as caught:
+            raise again(first)
+        assert caught.value is not first and caught.value.__cause__ is first.__cause__
+    assert first.__traceback__ is None
+
+
+def test_again_notes_become_text_once() -> None:
+    error = MisuseError("bad")
+    error.add_note("and more")
+    assert story_of(again(again(error))) == "bad\nand more"
+
+
+def test_again_a_class_that_is_not_known_here_is_the_nearest_that_is() -> None:
+    class Special(VertexError):
+        pass
+
+    names = class_names(Special("x"))
+    assert names == ["Special", "VertexError", "MisuseError", "TimelyError"]
+    assert type(again(VertexError("x"))) is VertexError and issubclass(VertexError, TimelyError)
