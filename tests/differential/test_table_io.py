@@ -24,6 +24,7 @@ from differential.errors import SchemaError
 from differential.table_io import TableIn, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
+from timely import ForgottenError
 from timely.dataflow import Dataflow
 
 UTC = dt.UTC
@@ -64,7 +65,7 @@ def test_log_says_nothing_of_an_epoch_that_is_open() -> None:
     cluster.seal(0)
     cluster.run()
     log = cluster.instances[0].output("result").log
-    assert log.changes(0, FOREVER).num_rows == 0 and log.snapshot().num_rows == 0
+    assert log.changes(0, FOREVER).num_rows == 0 and log.snapshot(-1).num_rows == 0
     cluster.seal(1)
     cluster.run()
     assert_updates(log.changes(0, FOREVER), "k | v | epoch | diff\n 1 | 1 | 1 | +1")
@@ -94,10 +95,27 @@ def test_log_forgets_what_it_is_told_to_and_says_so() -> None:
         cluster.run()
     log = cluster.instances[0].output("result").log
     log.forget(2)
-    with pytest.raises(MisuseError, match="before 2 are no longer kept.*snapshot"):
+    with pytest.raises(ForgottenError, match="before 2 are no longer kept.*snapshot"):
         log.changes(0, FOREVER)
     assert_updates(log.changes(2, FOREVER), "k | v | epoch | diff\n 2 | 2 | 2 | +1")
-    assert log.snapshot().num_rows == 3
+    assert log.snapshot(2).num_rows == 3 and log.snapshot(1).num_rows == 2
+    with pytest.raises(ForgottenError, match="before 2 are no longer kept"):
+        log.snapshot(0)
+
+
+def test_log_takes_back_what_came_after_the_epoch_of_a_snapshot() -> None:
+    cluster = Cluster(_same)
+    for rows in ([((1, 1), 2), ((2, 2), 1)], [((1, 1), -1)], [], [((2, 2), -1), ((3, 3), 5)]):
+        cluster.change("numbers", rows)
+        cluster.seal()
+        cluster.run()
+    log = cluster.instances[0].output("result").log
+    found = [
+        {(row["k"], row["v"]): row["diff"] for row in log.snapshot(epoch).to_pylist()}
+        for epoch in range(-1, 4)
+    ]
+    second = {(1, 1): 1, (2, 2): 1}
+    assert found == [{}, {(1, 1): 2, (2, 2): 1}, second, second, {(1, 1): 1, (3, 3): 5}]
 
 
 def test_log_is_complete_when_all_inputs_are_closed() -> None:

@@ -20,7 +20,6 @@ import pytest
 
 import timely
 from timely.launcher import Launcher
-from timely.requests import Seal, Wait
 from timely.rows import InputForm
 
 LINES = [["a b a", "c"], ["b b"], [], ["a"]]
@@ -229,10 +228,8 @@ def test_closing_does_not_wait_for_a_vertex_that_never_returns() -> None:
         flow = cluster.install("dataflows:sleeps_on")
         flow.input("words").insert(["slow"])
         with pytest.raises(timely.WaitTimeoutError):
-            for worker in (0, 1):  # one of them sleeps and cannot answer
-                cluster._workers.ask([(worker, Seal(flow.index, 0), None)], 0.5)
-            # If both answered before it fell asleep: the epoch is not complete while it sleeps.
-            cluster._workers.ask([(worker, Wait(flow.index, "", 0, 0.4), None) for worker in (0, 1)], 0.5)
+            flow.seal()
+            flow.wait(timeout=0.4)  # one of them sleeps and cannot answer
         pids = launcher_of(cluster).pids
         started = time.monotonic()
     assert time.monotonic() - started < 8

@@ -171,11 +171,13 @@ class Cluster:
         return history(found)
 
     def snapshot(self, name: str) -> Rows:
-        """The accumulated rows of an output, on all workers."""
+        """The accumulated rows of an output, on all workers, as of the last epoch that is complete on all."""
         total: Rows = Rows()
-        for index, instance in enumerate(self.instances):
+        outputs = [instance.output(name) for instance in self.instances]
+        epoch = min(min(output.complete_before for output in outputs), FOREVER) - 1
+        for index, output in enumerate(outputs):
             with self._turn_of(index):
-                table = instance.output(name).log.snapshot()
+                table = output.log.snapshot(epoch)
             for *row, diff in zip(*[column.to_pylist() for column in table.columns], strict=True):
                 total[tuple(row)] += diff
         return collection(total)
