@@ -1,7 +1,8 @@
 """Do two workers run the same function, though all they can tell each other is text?
 
 A digest of what a function does: its instructions and constants, the values that it has closed over, its
-defaults, and the functions of its module that it calls by name. File and line are not in it, so that an
+defaults, and the functions of its module that it calls by name; of a class its methods and constants, and
+those of its bases; of an object that is called the same, and what it holds. File and line are not in it, so that an
 edited comment changes nothing, and two lambdas on one line differ. It is the same in every process with the
 same version of Python; workers with different versions refuse each other before.
 """
@@ -39,6 +40,9 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
     elif isinstance(thing, frozenset | set):
         yield type(thing).__name__
         yield from sorted("\n".join(_parts(entry, depth + 1, seen)) for entry in thing)
+    elif isinstance(thing, dict):
+        yield "dict"
+        yield from sorted("\n".join(_parts(entry, depth + 1, seen)) for entry in thing.items())
     else:
         seen.add(id(thing))
         if isinstance(thing, CodeType):
@@ -55,6 +59,8 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
             yield from _parts_of_class(thing, depth, seen)
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
+            if isinstance(getattr(type(thing), "__call__", None), FunctionType):
+                yield from _parts((type(thing), getattr(thing, "__dict__", None)), depth + 1, seen)
 
 
 def _parts_of_code(code: CodeType, depth: int, seen: set[int]) -> Iterator[str]:
@@ -75,10 +81,18 @@ def _parts_of_function(function: FunctionType, depth: int, seen: set[int]) -> It
             yield from _parts(cell.cell_contents, depth + 1, seen)
         except ValueError:  # a name that has no value yet
             yield "empty cell"
-    for name in function.__code__.co_names:
+    for name in _names_in(function.__code__):
         called = function.__globals__.get(name)
         if isinstance(called, FunctionType) and called.__module__ == function.__module__:
             yield from _parts(called, depth + 1, seen)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Names that are looked up in a function, in comprehensions and other functions within it, too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def _parts_of_class(known: type, depth: int, seen: set[int]) -> Iterator[str]:
@@ -87,3 +101,8 @@ def _parts_of_class(known: type, depth: int, seen: set[int]) -> Iterator[str]:
         if isinstance(value, FunctionType | staticmethod | classmethod):
             yield name
             yield from _parts(getattr(value, "__func__", value), depth + 1, seen)
+        elif isinstance(value, _PLAIN) and not name.startswith("__"):
+            yield f"{name} {value!r}"
+    for base in known.__bases__:
+        if base is not object:
+            yield from _parts(base, depth + 1, seen)
