@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TypeVar
 
 from .dataflow import Dataflow
@@ -50,14 +50,18 @@ _SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
 
 def load_function(spec: str, what: str) -> Builder:
     """The function that "module:function" names; `what` it is for is part of the error."""
+    return _function_of(_module_of(spec, what), spec, what)
+
+
+def _module_of(spec: str, what: str) -> ModuleType:
     if not _SPEC.fullmatch(spec):
         raise MisuseError(
             f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}"
         )
-    module_name, _, function_name = spec.partition(":")
+    module_name = spec.partition(":")[0]
     importlib.invalidate_caches()  # the module may have been written after this process began to look around
     try:
-        module = importlib.import_module(module_name)
+        return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise MisuseError(
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
@@ -67,13 +71,17 @@ def load_function(spec: str, what: str) -> Builder:
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
         ) from error
+
+
+def _function_of(module: ModuleType, spec: str, what: str) -> Builder:
+    function_name = spec.partition(":")[2]
     function = getattr(module, function_name, None)
     if not callable(function):
         offered = sorted(
             name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
         )
         raise MisuseError(
-            f"{what} {spec!r}: {module.__file__} has no function {function_name!r}; it has "
+            f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function {function_name!r}; it has "
             f"{', '.join(offered) or 'none'}"
         )
     found: Builder = function
@@ -85,16 +93,17 @@ def load_builder(spec: str) -> Builder:
 
     Nothing of the module is called before it is known to be meant for that.
     """
-    function = load_function(spec, "a dataflow")
+    module = _module_of(spec, "a dataflow")
+    # First of all: who was told to mark a function, and has done so, must not be told the same again.
+    check_unchanged(module)
+    note_loaded(module)
+    function = _function_of(module, spec, "a dataflow")
     if not isinstance(function, FunctionType) or not hasattr(function, _MARK):
         name = spec.partition(":")[2]
         raise MisuseError(
             f"a dataflow {spec!r}: {name} is not marked as a builder, and workers call nothing else. Write "
             f"@timely.builder above 'def {name}(flow, …)'"
         )
-    module = sys.modules[spec.partition(":")[0]]
-    check_unchanged(module)
-    note_loaded(module)
     return function
 
 

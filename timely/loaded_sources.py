@@ -11,6 +11,7 @@ standard library, not installed packages, not this one.
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -25,9 +26,10 @@ _Stamp = tuple[int, int]
 _known: dict[str, tuple[object, _Stamp]] = {}
 """By name: the module's spec, which is another object after a reload, and its file as it was then."""
 
+_ROOT: Final = Path(__file__).resolve().parent.parent
 _NOT_THE_USERS: Final = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    | {str(Path(__file__).resolve().parent.parent / name) for name in ("timely", "differential", "progress")}
+    {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {f"{_ROOT / name}{os.sep}" for name in ("timely", "differential", "progress")}
 )
 
 
