@@ -31,13 +31,19 @@ class Places:
         self._clock = clock
         self._places: dict[str, _Place] = {}
         self._forgotten = 0
+        self._dropped = 0
 
     def __len__(self) -> int:
         return len(self._places)
 
     def come(self, reader: str, epoch: int) -> None:
-        """A client is at `epoch` now, and has been heard of; one that never comes has no place."""
+        """A client is at `epoch` now, and has been heard of; one that never comes has no place.
+
+        Who asks for what is dropped already will be told so, and holds nothing back.
+        """
         place = self._places.get(reader)
+        if epoch < self._dropped:
+            return
         if place is not None:
             place.epoch, place.seen = epoch, self._clock()
             return
@@ -58,7 +64,8 @@ class Places:
         """Some client needs nothing before `stop`; returns before which epoch nobody needs anything."""
         self._drop_silent()
         self._forgotten = max(self._forgotten, stop)
-        return min([self._forgotten, *(place.epoch for place in self._places.values())])
+        self._dropped = min([self._forgotten, *(place.epoch for place in self._places.values())])
+        return self._dropped
 
     def _drop_silent(self) -> None:
         now = self._clock()

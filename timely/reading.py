@@ -12,15 +12,17 @@ another.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .capture import FOREVER
 from .errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from .limits import READER_SECONDS_MAX
-from .requests import Changes, Forget, Frontier, Leave, Snapshot, Wait
+from .requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .rows import accumulated, at_epoch, expanded, merged_changes, records_of
 
 if TYPE_CHECKING:
@@ -91,8 +93,7 @@ class FlowOutput:
 
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
-            rows
-                as if they had come in it; what follows joins on exactly.
+                rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete.
         """
@@ -106,9 +107,11 @@ class FlowOutput:
             self._place = start
         while True:
             complete = self._wait_for_more(timeout)
-            if complete is None:
-                return
             table = self._read(self._place, complete, timeout, takes_place=True)
+            if complete == FOREVER:
+                complete = self._end(table)
+                if complete <= self._place:
+                    return
             for epoch in range(self._place, complete):
                 self._place = epoch + 1
                 rows = at_epoch(table, epoch)
@@ -173,16 +176,25 @@ class FlowOutput:
             reply.columns() if reply.integer("complete") == end else at_epoch(reply.columns(), start, end)
             for reply in replies
         ]
+        table = merged_changes(tables)
         if end == FOREVER:
-            # All inputs are closed, and everything is complete; the place stays among the epochs that there
-            # are.
-            end = max(stop, self._flow.refresh())
-        return merged_changes(tables), max(start, end)
+            # Nothing will ever come any more; the place stays among the epochs that there are.
+            end = max(stop, self._end(table))
+        return table, max(start, end)
 
-    def _wait_for_more(self, timeout: float | None) -> int | None:
-        """Wait until the epoch at this client's place is complete on all workers; the first one that is not.
-        None: there is no further one.
+    def _end(self, table: pa.Table) -> int:
+        """The epoch after the last one, when nothing can come any more and `table` is all that is left.
+
+        An input that was closed let its rows enter up to epochs that others have not reached, and on each
+        worker up to another one.
         """
+        sealed = max(reply.integer("epoch") for reply in self._flow.ask_all(Describe(self._flow.index)))
+        self._flow.note_epoch(sealed)
+        epochs = table.column("epoch")
+        return max(sealed, pc.max(epochs).as_py() + 1) if len(epochs) else sealed
+
+    def _wait_for_more(self, timeout: float | None) -> int:
+        """Wait until the epoch at this client's place is complete on all workers; the first one that is not."""
         flow = self._flow
         waited = 0.0
         while True:
@@ -193,13 +205,10 @@ class FlowOutput:
                 waited += slice_seconds
                 if flow.is_embedded or (timeout is not None and waited >= timeout):
                     raise  # embedded workers have done all that they could
-                self._read(self._place, self._place, 0.0, takes_place=True)
+                with suppress(WaitTimeoutError):  # a worker that computes hears it later
+                    self._read(self._place, self._place, 0.0, takes_place=True)
                 continue
-            complete = min(reply.integer("complete") for reply in replies)
-            if complete < FOREVER:
-                return complete
-            # All inputs are closed: the open epoch that would be next is the end.
-            return end if (end := flow.refresh()) > self._place else None
+            return min(reply.integer("complete") for reply in replies)
 
     def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table]:
         """The collection as rows that come in one epoch, with this client's place right behind it."""
@@ -232,12 +241,13 @@ class FlowOutput:
         )
 
     def complete_before_capped(self) -> int:
-        """`complete_before`, or, when all inputs are closed, the epoch that would be next."""
+        """`complete_before`, or, when nothing can come any more, the epoch that would be next."""
         complete = self.complete_before()
-        return complete if complete < FOREVER else self._flow.refresh()
+        return complete if complete < FOREVER else self._end(_NOTHING)
 
 
 _EPOCH_KEY = b"epoch"
+_NOTHING = pa.table({"epoch": pa.array([], pa.int64())})
 
 
 def seconds_of(timeout: float | None) -> float:

@@ -35,11 +35,12 @@ def test_bound_is_the_first_place_of_all_and_never_beyond_what_was_forgotten(
     clock = Clock()
     places = Places(clock)
     plain: dict[str, tuple[int, float]] = {}
-    forgotten = 0
+    forgotten = dropped = 0
     for what, reader, number in steps:
         if what == "come":
             places.come(reader, number)
-            plain[reader] = number, clock.now
+            if number >= dropped:
+                plain[reader] = number, clock.now
         elif what == "leave":
             places.leave(reader)
             plain.pop(reader, None)
@@ -52,7 +53,9 @@ def test_bound_is_the_first_place_of_all_and_never_beyond_what_was_forgotten(
                 for name, (epoch, seen) in plain.items()
                 if clock.now - seen <= READER_SECONDS_MAX
             }
-            assert places.forget(number) == min([forgotten, *(epoch for epoch, _ in plain.values())])
+            bound = min([forgotten, *(epoch for epoch, _ in plain.values())])
+            assert places.forget(number) == bound >= dropped
+            dropped = bound
             assert len(places) == len(plain)
 
 
@@ -66,6 +69,16 @@ def test_bound_waits_for_the_slowest_client() -> None:
     places.leave("slow")
     assert places.forget(0) == 9
     assert places.forget(4) == 9
+
+
+def test_bound_is_not_held_back_by_who_asks_for_what_is_dropped() -> None:
+    places = Places(Clock())
+    assert places.forget(5) == 5
+    places.come("late", 4)
+    assert len(places) == 0 and places.forget(6) == 6
+    places.come("late", 6)
+    places.come("late", 5)
+    assert len(places) == 1 and places.forget(9) == 6, "who has a place keeps it"
 
 
 def test_silent_clients_hold_nothing_back_after_an_hour() -> None:
