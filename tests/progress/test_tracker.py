@@ -9,6 +9,7 @@ story_*      what it tells about itself
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from progress.graph import ConnectorSpec, Graph, StageSpec
 from progress.path_summary import PathSummary
 from progress.time_words import TimeLayout
 from progress.timestamp import ROOT, Timestamp
-from progress.tracker import Tracker
+from progress.tracker import FEW_MAX, Tracker
 
 LOOP = ROOT.loop()
 INPUT, BODY, OUTPUT, ENTER, FEEDBACK, LEAVE = range(6)
@@ -81,12 +82,14 @@ def ports_of(graph: Graph, rng: random.Random) -> list[list[int]]:
 class AgainstRecount(RuleBasedStateMachine):
     """Changes of any kind; after each call everything is compared with counting anew."""
 
+    few_max = FEW_MAX
+
     @initialize(seed=st.integers(0, 10**6))
     def build(self, seed: int) -> None:
         rng = random.Random(seed)
         self.graph = random_graph(rng, stages_max=5)
         ports = ports_of(self.graph, rng)
-        self.tracker = Tracker(self.graph, ports)
+        self.tracker = Tracker(self.graph, ports, self.few_max)
         self.recount = Recount(self.graph, ports)
 
     @rule(data=st.data())
@@ -141,6 +144,63 @@ class AgainstRecount(RuleBasedStateMachine):
 
 TestAgainstRecount = AgainstRecount.TestCase
 TestAgainstRecount.settings = settings(max_examples=60, stateful_step_count=15)
+
+
+class AgainstRecountWithMany(AgainstRecount):
+    """The same where more than four pointstamps are a crowd: it is turned to and left all the time."""
+
+    few_max = 4
+
+
+TestAgainstRecountWithMany = AgainstRecountWithMany.TestCase
+TestAgainstRecountWithMany.settings = settings(max_examples=60, stateful_step_count=15)
+
+
+@pytest.mark.parametrize("few_max", [1, 8, FEW_MAX])
+def test_against_recount_while_many_times_come_and_go(few_max: int, seed: int) -> None:
+    """Incomparable ones in a loop, in both counts and frontiers, through all ways of keeping them."""
+    rng = random.Random(f"{seed} {few_max}")
+    graph = one_loop()
+    ports = [[ENTER, FEEDBACK], [LEAVE], [FEEDBACK]]
+    tracker, recount = Tracker(graph, ports, few_max), Recount(graph, ports)
+    for wanted in (3, 60, 20, 330, 2, 90, 0):
+        changes: list[Change] = []
+        for at, time in [(BODY, (e, 400 - e + rng.randint(0, 2))) for e in rng.sample(range(400), wanted)]:
+            changes.append((at, graph.code_of(at).pack(time), 1))
+            recount.change(at, time, 1)
+        gone = rng.sample(sorted(recount.counts), max(0, len(recount.counts) - wanted))
+        for at, time in gone:
+            changes.append((at, graph.code_of(at).pack(time), -recount.counts[at, time]))
+            recount.change(at, time, -recount.counts[at, time])
+        before = [tracker.frontier(port).tolist() for port in range(3)]
+        moved = tracker.apply(changes)
+        after = [tracker.frontier(port).tolist() for port in range(3)]
+        assert moved == [port for port in range(3) if before[port] != after[port]]
+        assert tracker.active_count == len(recount.counts) and tracker.is_idle() == (wanted == 0)
+        assert tracker.least_word() == min(
+            (graph.code_of(at).pack(time) for at, time in recount.counts), default=None
+        )
+        for port, group in enumerate(ports):
+            code = graph.code_of(group[0])
+            assert [code.unpack(word) for word in after[port]] == recount.frontier(port).elements()
+        if wanted <= 90:
+            tracker.check_invariants()
+
+
+def test_against_memory_ports_times_pointstamps_are_not_kept() -> None:
+    """100,000 open epochs in front of 200 ports: rows of all of them would be 160 MB."""
+    stages = [StageSpec("input", ROOT, 0, 1), *[StageSpec(f"s{n}", ROOT, 1, 1) for n in range(200)]]
+    graph = Graph(stages, [ConnectorSpec(n, 0, n + 1, 0, PathSummary.identity(ROOT)) for n in range(200)])
+    first = graph.connector_location(0)
+    tracker = Tracker(graph, [[first + n] for n in range(200)])
+    tracemalloc.start()
+    tracker.apply([(200, epoch, 1) for epoch in range(100_000)])
+    tracker.apply([(0, 0, 1)])
+    current, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert tracker.active_count == 100_001
+    assert all(tracker.frontier(port).tolist() == [0] for port in range(200))
+    assert current < 40 * 2**20 and peak < 80 * 2**20, (current, peak)
 
 
 @given(graphs(stages_max=4), st.randoms(use_true_random=False))
@@ -269,6 +329,22 @@ def test_refuses_a_time_beyond_its_fields_and_changes_nothing() -> None:
         loop.tracker.apply([(INPUT, -1, 1)])
     assert loop.tracker.active() == [(INPUT, 0, 1, 0)]
     assert loop.apply((INPUT, (0,), -1)) == [INTO_BODY, INTO_OUTPUT]
+
+
+@pytest.mark.parametrize("few_max", [1, FEW_MAX])
+def test_refuses_a_bad_change_among_good_ones_however_many_are_active(few_max: int) -> None:
+    graph = one_loop()
+    tracker = Tracker(graph, [[LEAVE]], few_max)
+    tracker.apply(
+        [(INPUT, graph.codes[INPUT].pack((epoch,)), 1) for epoch in range(5 if few_max == 1 else 1)]
+    )
+    before = tracker.active()
+    with pytest.raises(TimeOverflowError, match="'input'"):
+        tracker.apply([(INPUT, graph.codes[INPUT].pack((9,)), 1), (INPUT, -1, 1)])
+    with pytest.raises(InternalError, match="location 6"):
+        tracker.apply([(INPUT, graph.codes[INPUT].pack((9,)), 1), (6, 0, 1)])
+    assert tracker.active() == before
+    tracker.check_invariants()
 
 
 def test_refuses_a_location_that_does_not_exist() -> None:
