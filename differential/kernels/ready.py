@@ -5,11 +5,24 @@ A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.merge import first_rows
+from differential.kernels.sort import sort_packed
 from progress._compile import Int64s, kernel
-from progress.time_words import word_is_beyond, word_less_equal
+from progress.antichain import (
+    after_in_order,
+    antichain_is_beyond,
+    insert_word,
+    minimal_words,
+    search_from,
+)
+from progress.time_words import word_less_equal
+
+LONG: Final = 1024
+"""Elements from which on an antichain is long: it is found by sorting, not by inserting."""
 
 
 @kernel
@@ -22,7 +35,7 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
     for row in range(rows):
         time = words[time_column, row]
         if time != last:
-            beyond = word_is_beyond(time, frontier, guards)
+            beyond = antichain_is_beyond(frontier, frontier.shape[0], time, guards)
             last = time
         ready += not beyond
     if ready == rows:
@@ -37,7 +50,7 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
     for row in range(rows):
         time = words[time_column, row]
         if time != last:
-            beyond = word_is_beyond(time, frontier, guards)
+            beyond = antichain_is_beyond(frontier, frontier.shape[0], time, guards)
             last = time
         if beyond:
             for column in range(columns):
@@ -51,25 +64,6 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
 
 
 @kernel
-def add_bound(minimal: Int64s, count: int, time: int, guards: int) -> int:
-    """Put a time into an ascending antichain; returns its size. Requires: room for one more."""
-    for index in range(count):
-        if word_less_equal(minimal[index], time, guards):
-            return count
-    kept = np.int64(0)
-    for index in range(count):
-        if not word_less_equal(time, minimal[index], guards):
-            minimal[kept] = minimal[index]
-            kept += 1
-    at = kept
-    while at > 0 and minimal[at - 1] > time:
-        minimal[at] = minimal[at - 1]
-        at -= 1
-    minimal[at] = time
-    return kept + 1
-
-
-@kernel
 def part_of(values: Int64s, count: int, length: int) -> Int64s:
     """An array of `length` whose first `count` values are those of `values`."""
     part = np.empty(length, np.int64)
@@ -80,18 +74,44 @@ def part_of(values: Int64s, count: int, length: int) -> Int64s:
 
 @kernel
 def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending."""
+    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
+
+    Cost: O(changes in the column of times · log antichain) in scopes of one and two chains. From `LONG`
+    elements on times are sorted first: to insert each in its place would move a part of the antichain every
+    time.
+    """
     count = bounds.shape[0]
+    if count >= LONG:
+        return sorted_bounds(words, time_column, bounds, guards)
     minimal = part_of(bounds, count, count + 8)
     last = np.int64(-1)
     for row in range(words.shape[1]):
         time = words[time_column, row]
         if time != last:
             last = time
+            if count == LONG:
+                return sorted_bounds(words, time_column, bounds, guards)
             if count == minimal.shape[0]:
                 minimal = part_of(minimal, count, 2 * count)
-            count = add_bound(minimal, count, time, guards)
+            count = insert_word(minimal, count, time, guards)
     return part_of(minimal, count, count)
+
+
+@kernel
+def sorted_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """What `lower_bounds` says, by sorting. Cost: O(n) passes, and that of `minimal_words`."""
+    times = np.empty(words.shape[1] + bounds.shape[0], np.int64)
+    count = np.int64(0)
+    for index in range(bounds.shape[0]):
+        times[count] = bounds[index]
+        count += 1
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if count == 0 or times[count - 1] != time:
+            times[count] = time
+            count += 1
+    times = part_of(times, count, count)
+    return minimal_words(sort_packed(times, np.empty(count, np.int64), 0, 63), guards)
 
 
 @kernel
@@ -106,8 +126,31 @@ def minimal_times(times: Int64s, guards: int) -> Int64s:
             last = time
             if count == minimal.shape[0]:
                 minimal = part_of(minimal, count, 2 * count)
-            count = add_bound(minimal, count, time, guards)
+            count = insert_word(minimal, count, time, guards)
     return part_of(minimal, count, count)
+
+
+@kernel
+def bound_of_rows(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """For each row the number of a bound that is ≤ its time. Requires: there is one for each.
+
+    Cost: O(changes in the column of times · log bounds) in scopes of one and two chains, else O(… · bounds).
+    """
+    numbers = np.empty(words.shape[1], np.int64)
+    last = np.int64(-1)
+    number = np.int64(0)
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if time != last:
+            last = time
+            if bounds.shape[0] >= search_from(bounds, bounds.shape[0], guards):
+                number = after_in_order(bounds, bounds.shape[0], time) - 1
+            else:
+                number = 0
+                while not word_less_equal(bounds[number], time, guards):
+                    number += 1
+        numbers[row] = number
+    return numbers
 
 
 @kernel

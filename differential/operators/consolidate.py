@@ -5,75 +5,148 @@ This is the logic alone: words and frontiers in, words out.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.ready import lower_bounds, split_ready
 from differential.kernels.sort import sort_parts
 from progress._compile import Int64s
+from progress.antichain import not_beyond
+from progress.open_times import OpenTimes
 
 _NONE = np.empty(0, np.int64)
+
+_PARTS_MAX: Final = 32
+_LOOKS_MAX: Final = 32
+"""How often a part is looked through before it is cut by time. A loop takes this often from what one change
+has caused at its iterations; 100,000 epochs that wait in one part would be looked through 100,000 times."""
+
+_PAIRS_MAX: Final = 64
+"""Pairs of times up to which comparing them here is cheaper than calling a kernel."""
 
 
 class WaitingRows:
     """Rows of `columns` columns (time and diff last) that wait for their times to be complete.
 
     Rows come in parts, and the minimal times of each are found once: what is asked at every step (is anything
-    ready, what must be held) then costs nothing per row.
+    ready, what must be held) then costs nothing per row. A few parts are looked through at each step at which
+    something of them may be ready. Those that were looked through often, or are many, are cut *by time*: from
+    then on taking what is ready costs what is taken, whatever else waits.
+
+    Memory: that of the rows, and some 350 bytes for each different time once they are cut.
     """
 
     def __init__(self, columns: int, guards: int) -> None:
         self.columns = columns
         self.guards = guards
-        self._parts: list[Int64s] = []
-        self._bounds: list[Int64s] = []
+        self._parts: list[tuple[Int64s, Int64s, int]] = []
+        """Rows, their minimal times, and how often they were looked through."""
+        self._by_time: dict[int, list[Int64s]] = {}
+        self._times = OpenTimes(guards)
+        self._rows = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return self._rows
 
     def add(self, words: Int64s) -> None:
         """Let rows wait; the array is kept, and not changed."""
         assert words.shape[0] == self.columns
         if words.shape[1]:
-            self._parts.append(words)
-            self._bounds.append(lower_bounds(words, self.columns - 2, _NONE, self.guards))
+            self._rows += words.shape[1]
+            self._keep(words, 0)
+            if len(self._parts) > _PARTS_MAX:
+                parts, self._parts = self._parts, []
+                self._cut([part for part, _, _ in parts])
 
     def take_ready(self, frontier: Int64s) -> Int64s:
         """Remove and return the rows that are not beyond the frontier, sorted and consolidated."""
         parts, self._parts = self._parts, []
-        bounds, self._bounds = self._bounds, []
         complete: list[Int64s] = []
         while parts:
-            part, bound = parts.pop(), bounds.pop()
+            part, bound, looks = parts.pop()
             if self._is_beyond(bound, frontier):
-                self._parts.append(part)
-                self._bounds.append(bound)
+                self._parts.append((part, bound, looks))
                 continue
             ready, later = split_ready(part, self.columns - 2, frontier, self.guards)
             if ready.shape[1]:
                 complete.append(ready)
-            self.add(later)
+            if later.shape[1] and looks < _LOOKS_MAX:
+                self._keep(later, looks + 1)
+            elif later.shape[1]:
+                self._cut([later])
+        if len(self._times):
+            for time in self._times.take_complete(frontier):
+                complete += self._by_time.pop(time)
         if not complete:
             return np.empty((self.columns, 0), np.int64)
+        self._rows -= sum(ready.shape[1] for ready in complete)
+        assert self._rows >= 0
         # Together with what `sort_parts` drops, this frees the memory of the rows before more is taken.
-        del part, ready, later
+        part = ready = later = _NONE
         return sort_parts(complete)
 
     def consolidate(self) -> None:
         """Sum what waits, so that what cancels takes no memory."""
-        if self._parts:
-            parts, self._parts, self._bounds = self._parts, [], []
-            self.add(sort_parts(parts))
+        if self._rows:
+            waiting = [part for part, _, _ in self._parts]
+            for parts in self._by_time.values():
+                waiting += parts
+            self._parts, self._by_time, self._times, self._rows = [], {}, OpenTimes(self.guards), 0
+            self.add(sort_parts(waiting))
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
-        for bound in self._bounds:
+        waiting = [bound for _, bound, _ in self._parts]
+        if len(self._times):
+            waiting.append(self._times.minimal())
+        for bound in waiting:
             is_first = bounds.shape[0] == 0
             bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
         return bounds
 
-    @property
-    def rows(self) -> int:
-        """How many rows wait."""
-        return sum(part.shape[1] for part in self._parts)
+    def check_invariants(self) -> None:
+        """Assert that nothing is counted twice, and that what was cut is where its time says."""
+        parts = [part for part, _, _ in self._parts]
+        parts += [part for at_time in self._by_time.values() for part in at_time]
+        assert self._rows == sum(part.shape[1] for part in parts)
+        assert self._times.elements() == sorted(self._by_time)
+        for time, at_time in self._by_time.items():
+            assert all(part.shape[1] and (part[-2] == time).all() for part in at_time), time
+
+    def _keep(self, words: Int64s, looks: int) -> None:
+        self._parts.append((words, lower_bounds(words, self.columns - 2, _NONE, self.guards), looks))
+
+    def _cut(self, parts: list[Int64s]) -> None:
+        """Put rows where their times say. Parts of one time each are kept as they are."""
+        mixed: list[Int64s] = []
+        for part in parts:
+            time = int(part[-2, 0])
+            if (part[-2] == time).all():
+                self._put(time, part)
+            else:
+                mixed.append(part)
+        if not mixed:
+            return
+        rows = mixed[0] if len(mixed) == 1 else np.concatenate(mixed, axis=1)
+        rows = rows[:, np.argsort(rows[-2], kind="stable")]
+        starts = np.flatnonzero(np.diff(rows[-2], prepend=-1)).tolist()
+        for start, stop in zip(starts, [*starts[1:], rows.shape[1]], strict=True):
+            self._put(int(rows[-2, start]), rows[:, start:stop].copy())
+
+    def _put(self, time: int, part: Int64s) -> None:
+        at_time = self._by_time.get(time)
+        if at_time is None:
+            self._by_time[time] = [part]
+            self._times.add(time)
+        else:
+            at_time.append(part)
 
     def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
+        if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:
+            return len(not_beyond(bounds, frontier, self.guards)) == 0
         guards = self.guards
         times = frontier.tolist()
         return all(

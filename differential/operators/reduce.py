@@ -24,9 +24,9 @@ import numpy as np
 
 from differential.kernels.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
 from differential.kernels.least import reduce_least
-from differential.kernels.ready import lower_bounds, merge_pending, split_ready
 from differential.kernels.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
+from differential.operators.pending import PendingTimes
 from differential.trace.trace import Trace
 from progress._compile import Int64s
 
@@ -81,7 +81,7 @@ class ReduceMachine:
         self.input = Trace(kw, vw, guards)
         self.output = Trace(kw, aggregate.words, guards)
         self._waiting = WaitingRows(kw + vw + 2, guards)
-        self._pending: Int64s = np.empty((kw + 1, 0), np.int64)
+        self._pending = PendingTimes(kw, guards)
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shape = np.array([kw, vw, guards, aggregate.words], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
@@ -107,14 +107,12 @@ class ReduceMachine:
         Requires: every time of the frontier is ≥ one of the last.
         """
         ready = self._waiting.take_ready(frontier)
-        pending = self._pending
-        if pending.shape[1]:
-            pending, self._pending = split_ready(pending, self.kw, frontier, self.guards)
+        pending = self._pending.take_ready(frontier)
         corrections = self._nothing
         if ready.shape[1] or pending.shape[1]:
             corrections, pended = self._reduce(ready, pending, frontier)
             if pended.shape[1]:
-                self._pending = merge_pending(self._pending, pended) if self._pending.shape[1] else pended
+                self._pending.add(pended)
             self.input.insert(ready)
             self.output.insert(corrections)
         self.input.set_since(frontier)
@@ -123,10 +121,7 @@ class ReduceMachine:
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent: ascending words, to be held."""
-        bounds = self._waiting.times(_NO_TIMES)
-        if self._pending.shape[1]:
-            bounds = lower_bounds(self._pending, self.kw, bounds, self.guards)
-        return bounds
+        return self._pending.times(self._waiting.times(_NO_TIMES))
 
     def effort(self, rows: int) -> bool:
         """Spend some rows of merging while idle; returns whether there is more to do."""
@@ -137,8 +132,8 @@ class ReduceMachine:
         """Assert those of both traces, and that pending times are sorted and different."""
         self.input.check_invariants()
         self.output.check_invariants()
-        pending = [tuple(row) for row in self._pending.T.tolist()]
-        assert pending == sorted(set(pending))
+        self._pending.check_invariants()
+        self._waiting.check_invariants()
 
     def _reduce(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> tuple[Int64s, Int64s]:
         """Corrections, and (key, time) pairs that are pending from now on."""

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from differential.column_types import Int64s
-from differential.kernels.ready import lower_bounds
+from differential.kernels.ready import bound_of_rows, lower_bounds
 from differential.linear_transform import LinearTransform
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
@@ -20,6 +20,7 @@ from differential.operators.reduce import Aggregates, GroupFunction, Kind, Reduc
 from differential.projection import CONSTANT
 from differential.trace.trace import Trace
 from differential.update_batch import UpdateBatch, words_of
+from progress.antichain import not_beyond
 from timely.batch import Batch
 from timely.vertex import Vertex
 
@@ -36,6 +37,9 @@ __all__ = [
 
 _IDLE_ROWS = 16_384
 """Rows merged in an idle moment: some 0.3 ms."""
+
+_FEW_WORDS = 32
+"""Up to here words are looked through one by one."""
 
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
@@ -78,11 +82,13 @@ class OperatorVertex(Vertex):
         held = self._held
         if wanted == held:
             return
+        # Ascending, as both are. As sets only where there are many: for one or two words a list is as quick.
+        has, wants = (held, wanted) if len(held) + len(wanted) < _FEW_WORDS else (set(held), set(wanted))
         for word in wanted:
-            if word not in held:
+            if word not in has:
                 self.hold(word)
         for word in held:
-            if word not in wanted:
+            if word not in wants:
                 self.release(word)
         self._held = wanted
 
@@ -98,12 +104,13 @@ class OperatorVertex(Vertex):
         if envelopes.shape[0] == 1:
             self.send(0, UpdateBatch(words), int(envelopes[0]))
             return
-        guards = self.code.guards
-        left = words
-        for envelope in envelopes.tolist():
-            behind = ((left[-2] | guards) - envelope) & guards == guards
-            self.send(0, UpdateBatch(np.ascontiguousarray(left[:, behind])), envelope)
-            left = left[:, ~behind]
+        # All rows of an envelope together, so that each is looked at once, however many envelopes there are.
+        number = bound_of_rows(words, words.shape[0] - 2, envelopes, self.code.guards)
+        order = np.argsort(number, kind="stable")
+        rows = words[:, order]
+        starts = np.searchsorted(number[order], np.arange(envelopes.shape[0] + 1)).tolist()
+        for envelope, start, stop in zip(envelopes.tolist(), starts, starts[1:], strict=False):
+            self.send(0, UpdateBatch(rows[:, start:stop].copy()), envelope)
 
 
 class JoinVertex(OperatorVertex):
@@ -205,6 +212,8 @@ class WaitingVertex(OperatorVertex):
         With several workers the frontier moves in many small steps, most of which complete nothing here.
         """
         guards = self.code.guards
+        if len(self._held) * frontier.shape[0] > _FEW_WORDS:
+            return len(not_beyond(np.array(self._held, np.int64), frontier, guards)) == 0
         bounds = frontier.tolist()
         return all(
             any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held
