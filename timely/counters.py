@@ -33,7 +33,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
     outputs = [host.vertex for host in instance.hosts if isinstance(host.vertex, CaptureVertex)]
     return {
         "spec": spec,
-        "pointstamps": len(instance.tracker.active()),
+        "pointstamps": instance.tracker.active_count,
         "complete_before": min(
             (capture.complete_before for capture in outputs), default=instance.epochs_done()
         ),

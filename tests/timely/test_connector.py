@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import pytest
 from dataflows import settle
 
-from timely import Batch, Broadcast, Dataflow, Records, Vertex
+from progress.timestamp import Timestamp
+from timely import Batch, Broadcast, Dataflow, MisuseError, Records, Vertex
+from timely.loop import Loop
 from timely.stream import Transform
 from timely.transport.memory import MemoryNetwork
 from timely.worker.core import Worker
@@ -80,3 +83,40 @@ def test_rows_and_messages_are_counted_after_the_transform() -> None:
     feed(workers, instances, [1, 2, 4])
     (connector,) = instances[0].connectors
     assert (connector.rows_sent, connector.messages_sent) == (2, 1)
+
+
+class GoesRound(Vertex):
+    """Sends each number on by output 0, one less, until it is 0."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, [int(str(number)) - 1 for number in message if number != 0], time)
+        self.send_by(1, [time[-1] for number in message if number == 0], time)
+
+
+def rounds(number: int, iterations_max: int, level_bits: tuple[int, ...] = (8, 8)) -> list[object]:
+    """The counter at which a number that goes round `number` times has ended."""
+    sink = Sink()
+    flow = Dataflow(level_bits=level_bits)
+    with Loop.inside(flow, flow.root, "round", iterations_max=iterations_max) as loop:
+        back = loop.feedback()
+        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
+        less, ended = flow.stage("goes round", GoesRound, feeds, outputs=2)
+        back.connect(less)
+    flow.stage("sink", _always(sink), [loop.leave(ended).feed()], outputs=0)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    feed([worker], [instance], [number])
+    return sink.got
+
+
+@pytest.mark.parametrize("iterations_max", [1, 3])
+def test_a_loop_goes_round_exactly_as_often_as_its_limit_says(iterations_max: int) -> None:
+    assert rounds(iterations_max, iterations_max) == [iterations_max]
+    with pytest.raises(MisuseError, match=rf"past its limit of {iterations_max} iterations"):
+        rounds(iterations_max + 1, iterations_max)
+
+
+def test_a_loop_goes_round_as_often_as_its_counter_has_room_for_and_keeps_one_for_the_frontier() -> None:
+    assert rounds(6, 100, (8, 3)) == [6]
+    with pytest.raises(MisuseError, match="past its limit of 6 iterations"):
+        rounds(7, 100, (8, 3))

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
 
 from progress._compile import Int64s
+from progress.antichain import antichain_is_beyond, minimal_words
 from progress.errors import MisuseError, TimeRegressionError
+from progress.open_times import OpenTimes
 from progress.time_words import TimeCode
 
 from ..batch import Batch
@@ -24,14 +28,19 @@ if TYPE_CHECKING:
     from .instance import Instance
 
 _RECENT_EVENTS = 6
+_SHOWN_MAX = 8
+
+_FEW_MAX = 32
+"""Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
 
 
 class Host:
     """One stage on one worker."""
 
     __slots__ = (
-        "_held", "_instance", "_received", "activations", "code", "due", "events", "has_frontier_news",
-        "inbox", "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "source", "stage",
+        "_held", "_held_in_order", "_instance", "_received", "_received_minimal", "_waiting",
+        "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
+        "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "source", "stage",
         "vertex", "wants_frontier", "worker", "workers",
     )  # fmt: skip
 
@@ -48,8 +57,11 @@ class Host:
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
+        # Asked for and not delivered; of these, either found to be due (ascending) or waiting.
         self.requested: set[int] = set()
         self.due: list[int] = []
+        self._waiting: list[int] = []
+        self._waiting_in_order: OpenTimes | None = None
         self.has_frontier_news = False
         self.is_queued = False
         self.vertex: Vertex | None = None
@@ -58,7 +70,9 @@ class Host:
         self.notifies = False
         self.activations = 0
         self._held: dict[int, int] = {}
+        self._held_in_order: OpenTimes | None = None
         self._received: set[int] = set()
+        self._received_minimal: Int64s | None = None
         self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
 
     def title(self) -> str:
@@ -86,6 +100,8 @@ class Host:
         if word not in self._received and word not in held:
             self._check_right(word, "asked to hold")
         held[word] = held.get(word, 0) + 1
+        if self._held_in_order is not None:
+            self._held_in_order.add(word)
         self._instance.count(self.stage, word, 1)
 
     def release(self, word: int) -> None:
@@ -98,6 +114,10 @@ class Host:
             )
         if count == 1:
             del held[word]
+            if self._held_in_order is not None:
+                self._held_in_order.discard(word)
+                if not held:
+                    self._held_in_order = None
         else:
             held[word] = count - 1
         self._instance.count(self.stage, word, -1)
@@ -110,6 +130,10 @@ class Host:
             self._check_right(word, "asked for notification")
         self.events.append(("notify_at", word))
         self.requested.add(word)
+        if self._waiting_in_order is not None:
+            self._waiting_in_order.add(word)
+        else:
+            self._waiting.append(word)
         self._instance.count(self.stage, word, 1)
         self._instance.recheck.add(self.stage)
 
@@ -147,6 +171,46 @@ class Host:
         """Words held, with their counts; for reports."""
         return dict(self._held)
 
+    def find_due(self) -> bool:
+        """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
+
+        `due` stays in order: what was asked for later may be earlier than what has been due for a while.
+        """
+        waiting = self._waiting
+        if self._waiting_in_order is None and len(waiting) <= _FEW_MAX:
+            guards = self.code.guards
+            fronts = [word for port in self.ports for word in self._instance.tracker.frontier(port).tolist()]
+            found: list[int] = []
+            for word in waiting:
+                for front in fronts:
+                    if ((word | guards) - front) & guards == guards:
+                        break
+                else:
+                    found.append(word)
+            if found:
+                self._waiting = [word for word in waiting if word not in found]
+        else:
+            found = self._find_due_among_many()
+        if not found:
+            return False
+        self.due.extend(found)
+        self.due.sort()
+        return True
+
+    def _find_due_among_many(self) -> list[int]:
+        """The same with requests in order, which costs no look at all of them."""
+        if self._waiting_in_order is None:
+            self._waiting_in_order = OpenTimes(self.code.guards, self._waiting)
+            self._waiting = []
+        frontiers = [self.frontier(port) for port in range(len(self.ports))]
+        fronts = frontiers[0]
+        if len(frontiers) > 1:
+            fronts = minimal_words(np.sort(np.concatenate(frontiers)), self.code.guards)
+        found = self._waiting_in_order.take_complete(fronts)
+        if not len(self._waiting_in_order):
+            self._waiting_in_order = None
+        return found
+
     def _deliver(self) -> None:
         vertex = self.vertex
         assert vertex is not None
@@ -165,6 +229,7 @@ class Host:
                 self.events.extend(("on_recv", word) for word, _ in messages)
             vertex.recv_all(port, messages)
         received.clear()
+        self._received_minimal = None
         count = self._instance.count
         for _, location, word, _ in inbox:
             count(location, word, -1)
@@ -183,15 +248,42 @@ class Host:
 
     def _check_right(self, word: int, what: str) -> None:
         guards = self.code.guards
+        if len(self._received) + len(self._held) > _FEW_MAX:
+            if self._has_right_among_many(word):
+                return
+            self._refuse(word, what)
         for owned in self._received:
             if ((word | guards) - owned) & guards == guards:
                 return
         for owned in self._held:
             if ((word | guards) - owned) & guards == guards:
                 return
+        self._refuse(word, what)
+
+    def _has_right_among_many(self, word: int) -> bool:
+        """Whether `word` is at or after a time received now or held, found without a look at all of them."""
+        guards = self.code.guards
+        if self._held_in_order is None:
+            # Kept from now on by `hold` and `release`.
+            self._held_in_order = OpenTimes(guards, self._held)
+        held = self._held_in_order.minimal()
+        if antichain_is_beyond(held, held.shape[0], word, guards):
+            return True
+        if len(self._received) <= _FEW_MAX:
+            return any(((word | guards) - owned) & guards == guards for owned in self._received)
+        if self._received_minimal is None:
+            self._received_minimal = minimal_words(np.array(sorted(self._received), np.int64), guards)
+        received = self._received_minimal
+        return bool(antichain_is_beyond(received, received.shape[0], word, guards))
+
+    def _refuse(self, word: int, what: str) -> NoReturn:
         unpack = self.code.unpack
         rights = sorted(unpack(owned) for owned in {*self._received, *self._held})
-        owns = " or ".join(map(str, rights)) or "no time at all: it neither received nor holds one now"
+        owns = " or ".join(map(str, rights[:_SHOWN_MAX])) or (
+            "no time at all: it neither received nor holds one now"
+        )
+        if len(rights) > _SHOWN_MAX:
+            owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
         recent = " · ".join(f"{event} {unpack(at)}" for event, at in self.events)
         raise TimeRegressionError(
             f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "

@@ -170,16 +170,7 @@ class Instance:
             return
         for stage in sorted(self.recheck):
             host = self.hosts[stage]
-            waiting = host.requested.difference(host.due)
-            frontiers = [int(word) for port in host.ports for word in self.tracker.frontier(port)]
-            guards = host.code.guards
-            due = sorted(
-                word
-                for word in waiting
-                if not any(((word | guards) - front) & guards == guards for front in frontiers)
-            )
-            if due:
-                host.due.extend(due)
+            if host.find_due():
                 self.wake(host)
         self.recheck.clear()
 
@@ -199,7 +190,8 @@ class Instance:
         nothing is.
         """
         shift = self.frozen.layout.shifts[0]
-        return min((word >> shift for _, word, _, _ in self.tracker.active()), default=FOREVER)
+        least = self.tracker.least_word()
+        return FOREVER if least is None else least >> shift
 
     def drop(self) -> None:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
