@@ -28,11 +28,15 @@ from progress.summary_table import SummaryTable
 
 
 class _Place:
-    """A location with something active: the count of each time, and the times once more in order."""
+    """A location with something active: the count of each time, and the times once more in order.
 
-    __slots__ = ("counts", "foremost", "times")
+    `at` is the location as often as it has foremost times, which are columns of a table together.
+    """
+
+    __slots__ = ("at", "counts", "foremost", "times")
 
     def __init__(self, guards: int) -> None:
+        self.at: Int64s = np.empty(0, dtype=np.int64)
         self.counts: dict[int, int] = {}
         self.times = OpenTimes(guards)
         self.foremost: Int64s = np.empty(0, dtype=np.int64)
@@ -87,11 +91,11 @@ class Crowd:
 
     def foremost(self) -> tuple[Int64s, Int64s]:
         """All foremost pointstamps, as a column of locations and one of words."""
-        parts = [place.foremost for place in self._places.values()]
-        if not parts:
+        places = self._places.values()
+        if not places:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        words = np.concatenate(parts)
-        locations = np.repeat(list(self._places), [part.shape[0] for part in parts])
+        words = np.concatenate([place.foremost for place in places])
+        locations = np.concatenate([place.at for place in places])
         assert locations.shape == words.shape
         return locations, words
 
@@ -141,7 +145,10 @@ class Crowd:
         """Whether the foremost times of a location are others than at the last look; forget it if empty."""
         place = self._places[location]
         foremost = place.times.minimal()
-        moved = not np.array_equal(foremost, place.foremost)
+        # As bytes, which for one word is ten times as quick as numpy.
+        moved = foremost.tobytes() != place.foremost.tobytes()
+        if foremost.shape != place.foremost.shape:
+            place.at = np.full(foremost.shape[0], location, dtype=np.int64)
         place.foremost = foremost
         if not place.counts:
             del self._places[location]

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 
 from progress._compile import Int64s
-from progress.antichain import floor_of, minimal_words, not_beyond
+from progress.antichain import antichain_is_beyond, floor_of, minimal_words, not_beyond
 
 BLOCK_MAX: Final = 512
 _NOTHING: Final = np.empty(0, dtype=np.int64)
@@ -39,15 +39,27 @@ class OpenTimes:
     element is ≥ one of F, and nothing else is gone
     """
 
-    __slots__ = ("_blocks", "_edges", "_floors", "_guards", "_is_chain", "_lasts", "_minimal", "_size")
+    __slots__ = (
+        "_blocks",
+        "_edges",
+        "_floors",
+        "_guards",
+        "_is_chain",
+        "_lasts",
+        "_minimal",
+        "_size",
+        "_stale",
+    )
 
     def __init__(self, guards: int, words: Iterable[int] = ()) -> None:
         self._guards = guards
         self._is_chain = guards & (guards - 1) == 0
         self._blocks: list[list[int]] = []
         self._lasts: list[int] = []
-        self._edges: list[Int64s | None] = []
+        self._edges: list[Int64s] = []
         self._floors: Int64s = _NOTHING
+        # For each block whether its edge and floor are to be found anew; bytes are searched quickly.
+        self._stale = bytearray()
         self._minimal: Int64s | None = _NOTHING
         self._size = 0
         ascending = sorted(set(words))
@@ -66,7 +78,9 @@ class OpenTimes:
             self._put_block(0, [word])
             self._size = 1
             return
-        at = min(bisect_left(self._lasts, word), len(self._blocks) - 1)
+        at = bisect_left(self._lasts, word)
+        if at == len(self._blocks):
+            at -= 1
         block = self._blocks[at]
         position = bisect_left(block, word)
         if position < len(block) and block[position] == word:
@@ -104,6 +118,20 @@ class OpenTimes:
             self._minimal = self._find_minimal()
         assert (self._minimal.shape[0] == 0) == (self._size == 0)
         return self._minimal
+
+    def has_before(self, word: int) -> bool:
+        """Whether some element is ≤ `word`."""
+        guards = self._guards
+        if self._size == 0 or self._blocks[0][0] > word:
+            return False
+        if self._is_chain:
+            return True
+        self._refresh()
+        for at in np.flatnonzero(((word | guards) - self._floors) & guards == guards).tolist():
+            edge = self._edges[at]
+            if antichain_is_beyond(edge, edge.shape[0], word, guards):
+                return True
+        return False
 
     def take_complete(self, frontier: Int64s) -> list[int]:
         """Take out the words of which no element of `frontier`, a sorted antichain, is ≤; ascending."""
@@ -144,10 +172,11 @@ class OpenTimes:
         assert len(self._edges) == len(self._blocks)
         if not self._is_chain:
             assert self._floors.shape[0] == len(self._blocks)
-            for block, edge, floor in zip(self._blocks, self._edges, self._floors.tolist(), strict=True):
+            assert len(self._stale) == len(self._blocks)
+            for at, block in enumerate(self._blocks):
                 words = np.array(block, dtype=np.int64)
-                assert edge is None or edge.tolist() == minimal_words(words, self._guards).tolist()
-                assert edge is None or floor == floor_of(words, self._guards)
+                is_right = self._edges[at].tolist() == minimal_words(words, self._guards).tolist()
+                assert self._stale[at] or (is_right and self._floors[at] == floor_of(words, self._guards)), at
 
     def _find_minimal(self) -> Int64s:
         if not self._blocks:
@@ -156,19 +185,20 @@ class OpenTimes:
             return np.array([self._blocks[0][0]], dtype=np.int64)
         self._refresh()
         first = self._edges[0]
-        assert first is not None, "refreshed"
         others = not_beyond(self._floors, first, self._guards).tolist()
-        edges = [edge for at in others if at > 0 and (edge := self._edges[at]) is not None]
+        edges = [self._edges[at] for at in others if at > 0]
         return minimal_words(np.concatenate([first, *edges]), self._guards) if edges else first
 
     def _refresh(self) -> None:
         """Find the edges and floors of the blocks that have changed."""
-        for at, known in enumerate(self._edges):
-            if known is None:
-                edge = minimal_words(np.array(self._blocks[at], dtype=np.int64), self._guards)
-                self._edges[at] = edge
-                # What comes before the minimal elements comes before all.
-                self._floors[at] = floor_of(edge, self._guards)
+        at = self._stale.find(1)
+        while at >= 0:
+            edge = minimal_words(np.array(self._blocks[at], dtype=np.int64), self._guards)
+            self._edges[at] = edge
+            # What comes before the minimal elements comes before all.
+            self._floors[at] = floor_of(edge, self._guards)
+            self._stale[at] = 0
+            at = self._stale.find(1, at)
         assert self._floors.shape[0] == len(self._blocks)
 
     def _take_before(self, bound: int) -> list[int]:
@@ -179,6 +209,7 @@ class OpenTimes:
             taken += block
         del self._blocks[:whole], self._lasts[:whole], self._edges[:whole]
         self._floors = self._floors[whole:]
+        del self._stale[:whole]
         self._minimal = None
         if self._blocks:
             block = self._blocks[0]
@@ -195,14 +226,16 @@ class OpenTimes:
         assert block, "there are no empty blocks"
         self._blocks.insert(at, block)
         self._lasts.insert(at, block[-1])
-        self._edges.insert(at, None)
+        self._edges.insert(at, _NOTHING)
         if not self._is_chain:
             self._floors = np.insert(self._floors, at, 0)
+            self._stale.insert(at, 1)
         self._minimal = None
 
     def _changed(self, at: int) -> None:
         self._lasts[at] = self._blocks[at][-1]
-        self._edges[at] = None
+        if not self._is_chain:
+            self._stale[at] = 1
         self._minimal = None
 
     def _shrunk(self, at: int) -> None:
@@ -221,4 +254,5 @@ class OpenTimes:
         del self._blocks[behind], self._lasts[behind], self._edges[behind]
         if not self._is_chain:
             self._floors = np.delete(self._floors, behind)
+            del self._stale[behind]
         self._minimal = None

@@ -124,7 +124,7 @@ class WaitingRows:
         mixed: list[Int64s] = []
         for part in parts:
             time = int(part[-2, 0])
-            if (part[-2] == time).all():
+            if part.shape[1] == 1 or (part[-2] == time).all():
                 self._put(time, part)
             else:
                 mixed.append(part)

@@ -73,6 +73,8 @@ def test_law_it_does_as_a_set_that_is_looked_through(
             times.check_invariants()
             assert len(times) == len(known)
             assert times.elements() == sorted(known)
+            for word in some(3):
+                assert times.has_before(word) == beyond(known, word, code.guards)
             assert times.minimal().tolist() == minimal(known, code.guards)
             times.check_invariants()
 

@@ -263,18 +263,20 @@ class Host:
     def _has_right_among_many(self, word: int) -> bool:
         """Whether `word` is at or after a time received now or held, found without a look at all of them."""
         guards = self.code.guards
+        if len(self._received) <= _FEW_MAX:
+            if any(((word | guards) - owned) & guards == guards for owned in self._received):
+                return True
+        else:
+            received = self._received_minimal
+            if received is None:
+                received = minimal_words(np.array(sorted(self._received), np.int64), guards)
+                self._received_minimal = received
+            if antichain_is_beyond(received, received.shape[0], word, guards):
+                return True
         if self._held_in_order is None:
             # Kept from now on by `hold` and `release`.
             self._held_in_order = OpenTimes(guards, self._held)
-        held = self._held_in_order.minimal()
-        if antichain_is_beyond(held, held.shape[0], word, guards):
-            return True
-        if len(self._received) <= _FEW_MAX:
-            return any(((word | guards) - owned) & guards == guards for owned in self._received)
-        if self._received_minimal is None:
-            self._received_minimal = minimal_words(np.array(sorted(self._received), np.int64), guards)
-        received = self._received_minimal
-        return bool(antichain_is_beyond(received, received.shape[0], word, guards))
+        return self._held_in_order.has_before(word)
 
     def _refuse(self, word: int, what: str) -> NoReturn:
         unpack = self.code.unpack
