@@ -2,7 +2,8 @@
 
 Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `_compile.py` only.
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
-`broadcast.py`, in that order. `summary_table.py` is the compiled twin of `could_result_in.py`.
+`broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in
+`summary_table.py`.
 """
 
 from progress.antichain import Antichain

@@ -8,8 +8,8 @@ of all paths between the two, without those that another one is ≤ of. With the
 The relation is reflexive (the empty path) and transitive, and never holds both ways between different
 pointstamps, because `graph.py` refuses cycles that do not advance.
 
-Here on tuples, computed from one source at a time when asked for: readable, for messages and checks.
-`summary_table.py` has the same on words, all pairs at once, compiled, for the tracker.
+Here on tuples, computed from one source at a time when asked for: to be read, and to test against. No running
+dataflow asks here: the tracker has the same on words, all pairs at once, compiled, in `summary_table.py`.
 """
 
 from __future__ import annotations

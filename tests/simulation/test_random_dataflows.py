@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
+from low_limits import everything_is_much
 
 from progress.broadcast import Broadcaster
 from progress.count_changes import Change
@@ -210,6 +211,21 @@ def test_notifications_are_never_early_and_nothing_is_lost(workers: int, seed: i
         assert not watch.early, f"seed {case}, {workers} workers: {watch.early[0]}"
         assert not +watch.asked, f"seed {case}, {workers} workers: never notified: {+watch.asked}"
         assert not -watch.asked, f"seed {case}, {workers} workers: notified unasked: {-watch.asked}"
+        assert outputs == expected, f"seed {case}, {workers} workers"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_notifications_are_the_same_when_everything_is_kept_as_if_there_were_very_much(
+    workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8 * effort):
+        case = seed + number
+        expected, watch_of_few = run(case, workers, case)
+        with monkeypatch.context() as limits:
+            everything_is_much(limits)
+            outputs, watch = run(case, workers, case)
+        assert not watch.early, f"seed {case}, {workers} workers: {watch.early[0]}"
+        assert watch.notified == watch_of_few.notified, f"seed {case}, {workers} workers"
         assert outputs == expected, f"seed {case}, {workers} workers"
 
 

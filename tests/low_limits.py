@@ -1,0 +1,34 @@
+"""Limits so low that everything is much: what is kept in another way where it is very much always is.
+
+Pointstamps by location, requests and rights in order, waiting rows and pending times by time.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from differential.operators import consolidate, pending, vertices
+from progress import open_times
+from progress.tracker import Tracker
+from timely.worker import host, instance
+
+__all__ = ["everything_is_much"]
+
+
+def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set all limits between few and many as low as they go, until the test ends."""
+    monkeypatch.setattr(instance, "Tracker", functools.partial(Tracker, few_max=2))
+    monkeypatch.setattr(open_times, "BLOCK_MAX", 8)
+    for module, name in [
+        (host, "_FEW_MAX"),
+        (consolidate, "_PARTS_MAX"),
+        (consolidate, "_LOOKS_MAX"),
+        (consolidate, "_PAIRS_MAX"),
+        (pending, "_NEAR_MAX"),
+        (pending, "_LOOKS_MAX"),
+        (vertices, "_FEW_WORDS"),
+    ]:
+        assert getattr(module, name) > 0, name
+        monkeypatch.setattr(module, name, 0)
