@@ -59,7 +59,10 @@ class UnknownSymbolError(InternalError):
 
 def shown(value: object) -> str:
     """`repr(value)`, cut to a length that leaves an error message readable."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep to be shown"
     if len(text) <= _SHOWN_CHARACTERS_MAX:
         return text
     return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"

@@ -22,6 +22,7 @@ class LinearTransform:
 
     def __init__(self, chain: LinearChain) -> None:
         self._function = chain.compile(SYMBOLS)
+        self._symbol_words = chain.schema_out.symbol_words
         self.projection: Projection | None = chain.as_projection(SYMBOLS)
 
     @classmethod
@@ -37,4 +38,4 @@ class LinearTransform:
         if not isinstance(batch, UpdateBatch):
             raise InternalError(f"a chain of linear operators got a {type(batch).__name__}")
         words = self._function(batch.words)
-        return None if words is None else UpdateBatch(words)
+        return None if words is None else UpdateBatch(words, self._symbol_words)

@@ -9,9 +9,13 @@ The order of words is the order of hashes, so nothing that needs the order of va
 defined on them; `ColumnType.is_ordered` says so.
 
 Each worker has one `SymbolTable`. Rows travel as words; the entries that a peer has not got travel along,
-once:
+once. A sender says what is new when the message leaves, and notes it once the message has left; a receiver
+learns of it on receipt, whether it has the dataflow of the message or not. So what a worker holds to be known
+at a peer is known there, or on its way in front of whatever is sent next, and it makes no difference which
+dataflow's rows brought it, or what became of them.
 
-    sender      entries = table.delta_for(peer, words)      # before the rows are sent
+    sender      entries = table.delta_for(peer, words)      # with the frames of the message
+                table.on_sent(peer)                         # when they were handed to the transport
     receiver    table.learn(entries, peer)                  # before the rows are looked at
 
 Two values with one hash raise SymbolCollisionError where they first meet: wrong answers are worse than
@@ -34,6 +38,10 @@ import pyarrow as pa
 
 from differential.column_types import Int64s
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
+from timely.batch import UNPACK_ERRORS
+from timely.errors import PeerError
+from timely.limits import NESTING_LEVELS_MAX
+from timely.nesting import is_too_deep
 
 __all__ = ["SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
 
@@ -60,9 +68,27 @@ class SymbolEntries:
         return packed
 
     @classmethod
-    def from_bytes(cls, frame: bytes | memoryview) -> SymbolEntries:
-        """The inverse of `to_bytes`."""
-        words, payloads = msgpack.unpackb(frame, use_list=False)
+    def from_bytes(cls, frame: bytes | memoryview, peer: int, count_max: int) -> SymbolEntries:
+        """The inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with their bytes.
+
+        Whether the bytes are those of the words is found when they are learned.
+        """
+        try:
+            read = msgpack.unpackb(frame, use_list=False)
+        except UNPACK_ERRORS as error:
+            raise PeerError(f"worker {peer} sent symbols that are not msgpack: {error!r}") from error
+        if not isinstance(read, tuple) or [*map(type, read)] != [tuple, tuple]:
+            raise PeerError(f"worker {peer} sent symbols that are not two lists, of words and of values")
+        words, payloads = read
+        if not len(words) == len(payloads) <= count_max:
+            raise PeerError(
+                f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that can hold "
+                f"{count_max}"
+            )
+        if not all(type(word) is int and -(2**63) <= word < 2**63 for word in words):
+            raise PeerError(f"worker {peer} sent a symbol that is no 64-bit word")
+        if not all(type(payload) is bytes for payload in payloads):
+            raise PeerError(f"worker {peer} sent a symbol whose value does not come as bytes")
         return cls(words, payloads)
 
 
@@ -74,8 +100,13 @@ def symbol_word(payload: bytes) -> int:
 def pack(value: object) -> bytes:
     """The msgpack bytes of `value`: equal values have equal bytes.
 
-    Raises SchemaError when msgpack cannot hold it.
+    Raises SchemaError when msgpack cannot hold it, or when it is nested too deep.
     """
+    if is_too_deep(value):
+        raise SchemaError(
+            f"{shown(value)} cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep.\n"
+            "  Flatten it, or store it as text."
+        )
     try:
         if type(value) is not str and type(value) is not bytes:
             value = _canonical(value)
@@ -134,6 +165,7 @@ class SymbolTable:
         self._values: dict[int, str | bytes] = {}
         self._words: dict[str | bytes, int] = {}
         self._has: dict[int, set[int]] = {}
+        self._leaving: dict[int, set[int]] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -173,7 +205,7 @@ class SymbolTable:
         word = self._word_of(payload)
         if word not in self._values:
             # A numpy string or a subclass of str packs to plain text, and must be entered as such.
-            self._enter_payload(word, payload)
+            self._enter_payload(word, payload, unpack(payload))
         elif self._payload(word) != payload:
             raise self._collision(word, value)
         return word
@@ -202,34 +234,41 @@ class SymbolTable:
         return [self._payload(word) for word in words.tolist()]
 
     def delta_for(self, peer: int, words: Int64s) -> SymbolEntries:
-        """The entries among `words` (any shape) that `peer` has not got; from now on it counts as having
-        them.
+        """The entries among `words` (any shape) that `peer` has not got.
 
-        Whoever calls this must send the entries before, or together with, the rows. Word 0 (null) has no
-        entry.
+        Whoever calls this sends them in one message with the rows and then calls `on_sent`. If that fails,
+        `peer` has not got them, and the next call gives them again. Word 0 (null) has no entry.
         """
-        has = self._has.setdefault(peer, set())
+        self._leaving.pop(peer, None)
         new = _distinct(words)
-        new -= has
+        new -= self._has.setdefault(peer, set())
         new.discard(0)
         if not new:
             return SymbolEntries()
-        payloads = tuple(self._payload(word) for word in new)
-        has |= new
-        return SymbolEntries(tuple(new), payloads)
+        entries = SymbolEntries(tuple(new), tuple(self._payload(word) for word in new))
+        self._leaving[peer] = new
+        return entries
 
-    def learn(self, entries: SymbolEntries, peer: int | None = None) -> None:
-        """Enter what a peer has sent; with `peer` given, it will not be sent the same entries back.
+    def on_sent(self, peer: int) -> None:
+        """What the last `delta_for` gave for `peer` is on its way: from now on `peer` counts as having it."""
+        self._has.setdefault(peer, set()).update(self._leaving.pop(peer, ()))
 
-        Raises SymbolCollisionError if an entry's word stands for another value here.
+    def learn(self, entries: SymbolEntries, peer: int) -> None:
+        """Enter what `peer` has sent; it will not be sent the same entries back.
+
+        Raises SymbolCollisionError if an entry's word stands for another value here, and PeerError for a word
+        that is not the hash of its bytes, or bytes that `pack` does not make. The other entries are learned
+        all the same: `peer` will not send them again.
         """
+        failure: SymbolCollisionError | None = None
         for word, payload in zip(entries.words, entries.payloads, strict=True):
             if word not in self._values:
-                self._enter_payload(word, payload)
+                self._enter_payload(word, payload, self._checked(word, payload, peer))
             elif self._payload(word) != payload:
-                raise self._collision(word, unpack(payload))
-        if peer is not None:
-            self._has.setdefault(peer, set()).update(entries.words)
+                failure = self._collision(word, self._checked(word, payload, peer))
+        self._has.setdefault(peer, set()).update(entries.words)
+        if failure is not None:
+            raise failure
 
     def check_invariants(self) -> None:
         """Assert what the class promises; costs a hash for every entry."""
@@ -247,8 +286,20 @@ class SymbolTable:
             raise self._unknown(word)
         return bytes(value) if type(value) is _Packed else pack(value)
 
-    def _enter_payload(self, word: int, payload: bytes) -> None:
-        value = unpack(payload)
+    def _checked(self, word: int, payload: bytes, peer: int) -> object:
+        """The value of an entry that came from outside."""
+        if self._word_of(payload) != word:
+            raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value that has another hash")
+        try:
+            value = unpack(payload)
+            # Bytes that are not as `pack` makes them would be a second word for a value that has one.
+            if pack(value) == payload:
+                return value
+        except (*UNPACK_ERRORS, SchemaError) as error:
+            raise PeerError(f"worker {peer} sent the symbol {word:#x} without a value: {error!r}") from error
+        raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value in a form that is not ours")
+
+    def _enter_payload(self, word: int, payload: bytes, value: object) -> None:
         if isinstance(value, str | bytes):
             self._enter(word, value)
         else:

@@ -76,7 +76,7 @@ class TableIn:
         words[:width] = self.schema.encode(table, SYMBOLS, self.name)
         words[width] = epoch_word
         words[width + 1] = diff
-        return UpdateBatch(words)
+        return UpdateBatch(words, self.schema.symbol_words)
 
 
 class TableOut:

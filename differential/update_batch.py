@@ -7,7 +7,12 @@ gives the array away, and several receivers may hold it.
 
 On the wire a batch is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the array
 (little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows
-that the receiver has not got yet. Both ends assert the same shape.
+that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends assert the
+same shape.
+
+Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators or
+the key route. What an operator sends does not say it: it stays on its worker unless one of those two stands
+behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from differential.kernels.times import latest_counter, shift_times
 from differential.symbols import SymbolEntries
 from differential.worker_symbols import SYMBOLS
 from progress._compile import Int64s
-from timely.batch import Batch, Frame, register
+from timely.batch import UNPACK_ERRORS, Batch, Frame, register
 from timely.errors import InternalError, PeerError
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
@@ -34,7 +39,6 @@ _WORDS_MAX: Final = 4096
 """Columns of a batch; a header that names more is malformed."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
-_NO_ENTRIES: Final = SymbolEntries()
 
 assert sys.byteorder == "little", (
     "rows travel in the byte order of the machine, which is little-endian everywhere we run"
@@ -44,10 +48,13 @@ assert sys.byteorder == "little", (
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateBatch:
-    """Rows of updates: int64[words + 2, rows], row words, time word, diff."""
+    """Rows of updates: int64[words + 2, rows], row words, time word, diff.
+
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
+    """
 
     words: Int64s
-    entries: SymbolEntries = _NO_ENTRIES
+    symbol_words: tuple[int, ...] = ()
 
     KIND: ClassVar[int] = 2
 
@@ -67,48 +74,78 @@ class UpdateBatch:
         """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
             return self
-        return type(self)(shift_times(self.words, keep, add))
+        return type(self)(shift_times(self.words, keep, add), self.symbol_words)
 
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""
         return latest_counter(self.words, shift, mask)
 
-    def to_frames(self) -> list[Frame]:
-        """Header and rows; the second frame is the memory of the array itself."""
+    def to_frames(self, peer: int) -> list[Frame]:
+        """Header, rows, and the symbols that `peer` has not got; the second frame is the memory of the array.
+
+        What `peer` has not got is found when the message leaves: a batch that is made and never sent, or not
+        to another worker, has told nobody anything.
+        """
         columns, rows = self.words.shape
         frames: list[Frame] = [
             msgpack.packb({"words": columns, "rows": rows}),
             self.words.reshape(-1).view(np.uint8).data,
         ]
-        if self.entries:
-            frames.append(self.entries.to_bytes())
+        if self.symbol_words:
+            entries = SYMBOLS.delta_for(peer, self.words[list(self.symbol_words)])
+            if entries:
+                frames.append(entries.to_bytes())
         return frames
 
+    def on_sent(self, peer: int) -> None:
+        """The symbols of the rows are on their way to `peer`."""
+        if self.symbol_words:
+            SYMBOLS.on_sent(peer)
+
     @classmethod
-    def from_frames(cls, frames: Sequence[memoryview]) -> Self:
-        """The batch of two or three frames; `PeerError` unless header and rows agree exactly.
+    def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
+        """The batch of two or three frames; `PeerError` unless header, rows and symbols agree exactly.
 
         Rows are copied: kernels are compiled for arrays that may be written, which frames on a wire are not.
         """
-        if len(frames) not in (2, 3):
-            raise PeerError(f"updates come as two or three frames, not {len(frames)}")
-        if len(frames) == 3:
-            SYMBOLS.learn(SymbolEntries.from_bytes(frames[2]))
-        try:
-            header = msgpack.unpackb(frames[0])
-        except (ValueError, msgpack.UnpackException) as error:
-            raise PeerError(f"updates with a header that is not msgpack: {error}") from error
-        if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
-            raise PeerError(f"updates with a header that is not {{words, rows}}: {header!r}")
-        columns, rows = header["words"], header["rows"]
-        if type(columns) is not int or type(rows) is not int or not 2 <= columns <= _WORDS_MAX or rows < 1:
-            raise PeerError(f"updates with an impossible shape: {columns!r} words, {rows!r} rows")
-        size = frames[1].nbytes
-        if size != 8 * columns * rows:
-            raise PeerError(
-                f"updates of {rows} rows of {columns} words are {8 * columns * rows} bytes, not {size}"
-            )
+        columns, rows = _checked_shape(frames, peer)
+        _learn(frames, peer, (columns - 2) * rows)
         return cls(np.frombuffer(frames[1], np.int64).reshape(columns, rows).copy())
+
+    @classmethod
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+        """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
+        columns, rows = _checked_shape(frames, peer)
+        _learn(frames, peer, (columns - 2) * rows)
+
+
+def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
+    """Columns and rows of a batch on the wire."""
+    if len(frames) not in (2, 3):
+        raise PeerError(f"worker {peer} sent updates as {len(frames)} frames, not as two or three")
+    try:
+        header = msgpack.unpackb(frames[0])
+    except UNPACK_ERRORS as error:
+        raise PeerError(f"worker {peer} sent updates with a header that is not msgpack: {error!r}") from error
+    if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
+        raise PeerError(f"worker {peer} sent updates with a header that is not {{words, rows}}")
+    columns, rows = header["words"], header["rows"]
+    if type(columns) is not int or type(rows) is not int or not 2 <= columns <= _WORDS_MAX or rows < 1:
+        raise PeerError(
+            f"worker {peer} sent updates of an impossible shape: {columns!r} words, {rows!r} rows"
+        )
+    size = frames[1].nbytes
+    if size != 8 * columns * rows:
+        raise PeerError(
+            f"worker {peer} sent {size} bytes as {rows} rows of {columns} words, which are "
+            f"{8 * columns * rows}"
+        )
+    return columns, rows
+
+
+def _learn(frames: Sequence[memoryview], peer: int, count_max: int) -> None:
+    if len(frames) == 3:
+        SYMBOLS.learn(SymbolEntries.from_bytes(frames[2], peer, count_max), peer)
 
 
 def words_of(batch: Batch) -> Int64s:
@@ -143,11 +180,8 @@ class KeyRoute:
         for worker in range(workers):
             start, stop = int(bounds[worker]), int(bounds[worker + 1])
             parts.append(
-                self._part(np.ascontiguousarray(words[:, start:stop]), worker) if stop > start else None
+                UpdateBatch(np.ascontiguousarray(words[:, start:stop]), self.symbol_words)
+                if stop > start
+                else None
             )
         return parts
-
-    def _part(self, words: Int64s, worker: int) -> UpdateBatch:
-        if not self.symbol_words:
-            return UpdateBatch(words)
-        return UpdateBatch(words, SYMBOLS.delta_for(worker, words[list(self.symbol_words)]))

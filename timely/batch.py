@@ -12,11 +12,14 @@ decoder.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Final, Protocol, Self, TypeVar
 
 import msgpack
 
 from progress.errors import InternalError, MisuseError, PeerError
+
+UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
+"""All that msgpack raises for bytes that it cannot read: also a list as a key, a date beyond year 9999."""
 
 Frame = bytes | bytearray | memoryview
 """One frame of a message on the wire."""
@@ -45,13 +48,29 @@ class Batch(Protocol):
         """
         ...
 
-    def to_frames(self) -> list[Frame]:
-        """The batch as frames; `from_frames` of the same class is the inverse."""
+    def to_frames(self, peer: int) -> list[Frame]:
+        """The batch as frames for worker `peer`; `from_frames` of the same class is the inverse.
+
+        Called when the message leaves. What else the peer has to be told, such as the values of symbols, goes
+        along; it counts as told when `on_sent` is called, so that a send that fails has told nothing.
+        """
+        ...
+
+    def on_sent(self, peer: int) -> None:
+        """The frames that `to_frames(peer)` has just given were handed to the transport."""
         ...
 
     @classmethod
-    def from_frames(cls, frames: Sequence[memoryview]) -> Self:
-        """The batch that `to_frames` turned into `frames`; raises `PeerError` if they are malformed."""
+    def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
+        """The batch that worker `peer` turned into `frames`; raises `PeerError` if they are malformed."""
+        ...
+
+    @classmethod
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+        """Take in of a message what concerns this process, and not only the dataflow that it was sent to.
+
+        Raises `PeerError` if the frames are malformed. `from_frames` does the same besides giving the batch.
+        """
         ...
 
 
@@ -71,15 +90,31 @@ def register(batch_class: B) -> B:
     return batch_class
 
 
-def decode(kind: int, frames: Sequence[memoryview]) -> Batch:
-    """The batch of class `kind` that was sent as `frames`; `PeerError` when no class has that kind."""
+def decode(kind: int, frames: Sequence[memoryview], peer: int) -> Batch:
+    """The batch of class `kind` that worker `peer` sent as `frames`.
+
+    Raises `PeerError` when no class has that kind, and when the frames are malformed.
+    """
+    return _class_of(kind, peer).from_frames(frames, peer)
+
+
+def absorb(kind: int, frames: Sequence[memoryview], peer: int) -> None:
+    """What `decode` does for the whole process, without the batch: for a message to a dataflow that is not
+    here, because it has ended or has not started yet.
+
+    Its sender counts what came with it as told, and will not say it again with the rows of other dataflows.
+    """
+    _class_of(kind, peer).absorb(frames, peer)
+
+
+def _class_of(kind: int, peer: int) -> type[Batch]:
     batch_class = _kinds.get(kind)
     if batch_class is None:
         raise PeerError(
-            f"a message came in with batch kind {kind}, which this process does not know: import the "
-            "module that defines it"
+            f"worker {peer} sent a message with batch kind {kind}, which this process does not know: import "
+            "the module that defines it"
         )
-    return batch_class.from_frames(frames)
+    return batch_class
 
 
 @register
@@ -114,8 +149,9 @@ class Records:
         del shift, mask
         return 0
 
-    def to_frames(self) -> list[Frame]:
-        """One msgpack frame; `MisuseError` for a value that msgpack cannot write."""
+    def to_frames(self, peer: int) -> list[Frame]:
+        """One msgpack frame; `MisuseError` for a value that cannot travel."""
+        del peer
         try:
             return [msgpack.packb(self.records, use_bin_type=True)]
         except (TypeError, ValueError, OverflowError) as error:
@@ -124,15 +160,22 @@ class Records:
                 "bits), float, str, bytes, and tuples or dicts of these"
             ) from error
 
+    def on_sent(self, peer: int) -> None:
+        """Records tell a peer nothing besides."""
+
     @classmethod
-    def from_frames(cls, frames: Sequence[memoryview]) -> Self:
+    def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
         """Records from one msgpack frame."""
         if len(frames) != 1:
-            raise PeerError(f"records come as one frame, not {len(frames)}")
+            raise PeerError(f"worker {peer} sent records as {len(frames)} frames, not as one")
         try:
             records = msgpack.unpackb(frames[0], use_list=False, raw=False, strict_map_key=False)
-        except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
-            raise PeerError(f"records that are not msgpack: {error}") from error
+        except UNPACK_ERRORS as error:
+            raise PeerError(f"worker {peer} sent records that are not msgpack: {error!r}") from error
         if not isinstance(records, tuple):
-            raise PeerError(f"records come as a list, not {type(records).__name__}")
+            raise PeerError(f"worker {peer} sent a {type(records).__name__}, not a list of records")
         return cls(list(records))
+
+    @classmethod
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+        """Nothing: records concern their dataflow only."""

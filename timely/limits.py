@@ -26,6 +26,13 @@ COPIED_BYTES_MAX: Final = 64 * KIB
 """Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its
 sender must not change it any more."""
 
+NESTING_LEVELS_MAX: Final = 100
+"""Lists, tuples and dicts in one another, in one value of a record or of a column of `any`."""
+
+SNAPSHOT_ROWS_MAX: Final = 100_000_000
+"""Rows of a snapshot in which some row stands more than once; `changes()` has such a row once, with its
+multiplicity."""
+
 SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
 

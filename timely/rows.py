@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from .arrow import binary_array, int64_array
 from .builders import load_function
 from .errors import InternalError, MisuseError
+from .limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
+from .nesting import is_too_deep
 
 __all__ = ["InputForm", "accumulated", "at_epoch", "chunks", "expanded", "merged_changes", "records_of"]
 
@@ -71,8 +73,14 @@ class InputForm:
                 f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write "
                 "[record, …]"
             )
+        records = list(data)
+        for row, record in enumerate(records):
+            if is_too_deep(record):
+                raise MisuseError(
+                    f"input {self.name!r}, record {row}: it is nested more than {NESTING_LEVELS_MAX} deep"
+                )
         try:
-            packed = [msgpack.packb(record, use_bin_type=True) for record in data]
+            packed = [msgpack.packb(record, use_bin_type=True) for record in records]
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(
                 f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples "
@@ -138,6 +146,13 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
                 "the collection holds rows a negative number of times, so it is no table: read changes()"
             )
         if (times != 1).any():
+            # As floats, for the sum of such multiplicities may leave 64 bits.
+            if times.sum(dtype=np.float64) > SNAPSHOT_ROWS_MAX:
+                raise MisuseError(
+                    f"the collection holds {sum(times.tolist()):,} rows, {table.num_rows:,} of them "
+                    f"different; a snapshot repeats rows up to {SNAPSHOT_ROWS_MAX:,} in all. Read changes(), "
+                    "which has each row once, or put distinct() or a count in front of the output"
+                )
             table = table.take(int64_array(np.repeat(np.arange(table.num_rows), times)))
         table = _without_diff(table)
     return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_columns else table

@@ -20,12 +20,12 @@ from timely.errors import InternalError, PeerError
 
 
 def _frames(batch: UpdateBatch) -> list[memoryview]:
-    return [memoryview(bytes(frame)) for frame in batch.to_frames()]
+    return [memoryview(bytes(frame)) for frame in batch.to_frames(1)]
 
 
 @given(rows(2, wide=True).filter(len))
 def test_wire_rows_arrive_as_they_were_and_can_be_written(some: list[Row]) -> None:
-    arrived = decode(UpdateBatch.KIND, _frames(UpdateBatch(as_words(some, 4))))
+    arrived = decode(UpdateBatch.KIND, _frames(UpdateBatch(as_words(some, 4))), 0)
     assert rows_of(words_of(arrived)) == some
     assert arrived.rows == len(some)
     assert words_of(arrived).flags.writeable, "kernels are compiled for arrays that may be written"
@@ -42,12 +42,13 @@ def test_wire_rows_arrive_as_they_were_and_can_be_written(some: list[Row]) -> No
 def test_wire_a_header_that_does_not_fit_the_rows_is_refused(header: bytes) -> None:
     frames = [memoryview(header), memoryview(bytes(32))]
     with pytest.raises(PeerError):
-        UpdateBatch.from_frames(frames)
+        UpdateBatch.from_frames(frames, 0)
 
 
 def test_wire_a_missing_frame_is_refused() -> None:
-    with pytest.raises(PeerError, match="frames, not 1"):
-        UpdateBatch.from_frames([memoryview(msgpack.packb({"words": 4, "rows": 1}))])
+    for read in (UpdateBatch.from_frames, UpdateBatch.absorb):
+        with pytest.raises(PeerError, match="worker 5 sent updates as 1 frames"):
+            read([memoryview(msgpack.packb({"words": 4, "rows": 1}))], 5)
 
 
 @given(rows(1))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import timely.rows
 from timely import InternalError, MisuseError
 from timely.rows import InputForm, chunks, expanded, merged_changes, records_of
 
@@ -73,6 +74,33 @@ def test_records_come_back_with_their_epochs(records: list[object]) -> None:
     table = InputForm("in", "records").to_table(records)
     answer = table.append_column("epoch", pa.array([4] * len(records), pa.int64()))
     assert records_of(answer) == [(4, record) for record in records]
+
+
+def test_a_record_nested_too_deep_is_refused_with_its_place() -> None:
+    deep: object = 1
+    for _ in range(2_000):
+        deep = (deep,)
+    for record in (deep, {"k": [deep]}):
+        with pytest.raises(MisuseError, match="input 'in', record 2: it is nested more than 100 deep"):
+            InputForm("in", "records").to_table([1, (2,), record])
+
+
+@pytest.mark.parametrize(
+    "times", [[2**40], [2**62, 2**62, 2**62], [6, 5]], ids=["2^40", "beyond 64 bits", "together"]
+)
+def test_a_snapshot_that_would_repeat_rows_without_end_is_refused(
+    times: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timely.rows, "SNAPSHOT_ROWS_MAX", 10)
+    table = pa.table({"a": list(range(len(times))), "diff": times})
+    with pytest.raises(MisuseError, match=rf"holds {sum(times):,} rows, {len(times)} of them.*Read changes"):
+        expanded([table])
+
+
+def test_a_snapshot_of_as_many_rows_as_are_allowed_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timely.rows, "SNAPSHOT_ROWS_MAX", 10)
+    assert expanded([pa.table({"a": [1, 2], "diff": [5, 5]})]).num_rows == 10
+    assert expanded([pa.table({"a": list(range(12)), "diff": [1] * 12})]).num_rows == 12, "none is repeated"
 
 
 @pytest.mark.parametrize("data", ["text", b"bytes", {"a": 1}, 7, [object()], [2**64]])

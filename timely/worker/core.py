@@ -20,7 +20,7 @@ from collections.abc import Callable
 from progress.broadcast import Broadcaster
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
 
-from ..batch import Batch, Frame, decode
+from ..batch import Batch, Frame, absorb, decode
 from ..failure import again, as_told
 from ..freeze import FrozenDataflow
 from ..limits import EARLY_COUNT_MAX
@@ -118,8 +118,7 @@ class Worker:
         if instance is not None:
             instance.drop()
         self._broadcasters.pop(number, None)
-        for _, frames in self._early.pop(number, []):
-            self._drop(frames)
+        self._early.pop(number, None)
         if origin < self._ended_by.get(number, self.workers):
             self._ended[number], self._ended_by[number] = error, origin
 
@@ -191,7 +190,8 @@ class Worker:
         assert self._transport is not None
         header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND))
         self.messages_sent += 1
-        self._transport.send(peer, [header, *batch.to_frames()])
+        self._transport.send(peer, [header, *batch.to_frames(peer)])
+        batch.on_sent(peer)
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
         """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
@@ -223,6 +223,8 @@ class Worker:
             return
         instance = self._instances.get(header.dataflow)
         if instance is None:
+            if isinstance(header, DataHeader):
+                absorb(header.batch_kind, frames[1:], peer)
             self._receive_early(header.dataflow, peer, frames)
             return
         if isinstance(header, ProgressHeader):
@@ -240,12 +242,11 @@ class Worker:
                 f"worker {peer} sent by connector {header.connector}, but there are "
                 f"{len(instance.connectors)}"
             )
-        instance.receive(header.connector, header.word, decode(header.batch_kind, frames[1:]))
+        instance.receive(header.connector, header.word, decode(header.batch_kind, frames[1:], peer))
 
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
         """A message for a dataflow that does not run here: not yet, or not any more."""
         if dataflow in self._ended:
-            self._drop(frames)
             return
         # A faster worker may have begun already; its messages wait until we have, too.
         waiting = self._early.setdefault(dataflow, [])
@@ -256,10 +257,6 @@ class Worker:
                 f"on worker {self.index}"
             )
         waiting.append((peer, frames))
-
-    def _drop(self, frames: list[memoryview]) -> None:
-        """A message for a dataflow that has ended."""
-        del frames
 
     def _tell_all(self, dataflow: int, changes: list[tuple[int, int, int]]) -> None:
         assert self._transport is not None
