@@ -82,8 +82,8 @@ class SymbolEntries:
         words, payloads = read
         if not len(words) == len(payloads) <= count_max:
             raise PeerError(
-                f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that can hold "
-                f"{count_max}"
+                f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that hold "
+                f"{count_max} at most"
             )
         if not all(type(word) is int and -(2**63) <= word < 2**63 for word in words):
             raise PeerError(f"worker {peer} sent a symbol that is no 64-bit word")

@@ -10,9 +10,9 @@ On the wire a batch is two frames: a msgpack header {"words": w + 2, "rows": n},
 that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends assert the
 same shape.
 
-Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators or
-the key route. What an operator sends does not say it: it stays on its worker unless one of those two stands
-behind it.
+Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators
+or the key route. What an operator sends does not say it: it stays on its worker unless one of those two
+stands behind it.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class UpdateBatch:
 def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     """Columns and rows of a batch on the wire."""
     if len(frames) not in (2, 3):
-        raise PeerError(f"worker {peer} sent updates as {len(frames)} frames, not as two or three")
+        raise PeerError(f"worker {peer} sent updates in frames: {len(frames)}, not two or three")
     try:
         header = msgpack.unpackb(frames[0])
     except UNPACK_ERRORS as error:

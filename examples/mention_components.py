@@ -2,11 +2,16 @@
 
     python examples/mention_components.py [--input FILE] [--kind MT] [--workers 2] [--window-hours 24]
                                           [--slide-minutes 60] [--epochs N] [--output DIR] [--json]
+                                          [--allow-gap]
 
 Spark reads the interactions and turns them into epochs: what enters and what leaves the window. Its executors
 send them straight to the workers; this process only says when an epoch is complete. The workers keep, for
 every user in the window, the smallest user id connected with it. What changes is written by Spark, one commit
-per epoch.
+per epoch. The line of an epoch is shown when the epoch is committed.
+
+Exit status: 0 all epochs are committed; 1 an error, which is told; 2 a mistake in the command line; 128 + n
+ended by signal n (SIGINT, SIGTERM, SIGHUP). However it ends, what was shown is committed, and the same
+command goes on behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -36,9 +42,12 @@ from timely.errors import TimelyError
 from timely.spark.epochs import EpochRows, EpochSize, epoch_rows
 from timely.spark.feed import EpochFeed
 from timely.spark.interactions import checked_file, read_interactions
+from timely.spark.lost import end_session, java_watched
 from timely.spark.mention_stream import generate
 from timely.spark.session import local_session
 from timely.spark.sink import ChangesSink, write_snapshot
+from timely.spark.stopping import Stopped, stopped_by_signals
+from timely.spark.stray_times import refuse_stray_times
 from timely.spark.windows import SlidingWindow
 
 HOUR_SECONDS = 3600
@@ -78,77 +87,131 @@ class Options:
     epochs: int | None
     output: Path
     json: bool
+    allow_gap: bool
+
+
+class Shown:
+    """The lines of the epochs, each shown when its epoch is committed."""
+
+    def __init__(self, console: Console, as_json: bool) -> None:
+        self._console = console
+        self._as_json = as_json
+        self._waiting: deque[tuple[EpochReport, EpochSize]] = deque()
+        self._sink: ChangesSink | None = None
+
+    def follow(self, sink: ChangesSink) -> None:
+        """What `sink` commits is what may be shown."""
+        self._sink = sink
+
+    def add(self, report: EpochReport, size: EpochSize) -> None:
+        """One more epoch, which waits for its commit."""
+        self._waiting.append((report, size))
+        self.show()
+
+    def show(self) -> None:
+        """Show what has been committed since."""
+        while self._waiting and self._sink is not None and self._waiting[0][0].epoch < self._sink.committed:
+            report, size = self._waiting.popleft()
+            if self._as_json:
+                print(json.dumps(asdict(report)), flush=True)
+            else:
+                self._console.print(line(report, size), highlight=False, soft_wrap=True)
+
+    def progress(self) -> str:
+        """How far the commits have come."""
+        return "Nothing was written." if self._sink is None else self._sink.progress()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the job; the exit code is 0 when every epoch was committed."""
     options = parsed(arguments)
     console = Console(stderr=options.json)
+    shown = Shown(console, options.json)
     try:
-        with ExitStack() as stack:
-            run(options, console, stack)
+        with stopped_by_signals(), java_watched(), ExitStack() as stack:
+            run(options, console, shown, stack)
     except TimelyError as error:
-        Console(stderr=True).print(
-            f"[bold red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True
-        )
+        tell(f"[bold red]{type(error).__name__}[/]: ", str(error), shown)
         return 1
+    except Stopped as stopped:
+        tell("", f"{stopped}.", shown)
+        return stopped.exit_code
     except KeyboardInterrupt:
-        Console(stderr=True).print("stopped; the epochs committed so far are complete")
+        tell("", "stopped at once.", shown)
         return 130
     return 0
 
 
-def run(options: Options, console: Console, stack: ExitStack) -> None:
+def tell(who: str, what: str, shown: Shown) -> None:
+    """The one message of a job that did not end well, with how far it has come."""
+    errors = Console(stderr=True)
+    errors.print(who, end="")
+    errors.print(what, highlight=False, soft_wrap=True, markup=False)
+    if shown.progress() not in what:
+        errors.print(shown.progress(), highlight=False, soft_wrap=True, markup=False)
+
+
+def run(options: Options, console: Console, shown: Shown, stack: ExitStack) -> None:
     """Start Spark and the workers, feed, follow, commit."""
     path = generated(stack) if options.input is None else checked_file(options.input)
     with console.status("starting Spark and the workers …"), ThreadPoolExecutor(1) as starter:
+        stack.callback(end_session)
         session = starter.submit(local_session, 2, "mention components")
         cluster = stack.enter_context(timely.connect(workers=options.workers))
         flow = cluster.install(mentions)
         spark = session.result()
-        stack.callback(spark.stop)
     with console.status(f"reading {path.name} …"):
         source = read_interactions(spark, path, options.kind)
         slide, length = round(options.slide_minutes * 60), round(options.window_hours * HOUR_SECONDS)
         window = SlidingWindow(source.first_time, source.last_time, length, slide)
+        if not options.allow_gap:
+            refuse_stray_times(source, window)
         epochs = window.epochs if options.epochs is None else min(options.epochs, window.epochs)
         rows = epoch_rows(window.changes(source.rows, epochs=epochs), diff="diff")
-        stack.callback(rows.release)
-    origin = "generated" if options.input is None else str(path.resolve())
     job: dict[str, object] = {
-        "input": origin,
+        "input": "generated" if options.input is None else str(path.resolve()),
         "kind": options.kind or "all",
         "window": length,
         "slide": slide,
     }
     feed = EpochFeed(rows, "interactions", cluster.append_target(flow.index))
-    sizes = ComponentSizes()
-    with ChangesSink(spark, options.output, job=job) as sink, display(console, epochs) as progress:
-        follow = progress.add_task("epochs", total=epochs)
-        in_window = 0
-        for epoch, changes, seconds in followed(flow, feed, rows, epochs):
-            sink.commit(epoch, changes)
-            size = rows.sizes.get(epoch, EpochSize(0, 0))
-            in_window += size.entered - size.left
-            sizes.apply(changes)
-            report = EpochReport(
-                epoch,
-                window.end(epoch),
-                in_window,
-                sizes.nodes,
-                sizes.components,
-                sizes.largest,
-                changes.num_rows,
-                round(seconds, 6),
-            )
-            if options.json:
-                print(json.dumps(asdict(report)), flush=True)
-            else:
-                progress.console.print(line(report, size), highlight=False, soft_wrap=True)
-            progress.advance(follow)
-        sink.flush()
+    try:
+        with ChangesSink(spark, options.output, job=job) as sink, display(console, epochs) as progress:
+            shown.follow(sink)
+            follow = progress.add_task("epochs", total=epochs)
+            for report, size, changes in reported(followed(flow, feed, rows, epochs), rows, window):
+                sink.commit(report.epoch, changes)
+                shown.add(report, size)
+                progress.advance(follow)
+            sink.flush()
+    finally:
+        # Leaving the block has committed what was complete, also if it was left by an error.
+        shown.show()
     write_snapshot(spark, options.output, flow.output("components").snapshot())
     console.print(f"changes and snapshot are in {options.output}", highlight=False, soft_wrap=True)
+
+
+def reported(
+    changes_of_epochs: Iterable[tuple[int, pa.Table, float]], rows: EpochRows, window: SlidingWindow
+) -> Iterator[tuple[EpochReport, EpochSize, pa.Table]]:
+    """What is said about each epoch, with what came and went in it, and its changes."""
+    sizes = ComponentSizes()
+    in_window = 0
+    for epoch, changes, seconds in changes_of_epochs:
+        size = rows.sizes.get(epoch, EpochSize(0, 0))
+        in_window += size.entered - size.left
+        sizes.apply(changes)
+        report = EpochReport(
+            epoch,
+            window.end(epoch),
+            in_window,
+            sizes.nodes,
+            sizes.components,
+            sizes.largest,
+            changes.num_rows,
+            round(seconds, 6),
+        )
+        yield report, size, changes
 
 
 def followed(
@@ -223,6 +286,9 @@ def parsed(arguments: list[str] | None) -> Options:
     )
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per epoch on standard output, nothing else"
+    )
+    parser.add_argument(
+        "--allow-gap", action="store_true", help="take times that are far off all others for what they are"
     )
     options = Options(**vars(parser.parse_args(arguments)))
     for name, value in (

@@ -47,7 +47,7 @@ def test_wire_a_header_that_does_not_fit_the_rows_is_refused(header: bytes) -> N
 
 def test_wire_a_missing_frame_is_refused() -> None:
     for read in (UpdateBatch.from_frames, UpdateBatch.absorb):
-        with pytest.raises(PeerError, match="worker 5 sent updates as 1 frames"):
+        with pytest.raises(PeerError, match="worker 5 sent updates in frames: 1, not two"):
             read([memoryview(msgpack.packb({"words": 4, "rows": 1}))], 5)
 
 

@@ -1,5 +1,5 @@
-"""Workers that do not share one table of symbols, as processes do not: whatever becomes of the messages of one
-dataflow, the rows of others can be read.
+"""Workers that do not share one table of symbols, as processes do not: whatever becomes of the messages of
+one dataflow, the rows of others can be read.
 
 lost_*    messages of one dataflow that are not taken, before those of another that hold the same values
 told_*    what a worker notes of what it has sent

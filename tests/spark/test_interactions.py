@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 from itertools import accumulate
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def rows_of(interactions: Interactions) -> list[tuple[int, int, int]]:
         GOOD,
         "# mentions\n\n  1 2 100 MT\n3\t4\t101\tRT  \n3  4 \t 101 RT\r\n5 5 99 MT",
         "+1 2 100 MT\r\n03 4 101 RT\r\n#5 6\r\n3 4 101 RT\r\n5 5 0099 MT\r\n",
+        "\ufeff1 2 100 MT\n3 4 101 RT\n3 4 101 RT\n5 5 99 MT",
+        "\ufeff# a mark in front of a comment\r1 2 100 MT\r3 4 101 RT\r\r3 4 101 RT\r5 5 99 MT\r",
+        " \t \n\t1 2 100 \t\n3 4 101 \u2028\u00e9\n3 4 101 \ufffd\n#\x00\x01\n5 5 " + "0" * 40 + "99\n\n\n",
     ],
 )
 def test_form_blanks_comments_and_line_ends_do_not_matter(
@@ -75,6 +79,32 @@ MALFORMED = {
     "٣ 2 100": "the source '٣' is not a whole number",
     f"{2**63} 2 100": f"the source {2**63} is beyond {2**63 - 1}",
     "MT 1 2 100": "the source 'MT' is not a whole number",
+    "1_000 2 100": "the source '1_000' is not a whole number",
+    "+-1 2 100": "the source '+-1' is not a whole number",
+    "+ 2 100": "the source '+' is not a whole number",
+    "-0 2 100": "the source -0 is negative",
+    "0x1 2 100": "the source '0x1' is not a whole number",
+    "1L 2 100": "the source '1L' is not a whole number",
+    "1 2 100. MT": "the time '100.' is not a whole number",
+    "1\u00a02 100": "it has 2 fields, not 3 or 4",
+    "1\u00a0 2 100": r"the source '1\xa0' is not a whole number",
+    "1 2 100\u0085": r"the time '100\x85' is not a whole number",
+    "1 2 100\u2028": r"the time '100\u2028' is not a whole number",
+    "1\ufeff 2 100": r"the source '1\ufeff' is not a whole number",
+    "1 2 \uff11\uff10": "the time '\uff11\uff10' is not a whole number",
+    f"1 2 {10**30}": f"the time {10**30} is beyond {2**63 - 1}",
+    **{
+        text: f"it has the control character {ord(character):#04x}"
+        for character in "\x00\x01\x0b\x0c\x1a\x1b\x1c\x1f\x7f"
+        for text in (
+            f"1{character} 2 3",
+            f"{character}1 2 3",
+            f"1 2 3{character}",
+            f"1 2{character}3 4",
+            f"1 2 3 M{character}T",
+            f"1 2 3 {character}",
+        )
+    },
 }
 
 
@@ -83,9 +113,33 @@ def test_twin_every_malformed_line_is_malformed_for_spark_too(spark: SparkSessio
         with pytest.raises(ValueError, match=re.escape(reason)):
             parse_line(text)
     file = tmp_path / "all.txt"
-    file.write_text(GOOD + "".join(f"{text}\n" for text in MALFORMED))
+    file.write_text(GOOD + "".join(f"{text}\n" for text in MALFORMED), newline="")
     with pytest.raises(InputFormatError, match=f"{len(MALFORMED) - 1} more after it are malformed too"):
         read_interactions(spark, file)
+
+
+def test_error_of_a_line_behind_a_byte_order_mark_is_counted_as_editors_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "marked.txt").write_text("\ufeff1 2 100\r\n\r\n1\0 2 3\r\n")
+    with pytest.raises(
+        InputFormatError, match=r"line 3: it has the control character 0x00\.\n  3 \| 1\ufffd 2 3\n"
+    ):
+        read_interactions(spark, tmp_path / "marked.txt")
+
+
+@pytest.mark.parametrize("name", ["_x.txt", ".x.txt", "_x=1.txt", "x.txt._COPYING_"])
+def test_error_of_a_name_that_spark_passes_over_says_why(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text(GOOD)
+    with pytest.raises(InputFormatError, match="has a name that Spark passes over"):
+        read_interactions(spark, tmp_path / name)
+    (tmp_path / "link.txt").symlink_to(tmp_path / name)
+    assert read_interactions(spark, tmp_path / "link.txt").total == 4, "the mend that is proposed is one"
+    hidden = tmp_path / "_folder" / ".deeper"
+    hidden.mkdir(parents=True)
+    assert read_interactions(spark, Path(shutil.copy(tmp_path / name, hidden / "x.txt"))).total == 4
 
 
 def test_error_of_a_malformed_line_names_the_file_the_line_its_text_and_the_mend(
@@ -105,7 +159,7 @@ def test_error_of_a_malformed_line_names_the_file_the_line_its_text_and_the_mend
 
 
 @pytest.mark.parametrize(
-    "name", ["missing.txt", "missing.txt.gz", "folder", "empty.txt", "comments.txt", "hidden.txt"]
+    "name", ["missing.txt", "missing.txt.gz", "folder", "empty.txt", "comments.txt", "hidden.txt", "*.txt"]
 )
 def test_error_of_a_file_that_cannot_be_read_says_which_and_why(
     spark: SparkSession, tmp_path: Path, name: str
@@ -117,6 +171,7 @@ def test_error_of_a_file_that_cannot_be_read_says_which_and_why(
     reasons = {
         "missing.txt": "there is no file",
         "missing.txt.gz": "there is no file",
+        "*.txt": "Give the path of one file, not a pattern",
         "folder": "is not a file",
         "empty.txt": "is empty",
         "comments.txt": "holds no interactions: it has only comments and empty lines",

@@ -8,10 +8,13 @@ without PySpark.
 Read in this order, which is the order in which rows pass:
 
     java.py, session.py      a quiet local Spark with whatever Java there is
+    lost.py                  its Java process ended: one error, and the end of what is left
     interactions.py          a file of timed interactions, every line checked
     windows.py               what enters and leaves a sliding window in each epoch
+    stray_times.py           a time far off all others is refused
     epochs.py                rows with an epoch, checked and laid out for sending
     feed.py                  executors send them to the workers; the driver learns what must have arrived
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
+    stopping.py              a signal ends a driver as an error does
     mention_stream.py        a made-up week of mentions, for machines without data
 """

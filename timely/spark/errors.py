@@ -4,14 +4,15 @@ MisuseError
 ├─ InputFormatError       an input file, or a row of a DataFrame, is not what it has to be
 ├─ OutputError            the output directory holds something else, or another run writes to it
 └─ SparkStartError        no Java, one that is too old, or Spark did not start
-PeerError                 (as it is) an executor could not reach a worker, or lost it
+PeerError                 an executor could not reach a worker, or lost it
+└─ SparkLostError         the Java process of Spark ended
 """
 
 from __future__ import annotations
 
-from progress.errors import MisuseError
+from progress.errors import MisuseError, PeerError
 
-__all__ = ["InputFormatError", "OutputError", "SparkStartError", "first_line"]
+__all__ = ["InputFormatError", "OutputError", "SparkLostError", "SparkStartError", "first_line"]
 
 
 class InputFormatError(MisuseError):
@@ -24,6 +25,10 @@ class OutputError(MisuseError):
 
 class SparkStartError(MisuseError):
     """Spark cannot start on this machine. The message names what is missing and how to get it."""
+
+
+class SparkLostError(PeerError):
+    """Spark's Java process ended while it was needed. The message says which process, and by what."""
 
 
 def first_line(error: BaseException) -> str:

@@ -28,6 +28,7 @@ from pyspark import TaskContext
 
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
 from timely.spark.epochs import EPOCH, EpochRows
+from timely.spark.lost import spark_lost
 
 __all__ = ["ROWS_PER_APPEND", "AppendTarget", "EpochFeed", "Receipt", "TargetFactory"]
 
@@ -84,9 +85,9 @@ class EpochFeed:
     def send(self, epochs: range) -> dict[int, tuple[Receipt, ...]]:
         """Send these epochs in one Spark job and return what must have arrived, for each of them.
 
-        An epoch without rows has no receipts. Raises what the target raised, if it is of our kind, and
-        `PeerError` for anything else that fails the job; the epochs may then have been sent in part, and may
-        be sent again.
+        An epoch without rows has no receipts. Raises what the target raised, if it is of our kind,
+        `SparkLostError` if Java has ended, and `PeerError` for anything else that fails the job; the epochs
+        may then have been sent in part, and may be sent again.
         """
         if epochs.step != 1 or epochs.start < 0:
             raise ValueError(f"epochs are consecutive and not negative, not {epochs}")
@@ -94,6 +95,9 @@ class EpochFeed:
         try:
             answers: pa.Table = chosen.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
         except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
+            lost = spark_lost(error)
+            if lost is not None:
+                raise lost from error
             which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
             raise PeerError(f"Spark could not send {which}: {_last_line(str(error))}") from error
         receipts: dict[int, list[Receipt]] = {epoch: [] for epoch in epochs}

@@ -1,12 +1,17 @@
 """Reading a file of timed interactions into a DataFrame.
 
-The form: one interaction a line, `source target unix_seconds [kind]`, separated by spaces or tabs; empty
-lines and lines that begin with `#` are passed over; plain text, or gzip if the name ends in `.gz`. Ids and
-times are integers from 0 to 2^63 - 1. The lines may be in any order.
+The form: one interaction a line, `source target unix_seconds [kind]`, separated by spaces or tabs, which may
+also stand around it; empty lines and lines that begin with `#` are passed over; plain text, or gzip if the
+name ends in `.gz`. Lines end in LF, CR LF or CR, the last one perhaps in nothing; a byte order mark in front
+of the first is no part of it. Ids and times are whole numbers from 0 to 2^63 - 1, in the digits 0 to 9; zeros
+or a plus may stand in front. A kind has no blanks and no control characters. The lines may be in any order.
 
 Spark parses, because it is quick and splits large files; but Spark does not know line numbers. So the good
 case costs one count of malformed lines, and only if there are any is the file read again here, by
 `parse_line`, the plain twin of the expressions, to say which line it is and what is wrong with it.
+
+What Spark takes for a number is not enough of a check: it passes over control characters at both ends of it.
+So a line is held against `_LINE`, and the conversion only finds what is too large.
 """
 
 from __future__ import annotations
@@ -23,12 +28,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from timely.spark.errors import InputFormatError, first_line
+from timely.spark.lost import spark_lost
 
-__all__ = ["Interactions", "checked_file", "parse_line", "read_interactions"]
+__all__ = ["Interactions", "checked_file", "line_of_time", "parse_line", "read_interactions"]
 
 _FORM = "source target unix_seconds [kind]"
 _IDS_AND_TIME = ("source", "target", "time")
 _BLANKS = " \t\r"
+_LINE = r"\A\+?[0-9]+([ \t]+\+?[0-9]+){2}([ \t]+[^\x00-\x20\x7f]+)?\z"
+"""A well-formed line, as Java writes it; a plain `$` would overlook a line separator at the end."""
 _INT64_MAX = 2**63 - 1
 _GZIP_MAGIC = b"\x1f\x8b"
 _SHOWN_CHARACTERS = 80
@@ -39,14 +47,15 @@ _SHOWN_KINDS = 20
 class Interactions:
     """The interactions of one file, as a DataFrame, and what is known of them.
 
-    `rows` has the columns source, target and time (bigint, seconds) of the chosen kind and is cached.
-    `first_time` and `last_time` are those of the whole file, whatever its kind; `count` is the number of
-    `rows`, `total` the number of interactions in the file.
+    `rows` has the columns source, target and time (bigint, seconds) of the chosen kind, `times` the times of
+    all kinds; both are cached. `first_time` and `last_time` are those of the whole file, whatever its kind;
+    `count` is the number of `rows`, `total` the number of interactions in the file.
     """
 
     path: Path
     kind: str | None
     rows: DataFrame
+    times: DataFrame
     first_time: int
     last_time: int
     count: int
@@ -63,10 +72,7 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
     # Spark answers from its cache what has the same plan: without the stamp, also for a file mended since.
     stamp = f"{file.stat().st_mtime_ns} {file.stat().st_size}"
     parsed = _parsed(spark.read.text(_as_literal(file)).where(F.lit(stamp) != F.lit(""))).persist()
-    bad = (
-        F.isnull("source") | F.isnull("target") | F.isnull("time") | (F.least("source", "target", "time") < 0)
-    )
-    bad = bad | (F.col("fields") > 4)
+    bad = ~F.col("well_formed") | F.isnull("source") | F.isnull("target") | F.isnull("time")
     chosen = F.lit(True) if kind is None else F.coalesce(F.col("kind") == kind, F.lit(False))
     try:
         facts = parsed.agg(
@@ -85,15 +91,18 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
         parsed.unpersist()
         raise
     except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
+        lost = spark_lost(error)
+        if lost is not None:
+            raise lost from error
         parsed.unpersist()
         raise _why_unreadable(file, error) from error
     rows = parsed.where(chosen).select("source", "target", "time")
-    return Interactions(file, kind, rows, first_time, last_time, count, total)
+    return Interactions(file, kind, rows, parsed.select("time"), first_time, last_time, count, total)
 
 
 def _parsed(text: DataFrame) -> DataFrame:
-    """Every line that is neither empty nor a comment: source, target, time (null where malformed), kind,
-    fields.
+    """Every line that is neither empty nor a comment: source, target, time (null where too large), kind,
+    well_formed.
 
     Splitting at a single space is four times cheaper than splitting at a pattern, and nearly all lines allow
     it.
@@ -104,14 +113,14 @@ def _parsed(text: DataFrame) -> DataFrame:
     return (
         text.select(F.btrim("value", F.lit(_BLANKS)).alias("line"))
         .where("line <> '' AND NOT startswith(line, '#')")
-        .select(fields.alias("field"))
+        .select(fields.alias("field"), F.rlike("line", F.lit(_LINE)).alias("well_formed"))
         .select(
             *(
                 F.get("field", F.lit(at)).try_cast("bigint").alias(name)
                 for at, name in enumerate(_IDS_AND_TIME)
             ),
             F.get("field", F.lit(3)).alias("kind"),
-            F.size("field").alias("fields"),
+            "well_formed",
         )
     )
 
@@ -124,6 +133,9 @@ def parse_line(line: str) -> tuple[int, int, int, str | None] | None:
     text = line.strip(_BLANKS + "\n")
     if not text or text.startswith("#"):
         return None
+    control = re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text)
+    if control:
+        raise ValueError(f"it has the control character {ord(control[0]):#04x}")
     fields = re.split("[ \t]+", text)
     if not 3 <= len(fields) <= 4:
         raise ValueError(f"it has {len(fields)} field{'s' * (len(fields) != 1)}, not 3 or 4")
@@ -148,11 +160,17 @@ def checked_file(path: Path) -> Path:
     file = path.expanduser().absolute()
     if not file.exists():
         raise InputFormatError(
-            f"there is no file {file}. Give the path of a file with lines of the form {_FORM}."
+            f"there is no file {file}. Give the path of one file, not a pattern, with lines of the form "
+            f"{_FORM}."
         )
     if not file.is_file():
         raise InputFormatError(
             f"{file} is not a file. Give the path of one file with lines of the form {_FORM}."
+        )
+    if file.name.startswith(("_", ".")) or file.name.endswith("._COPYING_"):
+        raise InputFormatError(
+            f"{file} has a name that Spark passes over: it takes names that begin with _ or . (or end in "
+            "._COPYING_) for files in the making. Rename the file, or give a link to it with another name."
         )
     try:
         with file.open("rb") as stream:
@@ -179,7 +197,22 @@ def _as_literal(file: Path) -> str:
 
 def _lines(file: Path) -> Iterator[str]:
     with file.open("rb") as stored, gzip.open(stored) if file.suffix == ".gz" else stored as plain:
-        yield from io.TextIOWrapper(plain, encoding="utf-8", errors="replace")
+        yield from io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace")
+
+
+def line_of_time(file: Path, since: int | None, until: int | None) -> tuple[int, str]:
+    """Number and text of the first interaction not before `since` and not after `until` (None: any)."""
+    for number, line in enumerate(_lines(file), 1):
+        parsed = parse_line(line)
+        if parsed and (since is None or parsed[2] >= since) and (until is None or parsed[2] <= until):
+            return number, _shown(line)
+    raise InputFormatError(f"{file} has changed while it was read. Start again when nobody writes to it.")
+
+
+def _shown(line: str) -> str:
+    """A line as a message shows it: cut, and without what would move the cursor."""
+    text = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line.rstrip("\r\n"))
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + " …"
 
 
 def _first_malformed_line(file: Path, malformed: int) -> InputFormatError:
@@ -187,11 +220,9 @@ def _first_malformed_line(file: Path, malformed: int) -> InputFormatError:
         try:
             parse_line(line)
         except ValueError as reason:
-            shown = line.rstrip("\r\n")
-            shown = shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + " …"
             others = f" {malformed - 1} more after it are malformed too." if malformed > 1 else ""
             return InputFormatError(
-                f"{file}, line {number}: {reason}.\n  {number} | {shown}\n{_expected()}\n"
+                f"{file}, line {number}: {reason}.\n  {number} | {_shown(line)}\n{_expected()}\n"
                 f"Mend the line, or begin it with # to leave it out.{others}"
             )
     return InputFormatError(f"{file}: Spark finds {malformed} malformed lines.\n{_expected()}")

@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 
 from timely.spark.errors import SparkStartError
 from timely.spark.java import Java, cache_folder, find_java
+from timely.spark.lost import quiet_about_lost_java
 
 __all__ = ["local_session"]
 
@@ -91,7 +92,9 @@ def local_session(
     ):
         if SparkContext._gateway is None:
             _launch(conf, java)
-        return SparkSession(SparkContext(conf=conf))
+        context = SparkContext(conf=conf)
+        quiet_about_lost_java(context)
+        return SparkSession(context)
 
 
 def _settings(app: str, long_jobs: bool) -> dict[str, str]:

@@ -30,9 +30,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from progress.errors import MisuseError
+from progress.errors import MisuseError, TimelyError
 from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.errors import OutputError, first_line
+from timely.spark.errors import OutputError, SparkLostError, first_line
+from timely.spark.lost import spark_lost
 from timely.spark.output_folder import OutputFolder
 
 __all__ = ["ChangesSink", "write_snapshot"]
@@ -57,7 +58,7 @@ class ChangesSink:
         self._handed_over = self._folder.committed
         self._waiting: queue.Queue[tuple[int, pa.Table] | None] = queue.Queue(_WAITING_EPOCHS_MAX)
         self._rows = _RowBound(_WAITING_ROWS_MAX)
-        self._failure: OutputError | None = None
+        self._failure: OutputError | SparkLostError | None = None
         self._nothing: Path | None = None
         self._writer = threading.Thread(target=self._write_until_closed, name="changes sink", daemon=True)
         self._writer.start()
@@ -66,6 +67,17 @@ class ChangesSink:
     def committed(self) -> int:
         """How many epochs are committed; those that wait to be written are not."""
         return self._folder.committed
+
+    def progress(self) -> str:
+        """How far it has come, for whoever is told that the job has ended."""
+        done = self._folder.committed
+        if done == 0:
+            return f"No epoch is committed in {self._folder.path} yet."
+        which = "Epoch 0 is" if done == 1 else f"Epochs 0 to {done - 1} are"
+        return (
+            f"{which} committed in {self._folder.path}; the same command, given again, goes on behind "
+            f"{'it' if done == 1 else 'them'}."
+        )
 
     def commit(self, epoch: int, table: pa.Table) -> bool:
         """Hand over the changes of a complete epoch; False if an earlier run has committed it.
@@ -110,7 +122,7 @@ class ChangesSink:
     ) -> None:
         try:
             self.close()
-        except OutputError:
+        except TimelyError:
             if error is None:  # otherwise the error that is already on its way says more
                 raise
 
@@ -143,10 +155,9 @@ class ChangesSink:
         except OutputError as error:
             self._failure = error
         except Exception as error:  # Spark and the JVM raise many kinds; the thread must not die of one
-            failure = OutputError(
+            failure = spark_lost(error) or OutputError(
                 f"epoch {self._folder.committed} could not be written to {self._folder.path}: "
-                f"{first_line(error)}\nThe {self._folder.committed} epochs before it are committed; "
-                "the same command, given again, goes on behind them."
+                f"{first_line(error)}\n{self.progress()}"
             )
             failure.__cause__ = error
             self._failure = failure
@@ -186,8 +197,12 @@ def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) 
         _as_frame(spark, table).coalesce(1).write.parquet(str(staged))
         folder.replace_snapshot(_only_part(staged))
         shutil.rmtree(staged, ignore_errors=True)
-    except OSError as error:
-        raise OutputError(f"the snapshot could not be written to {folder.path}: {error}") from error
+    except TimelyError:
+        raise
+    except Exception as error:  # the file system's, Spark's, the JVM's
+        raise spark_lost(error) or OutputError(
+            f"the snapshot could not be written to {folder.path}: {first_line(error)}"
+        ) from error
     finally:
         folder.close()
     return folder.path

@@ -26,7 +26,7 @@ from timely.spark.errors import InputFormatError
 __all__ = ["EPOCHS_MAX", "SlidingWindow"]
 
 EPOCHS_MAX = 1_000_000
-"""More epochs than this are taken for a mistake: a time in milliseconds, or a stray time of 0."""
+"""More epochs than this are taken for a mistake, such as times in milliseconds; see also `stray_times.py`."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SlidingWindow:
         if self.epochs > EPOCHS_MAX:
             raise InputFormatError(
                 f"times from {self.first_time} to {self.last_time} make {self.epochs:,} epochs of "
-                f"{self.slide} seconds; at most {EPOCHS_MAX:,} are allowed.\n"
+                f"{self.slide} s; at most {EPOCHS_MAX:,} are allowed.\n"
                 "Are the times in seconds, and is none of them far off? Otherwise use a longer slide."
             )
 

@@ -1,0 +1,39 @@
+"""A signal ends a program as an error does: once, by name, with a code that tells which."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from timely.spark.stopping import Stopped, stopped_by_signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_first_signal_leaves_the_blocks_one_after_another(number: signal.Signals) -> None:
+    left: list[str] = []
+    before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
+    with pytest.raises(Stopped, match=f"stopped by {number.name}") as stopped, stopped_by_signals():
+        try:
+            os.kill(os.getpid(), number)
+            signal.sigtimedwait([], 10)
+            left.append("not interrupted")
+        except Exception:
+            left.append("handled as an error")
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGHUP)
+            left.append("tidied up")
+    assert left == ["tidied up"]
+    assert stopped.value.exit_code == 128 + number
+    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)] == before
+
+
+def test_a_second_interrupt_interrupts_the_tidying_up() -> None:
+    with pytest.raises(KeyboardInterrupt), stopped_by_signals():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.sigtimedwait([], 10)

@@ -1,0 +1,118 @@
+"""Spark's Java process is gone: who says so, and what is done with the rest.
+
+Py4J, PySpark and its helpers each report a broken connection, with tracebacks of their own, and none of them
+knows why. The process is our child, so we do: how it ended is asked of it, and said once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as it comes
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from timely.spark.errors import SparkLostError
+
+__all__ = ["end_session", "java_watched", "quiet_about_lost_java", "spark_lost"]
+
+_REAP_SECONDS_MAX = 2.0
+"""How long after its connections broke a process may take to be gone."""
+
+_STOP_SECONDS_MAX = 10.0
+"""How long Spark may take to stop; then its process is killed."""
+
+
+def spark_lost(error: BaseException) -> SparkLostError | None:
+    """What to raise in place of `error` if Spark's Java process has ended; None if it runs."""
+    process = _java_process()
+    if process is None:
+        return None
+    if _is_of_a_connection(error):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_SECONDS_MAX)
+    status = process.poll()
+    if status is None:
+        return None
+    how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    lost = SparkLostError(f"the Java process of Spark (process {process.pid}) {how}.")
+    lost.__cause__ = error
+    return lost
+
+
+@contextlib.contextmanager
+def java_watched() -> Iterator[None]:
+    """Whatever is raised inside because Spark's Java process has ended becomes one `SparkLostError`."""
+    try:
+        yield
+    except SparkLostError:
+        raise
+    except Exception as error:
+        lost = spark_lost(error)
+        if lost is not None:
+            raise lost from error
+        raise
+
+
+def end_session() -> None:
+    """Stop Spark, in whatever state it is; on return its Java process has ended. Never raises an error."""
+    process = _java_process()
+    if process is None:
+        return
+    session = SparkSession._instantiatedSession
+    if session is not None and process.poll() is None:
+        # In a thread of its own, which has a connection of its own: that of a thread which was interrupted in
+        # the middle of a call still has the answer of that call in it.
+        stopping = threading.Thread(target=_stop, args=(session,), name="stopping spark", daemon=True)
+        stopping.start()
+        stopping.join(_STOP_SECONDS_MAX)
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(_REAP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # A later `local_session` starts another Java process.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def quiet_about_lost_java(context: SparkContext) -> None:
+    """Let nobody else report a broken connection with Java: who called gets an exception that says it."""
+    vars(context._accumulatorServer)["handle_error"] = _nothing
+    root = logging.getLogger()
+    if _is_not_of_py4j not in root.filters:
+        root.addFilter(_is_not_of_py4j)
+
+
+def _java_process() -> subprocess.Popen[bytes] | None:
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def _is_of_a_connection(error: BaseException) -> bool:
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError | EOFError | Py4JError):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _stop(session: SparkSession) -> None:
+    with contextlib.suppress(Exception):
+        session.stop()
+
+
+def _nothing(*arguments: object) -> None:
+    del arguments
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname

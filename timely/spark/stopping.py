@@ -1,0 +1,63 @@
+"""Ending a driver by a signal as by an error: with its `with` blocks left one after another.
+
+Without this, SIGTERM ends Python at once, and what is in hand (an epoch that is being committed, workers) is
+left to itself. Exit codes are those of a shell: 128 and the number of the signal.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+__all__ = ["Stopped", "stopped_by_signals"]
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """A signal asks this process to end. Not an `Exception`: nobody who handles errors handles this."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        return f"stopped by {signal.Signals(self.number).name}"
+
+    @property
+    def exit_code(self) -> int:
+        """128 + n."""
+        return 128 + self.number
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Inside, the first SIGTERM, SIGINT or SIGHUP raises `Stopped` in the main thread.
+
+    After it SIGTERM and SIGHUP are passed over, for whoever ends a whole group of processes sends them more
+    than once; another SIGINT (Ctrl-C) interrupts what is being tidied up. The handlers from before are put
+    back at the end. An error that comes up while things are tidied up is not what has ended the program, and
+    gives way to `Stopped`.
+    """
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        for each in _SIGNALS:
+            signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_IGN)
+        received.append(number)
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    except Exception as error:
+        if received:
+            raise Stopped(received[0]) from error
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
