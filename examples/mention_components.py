@@ -251,6 +251,7 @@ def display(console: Console, epochs: int) -> Progress:
         TimeElapsedColumn(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 

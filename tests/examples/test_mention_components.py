@@ -3,6 +3,7 @@
 reproduces_*   the verified tables of the data sets; every window of a generated stream against recomputing it
 output_*       what is in the folder: one commit per epoch, and the last snapshot
 refuses_*      bad input ends in one clear message and a non-zero exit, with nothing left behind
+ended_*        by a signal, without Java: what was shown is committed, the same command goes on
 
 Data sets are read where they lie beside the checkout; on a machine without them the generated stream stands
 alone.
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -175,8 +176,13 @@ def mention_file(folder: Path, text: str) -> str:
         ("1 2 1000 MT\n1 two 1010 MT\n", [r"mentions.txt", r"line 2", r"1 two 1010 MT"]),
         ("1 2 1000\n-4 2 1010\n", [r"mentions.txt", r"line 2", r"-4"]),
         ("# nobody\n", [r"mentions.txt"]),
+        ("1 2 1000\n1\0 2 3\n", [r"line 2: it has the control character 0x00"]),
+        (
+            "1 2 1341100800\n3 4 0\n5 6 1341100900\n",
+            [r"for 372,52\d epochs", r"2 \| 3 4 0", r"--allow-gap"],
+        ),
     ],
-    ids=["malformed", "negative", "empty"],
+    ids=["malformed", "negative", "empty", "control", "stray"],
 )
 def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str], tmp_path: Path) -> None:
     done = job("--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
@@ -185,6 +191,7 @@ def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str
     for pattern in named:
         assert re.search(pattern, done.stderr), done.stderr
     assert done.stderr.count("Error") == 1, done.stderr
+    assert done.stderr.endswith("Nothing was written.\n")
 
 
 def test_refuses_a_missing_file(tmp_path: Path) -> None:
@@ -215,6 +222,93 @@ def worker_processes_of(parent: int) -> list[int]:
     return [int(child) for child in children.read_text().split()] if children.exists() else []
 
 
+def descendants(parent: int) -> dict[int, str]:
+    """All processes below `parent`, with their programs."""
+    found: dict[int, str] = {}
+    for child in worker_processes_of(parent):
+        try:
+            found[child] = Path(f"/proc/{child}/comm").read_text().strip()
+        except OSError:
+            continue
+        found |= descendants(child)
+    return found
+
+
+def ended(options: Sequence[str], end: Callable[[int], None], lines: int) -> tuple[int, list[str], str]:
+    """Start the job, call `end` with its process id after `lines` lines: its status, lines, and error stream.
+
+    Asserts that it ends soon, with all its processes.
+    """
+    with subprocess.Popen(
+        [sys.executable, str(SCRIPT), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        shown = [running.stdout.readline() for _ in range(lines)]
+        assert all(shown), running.stderr.read()
+        below = descendants(running.pid)
+        end(running.pid)
+        rest, errors = running.communicate(timeout=90)
+    deadline = time.monotonic() + 10
+    while any(is_running(process) for process in below):
+        assert time.monotonic() < deadline, f"processes are left behind: {below}"
+        time.sleep(0.1)
+    return running.returncode, [*shown, *rest.splitlines()], errors
+
+
+def is_running(process: int) -> bool:
+    """Whether the process is there, and not only a name that nobody has asked about yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kill_java(driver: int) -> None:
+    """As a machine without memory does."""
+    (java,) = (process for process, program in descendants(driver).items() if program == "java")
+    os.kill(java, signal.SIGKILL)
+
+
+ENDS: dict[str, tuple[Callable[[int], None], int, str]] = {
+    "SIGTERM": (lambda driver: os.kill(driver, signal.SIGTERM), 143, r"^stopped by SIGTERM\.\n"),
+    "SIGINT": (lambda driver: os.kill(driver, signal.SIGINT), 130, r"^stopped by SIGINT\.\n"),
+    "no Java": (
+        kill_java,
+        1,
+        r"^SparkLostError: the Java process of Spark \(process \d+\) was killed by SIGKILL\.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on(
+    how: str, tmp_path: Path
+) -> None:
+    end, status, said = ENDS[how]
+    stream = tmp_path / "mentions.txt"
+    generate(20_000, seed=3).write(stream)
+    folder = tmp_path / "out"
+    options = ["--input", str(stream), "--slide-minutes", "30", "--json", "--output", str(folder)]
+    code, lines, errors = ended(options, end, lines=5)
+    committed = len(list((folder / "changes").glob("epoch-*")))
+    assert code == status, errors
+    assert 5 <= len(lines) <= committed < 336, "what was shown is committed"
+    wanted = rf"{said}Epochs 0 to {committed - 1} are committed in .*; the same command, .* behind them\.\n$"
+    assert re.search(wanted, errors) and errors.count("\n") == 2, errors
+    if how == "SIGTERM":
+        assert len(lines) == committed, "what is committed on the way out is shown, too"
+        before = {file.name: file.read_bytes() for file in (folder / "changes").glob("epoch-*")}
+        rows = [tuple(map(int, row.split()[:3])) for row in stream.read_text().splitlines()]
+        times = [row[2] for row in rows]
+        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 1_800))
+        assert {name: (folder / "changes" / name).read_bytes() for name in before} == before
+        assert len(list((folder / "changes").glob("epoch-*"))) == 336
+
+
 def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     stream = tmp_path / "mentions.txt"
@@ -238,7 +332,7 @@ def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path:
         assert running.returncode == 1
         assert time.monotonic() - killed < 30, "it took too long to notice"
     assert "PeerError" in errors and "Traceback" not in errors, errors
-    assert "worker" in errors
+    assert "worker" in errors and "the same command, given again, goes on behind" in errors
     committed = pq.read_table(folder / "changes")
     epochs = sorted(path.name for path in (folder / "changes").glob("epoch-*"))
     assert len(epochs) >= 1 and set(committed.column("epoch").to_pylist()) <= set(range(len(epochs)))

@@ -139,6 +139,25 @@ def test_sent_again_it_is_the_same_appends_whatever_the_chunks(rows: EpochRows, 
     assert arrived(tmp_path) == wanted(rows)
 
 
+def test_sent_by_other_writers_if_the_rows_are_cut_otherwise(rows: EpochRows, tmp_path: Path) -> None:
+    """The same name and number must mean the same rows: whoever cuts otherwise is another writer."""
+    target = FileTarget(str(tmp_path))
+    fewer = EpochRows(rows.frame.coalesce(1).sortWithinPartitions("epoch"), rows.columns, 1, rows.sizes)
+    feeds = {
+        "as it is": EpochFeed(rows, "mentions", target, rows_per_append=400),
+        "other appends": EpochFeed(rows, "mentions", target, rows_per_append=401),
+        "other partitions": EpochFeed(fewer, "mentions", target, rows_per_append=400),
+        "another name": EpochFeed(rows, "mentions", target, "other", 400),
+    }
+    writers = {
+        how: {receipt.writer for found in feed.send(range(12)).values() for receipt in found}
+        for how, feed in feeds.items()
+    }
+    assert [len(names) for names in writers.values()] == [2, 2, 1, 2]
+    assert len(set.union(*writers.values())) == 7, writers
+    assert not list(tmp_path.glob("*.repeated"))
+
+
 def test_retried_task_repeats_its_appends_and_each_counts_once(rows: EpochRows, tmp_path: Path) -> None:
     feed = EpochFeed(rows, "mentions", FileTarget(str(tmp_path), fail_once_at=3), rows_per_append=400)
     receipts = feed.send(range(12))

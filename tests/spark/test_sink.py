@@ -2,16 +2,19 @@
 
 commit_*     what a reader of DIR/changes sees, and when
 restart_*    the same job on the same directory; other jobs, other content
+bound_*      how much may wait, and that room is given back
 failure_*    an error of the writing thread; a process killed while it writes
 snapshot_*   DIR/snapshot is replaced whole
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import timely.spark.sink
 from progress.errors import MisuseError
 from timely.spark.errors import OutputError
 from timely.spark.sink import ChangesSink, write_snapshot
@@ -165,6 +169,109 @@ def test_failure_elsewhere_still_commits_the_epochs_that_are_complete(
         sink.commit(0, changes(0, [1]))
         raise ZeroDivisionError
     assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1)]
+
+
+def committed_in_time(sink: ChangesSink, tables: Sequence[pa.Table], seconds: float = 60) -> bool:
+    """Whether all these were taken; without giving room back, the sink would wait for ever."""
+    committing = threading.Thread(
+        target=lambda: [sink.commit(epoch, table) for epoch, table in enumerate(tables)], daemon=True
+    )
+    committing.start()
+    committing.join(seconds)
+    return not committing.is_alive()
+
+
+def test_bound_of_rows_is_given_back_when_they_are_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timely.spark.sink, "_WAITING_ROWS_MAX", 5)
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert committed_in_time(sink, [changes(epoch, [1, 2, 3]) for epoch in range(4)])
+    assert len(read(spark, tmp_path / "changes")) == 12
+
+
+def test_bound_of_rows_is_given_back_when_they_cannot_be_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timely.spark.sink, "_WAITING_ROWS_MAX", 5)
+    monkeypatch.setattr(ChangesSink, "_write", _disk_full)
+    taken: list[int] = []
+    with pytest.raises(OutputError, match="disk full"), ChangesSink(spark, tmp_path, JOB) as sink:
+
+        def commit_all() -> None:
+            with contextlib.suppress(OutputError):
+                for epoch in range(9):
+                    sink.commit(epoch, changes(epoch, [1, 2, 3]))
+                    taken.append(epoch)
+
+        committing = threading.Thread(target=commit_all, daemon=True)
+        committing.start()
+        committing.join(60)
+        assert not committing.is_alive() and taken
+
+
+def _disk_full(sink: ChangesSink, epochs: object) -> None:
+    raise OSError("disk full")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "rows"), [("_WAITING_ROWS_MAX", 5, 3), ("_WAITING_EPOCHS_MAX", 2, 0)]
+)
+def test_bound_of_what_waits_makes_commit_wait(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, rows: int
+) -> None:
+    monkeypatch.setattr(timely.spark.sink, limit, value)
+    may_write, write = threading.Event(), ChangesSink._write
+
+    def wait_and_write(sink: ChangesSink, epochs: list[tuple[int, pa.Table]]) -> None:
+        assert may_write.wait(60)
+        write(sink, epochs)
+
+    monkeypatch.setattr(ChangesSink, "_write", wait_and_write)
+    taken: list[int] = []
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+
+        def commit_all() -> None:
+            for epoch in range(8):
+                sink.commit(epoch, changes(epoch, range(rows)))
+                taken.append(epoch)
+
+        committing = threading.Thread(target=commit_all, daemon=True)
+        committing.start()
+        committing.join(0.5)
+        assert committing.is_alive(), "nothing was written, so not all can be taken"
+        assert len(taken) <= 4
+        may_write.set()
+        committing.join(60)
+        assert not committing.is_alive()
+    assert len(list((tmp_path / "changes").glob("epoch-*"))) == 8
+
+
+def test_bound_of_rows_lets_a_larger_epoch_wait_alone() -> None:
+    bound = timely.spark.sink._RowBound(5)
+    bound.take(9)
+    bound.give_back(9)
+    bound.take(3)
+    bound.take(2)
+    waiting = threading.Thread(target=bound.take, args=(1,), daemon=True)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    bound.give_back(2)
+    waiting.join(60)
+    assert not waiting.is_alive()
+
+
+def test_progress_says_how_far_the_commits_have_come(spark: SparkSession, tmp_path: Path) -> None:
+    said = f" committed in {tmp_path / 'changes'}; the same command, given again, goes on behind "
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        assert sink.progress() == f"No epoch is committed in {tmp_path / 'changes'} yet."
+        sink.commit(0, changes(0, [1]))
+        sink.flush()
+        assert sink.progress() == f"Epoch 0 is{said}it."
+        sink.commit(1, changes(1, [1]))
+        sink.flush()
+        assert sink.progress() == f"Epochs 0 to 1 are{said}them."
 
 
 KILLED = """

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from timely.spark.errors import InputFormatError
+from timely.spark.lost import java_watched
 
 __all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "epoch_rows"]
 
@@ -91,6 +92,7 @@ class EpochRows:
         self.frame.unpersist()
 
 
+@java_watched()
 def epoch_rows(
     frame: DataFrame, *, epoch: str = EPOCH, diff: str | None = None, writers: int = 2
 ) -> EpochRows:

@@ -28,7 +28,7 @@ from pyspark import TaskContext
 
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
 from timely.spark.epochs import EPOCH, EpochRows
-from timely.spark.lost import spark_lost
+from timely.spark.lost import java_watched
 
 __all__ = ["ROWS_PER_APPEND", "AppendTarget", "EpochFeed", "Receipt", "TargetFactory"]
 
@@ -82,6 +82,7 @@ class EpochFeed:
     name: str = "spark"
     rows_per_append: int = ROWS_PER_APPEND
 
+    @java_watched()
     def send(self, epochs: range) -> dict[int, tuple[Receipt, ...]]:
         """Send these epochs in one Spark job and return what must have arrived, for each of them.
 
@@ -95,9 +96,6 @@ class EpochFeed:
         try:
             answers: pa.Table = chosen.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
         except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
-            lost = spark_lost(error)
-            if lost is not None:
-                raise lost from error
             which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
             raise PeerError(f"Spark could not send {which}: {_last_line(str(error))}") from error
         receipts: dict[int, list[Receipt]] = {epoch: [] for epoch in epochs}

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from timely.spark.errors import InputFormatError, first_line
-from timely.spark.lost import spark_lost
+from timely.spark.lost import java_watched
 
 __all__ = ["Interactions", "checked_file", "line_of_time", "parse_line", "read_interactions"]
 
@@ -62,6 +62,7 @@ class Interactions:
     total: int
 
 
+@java_watched()
 def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = None) -> Interactions:
     """Read `path` (on this machine), keep the interactions of `kind` (all if None), and check every line.
 
@@ -91,9 +92,6 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
         parsed.unpersist()
         raise
     except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
-        lost = spark_lost(error)
-        if lost is not None:
-            raise lost from error
         parsed.unpersist()
         raise _why_unreadable(file, error) from error
     rows = parsed.where(chosen).select("source", "target", "time")

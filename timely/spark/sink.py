@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from progress.errors import MisuseError, TimelyError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, SparkLostError, first_line
-from timely.spark.lost import spark_lost
+from timely.spark.lost import java_watched, spark_lost
 from timely.spark.output_folder import OutputFolder
 
 __all__ = ["ChangesSink", "write_snapshot"]
@@ -185,6 +185,7 @@ class ChangesSink:
         return Path(shutil.copy(self._nothing, self._nothing.with_name("copy.parquet")))
 
 
+@java_watched()
 def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) -> Path:
     """Write `table` as `directory`/snapshot, in place of an earlier one; a reader sees the one or the other,
     whole.
@@ -200,7 +201,7 @@ def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) 
     except TimelyError:
         raise
     except Exception as error:  # the file system's, Spark's, the JVM's
-        raise spark_lost(error) or OutputError(
+        raise OutputError(
             f"the snapshot could not be written to {folder.path}: {first_line(error)}"
         ) from error
     finally:

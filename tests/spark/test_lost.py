@@ -1,0 +1,123 @@
+"""Java ends while Spark is used: one error that says how, nothing else on the error stream, nothing left.
+
+Each in a process of its own: the other tests need their Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from timely.spark.errors import SparkLostError
+from timely.spark.lost import java_watched, spark_lost
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_SECONDS = 200
+
+pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS + 30)
+
+BEGIN = """
+import os, signal, sys, time
+from pathlib import Path
+import pyarrow as pa
+from pyspark import SparkContext
+from timely.spark.epochs import epoch_rows
+from timely.spark.errors import SparkLostError
+from timely.spark.feed import EpochFeed
+from timely.spark.interactions import read_interactions
+from timely.spark.lost import end_session, java_watched
+from timely.spark.session import local_session
+from timely.spark.sink import ChangesSink, write_snapshot
+
+folder = Path({folder!r})
+(folder / "a.txt").write_text("1 2 3\\n")
+spark = local_session(cores=1)
+java = SparkContext._gateway.proc
+rows = epoch_rows(spark.sql("SELECT 1 AS user, 0 AS epoch"), writers=1)
+changes = pa.table({{"user": [1], "epoch": [0], "diff": [1]}})
+def told(function):
+    try:
+        function()
+    except SparkLostError as error:
+        print(type(error).__name__, str(error).replace(str(java.pid), "PID"))
+"""
+
+KILLED = """
+sink = ChangesSink(spark, folder, {{}})
+os.kill(java.pid, signal.SIGKILL)
+told(lambda: EpochFeed(rows, "users", lambda: None).send(range(1)))
+told(lambda: read_interactions(spark, folder / "a.txt"))
+told(lambda: epoch_rows(rows.frame, writers=1))
+sink.commit(0, changes)
+told(sink.flush)
+told(lambda: write_snapshot(spark, folder, changes))
+def anything():
+    with java_watched():
+        spark.range(3).count()
+told(anything)
+told(sink.close)
+print(sink.progress().replace(str(folder), "FOLDER"))
+end_session()
+end_session()
+assert not Path(f"/proc/{{java.pid}}").exists()
+print(local_session(cores=1).range(3).count(), "in a new Java")
+second = SparkContext._gateway.proc
+end_session()
+assert second.poll() is not None
+"""
+
+
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program.format(folder=str(folder))],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+    )
+
+
+def test_whoever_needs_spark_is_told_how_java_ended_and_nothing_is_left(tmp_path: Path) -> None:
+    done = run(BEGIN + KILLED, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = "SparkLostError the Java process of Spark (process PID) was killed by SIGKILL."
+    assert done.stdout.splitlines() == [
+        *[told] * 7,
+        "No epoch is committed in FOLDER/changes yet.",
+        "3 in a new Java",
+    ]
+
+
+STUCK = """
+import threading
+begun = threading.Event()
+def slow():
+    begun.set()
+    try:
+        spark.sql("SELECT java_method('java.lang.Thread', 'sleep', 600000L)").collect()
+    except Exception:
+        pass
+threading.Thread(target=slow, daemon=True).start()
+begun.wait()
+end_session()
+print("ended", java.poll() is not None)
+"""
+
+
+def test_a_session_is_ended_while_a_job_of_it_runs(tmp_path: Path) -> None:
+    done = run(BEGIN + STUCK, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ended True\n"), done.stderr
+
+
+def test_an_error_while_java_runs_stays_what_it_is(spark: SparkSession) -> None:
+    assert spark_lost(ConnectionError("of somebody else")) is None
+    with pytest.raises(ZeroDivisionError), java_watched():
+        raise ZeroDivisionError
+    with pytest.raises(SparkLostError, match="by hand"), java_watched():
+        raise SparkLostError("by hand")
