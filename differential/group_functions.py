@@ -15,6 +15,7 @@ from differential.operators.reduce import GroupFunction
 from differential.rows import Row, decode_rows, encode_rows
 from differential.schema import Schema
 from differential.worker_symbols import SYMBOLS
+from timely.counted import counted
 
 __all__ = ["UserGroupFunction", "on_words"]
 
@@ -68,4 +69,4 @@ def _as_row(answer: object, given: Schema) -> Row:
         return tuple(answer)
     if len(given) == 1:
         return (answer,)
-    raise SchemaError(f"a row of ({given}) is a tuple of {len(given)} values, not {shown(answer)}")
+    raise SchemaError(f"a row of ({given}) is a tuple of {counted(len(given), 'value')}, not {shown(answer)}")

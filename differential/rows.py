@@ -27,6 +27,7 @@ from differential.errors import SchemaError, shown
 from differential.float_words import floats_to_words, words_to_floats
 from differential.schema import Schema
 from differential.symbols import SymbolTable
+from timely.counted import counted
 
 __all__ = [
     "Row",
@@ -146,8 +147,8 @@ def encode_rows(
     for row, values in enumerate(rows):
         if len(values) != len(schema):
             raise SchemaError(
-                f"input {input_name!r}, row {row}: {shown(values)} has {len(values)} values"
-                f" for {len(schema)} columns ({schema})."
+                f"input {input_name!r}, row {row}: {shown(values)} has "
+                f"{counted(len(values), 'value')} for {counted(len(schema), 'column')} ({schema})."
             )
     for column, values in zip(schema, zip(*rows, strict=True), strict=True):
         offset = schema.offset(column.name)

@@ -25,6 +25,7 @@ from differential.errors import SchemaError, shown
 from differential.rows import check_values
 from differential.schema import Column, Schema
 from differential.symbols import pack
+from timely.counted import counted
 
 __all__ = ["TableData", "to_table"]
 
@@ -76,8 +77,8 @@ def _from_rows(rows: Sequence[object], schema: Schema, input_name: str) -> pa.Ta
         elif isinstance(row, tuple | list):
             if len(row) != len(names):
                 raise SchemaError(
-                    f"input {input_name!r}, row {number}: {shown(row)} has {len(row)} values"
-                    f" for {len(names)} columns ({schema})."
+                    f"input {input_name!r}, row {number}: {shown(row)} has "
+                    f"{counted(len(row), 'value')} for {counted(len(names), 'column')} ({schema})."
                 )
             tuples.append(row)
         elif isinstance(row, np.void) and row.dtype.names is not None:

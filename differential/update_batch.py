@@ -137,8 +137,8 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     size = frames[1].nbytes
     if size != 8 * columns * rows:
         raise PeerError(
-            f"worker {peer} sent {size} bytes as {rows} rows of {columns} words, which are "
-            f"{8 * columns * rows}"
+            f"worker {peer} sent updates whose size is not that of their shape: {size} for words {columns}, "
+            f"rows {rows}"
         )
     return columns, rows
 

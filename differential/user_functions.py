@@ -38,6 +38,7 @@ from differential.schema import Schema
 from differential.symbols import SymbolTable
 from timely.call_site import CallSite
 from timely.code_digest import digest_of
+from timely.counted import counted
 
 __all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
 
@@ -138,7 +139,7 @@ def _map_batches(step: UserStep, words: Int64s, symbols: SymbolTable) -> Int64s:
         raise step.error(_batch(table), f"it gave a {type(result).__name__}, not an Arrow table")
     if result.num_rows != rows:
         raise step.error(
-            _batch(table), f"it gave {result.num_rows} rows for {rows}; row i must come from row i"
+            _batch(table), f"it gave {counted(result.num_rows, 'row')} for {rows}; row i must come from row i"
         )
     out = np.empty((step.schema_out.width + TRAILING_WORDS, rows), dtype=np.int64)
     try:
@@ -154,7 +155,7 @@ def _map_batches(step: UserStep, words: Int64s, symbols: SymbolTable) -> Int64s:
 def _batch(table: pa.Table) -> str:
     """The first rows of a batch, for messages."""
     head = table.slice(0, _ROWS_SHOWN_MAX).to_pylist()
-    return f"a batch of {table.num_rows} rows that starts with {head}"
+    return f"a batch of {counted(table.num_rows, 'row')} that starts with {head}"
 
 
 def _encode(step: UserStep, results: list[object], symbols: SymbolTable) -> Int64s:

@@ -65,7 +65,7 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
         (5, "int is not a table"),
         ("text", "str is not a table"),
         ([5], "row 0: 5 is neither a tuple nor a dict"),
-        ([(1, "x"), (1,)], r"row 1: \(1,\) has 1 values for 2 columns"),
+        ([(1, "x"), (1,)], r"row 1: \(1,\) has 1 value for 2 columns"),
         ([{"a": 1}], "row 0: .* has not exactly the keys a, b"),
         ([(True, "x")], r"column 'a' \(int\), row 0: True is a bool, not int"),
         ([(1, "x"), (2.0, "x")], r"column 'a' \(int\), row 1: 2\.0 is a float, not int"),

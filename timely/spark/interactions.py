@@ -27,6 +27,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from timely.counted import counted
 from timely.spark.errors import InputFormatError, first_line
 from timely.spark.lost import java_watched
 
@@ -136,7 +137,7 @@ def parse_line(line: str) -> tuple[int, int, int, str | None] | None:
         raise ValueError(f"it has the control character {ord(control[0]):#04x}")
     fields = re.split("[ \t]+", text)
     if not 3 <= len(fields) <= 4:
-        raise ValueError(f"it has {len(fields)} field{'s' * (len(fields) != 1)}, not 3 or 4")
+        raise ValueError(f"it has {counted(len(fields), 'field')}, not 3 or 4")
     source, target, time = (
         _whole_number(what, field) for what, field in zip(_IDS_AND_TIME, fields[:3], strict=True)
     )
@@ -218,12 +219,13 @@ def _first_malformed_line(file: Path, malformed: int) -> InputFormatError:
         try:
             parse_line(line)
         except ValueError as reason:
-            others = f" {malformed - 1} more after it are malformed too." if malformed > 1 else ""
+            more = "1 more after it is" if malformed == 2 else f"{malformed - 1:,} more after it are"
+            others = f" {more} malformed too." if malformed > 1 else ""
             return InputFormatError(
                 f"{file}, line {number}: {reason}.\n  {number} | {_shown(line)}\n{_expected()}\n"
                 f"Mend the line, or begin it with # to leave it out.{others}"
             )
-    return InputFormatError(f"{file}: Spark finds {malformed} malformed lines.\n{_expected()}")
+    return InputFormatError(f"{file}: Spark finds {counted(malformed, 'malformed line')}.\n{_expected()}")
 
 
 def _expected() -> str:

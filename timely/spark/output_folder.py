@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from timely.counted import counted
 from timely.spark.errors import OutputError
 
 __all__ = ["OutputFolder", "changes_file"]
@@ -51,8 +52,8 @@ class OutputFolder:
         there = pq.read_metadata(self.path / changes_file(epoch)).num_rows
         if there != rows:
             raise OutputError(
-                f"{self.path} has {there} changes for epoch {epoch}, committed by an earlier run; this run"
-                f" finds {rows}.\nThe input has changed since. Remove {self.path}, or give another --output."
+                f"{self.path} has {counted(there, 'change')} for epoch {epoch}, committed by an earlier run; "
+                f"this run finds {rows}.\nThe input has changed since. Remove {self.path}, or give another --output."
             )
 
     def fresh_staging(self, name: str) -> Path:

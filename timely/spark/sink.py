@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from progress.errors import MisuseError, TimelyError
+from timely.counted import counted
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, SparkLostError, first_line
 from timely.spark.lost import java_watched, spark_lost
@@ -229,7 +230,7 @@ def _only_part(folder: Path) -> Path:
     """The one Parquet file in a folder that Spark has written."""
     parts = sorted(folder.glob("part-*.parquet"))
     if len(parts) != 1:
-        raise OutputError(f"Spark wrote {len(parts)} files to {folder} where one was expected")
+        raise OutputError(f"Spark wrote {counted(len(parts), 'file')} to {folder} where one was expected")
     return parts[0]
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from timely.counted import counted
 from timely.spark.errors import InputFormatError
 
 __all__ = ["EPOCHS_MAX", "SlidingWindow"]
@@ -49,7 +50,7 @@ class SlidingWindow:
             raise ValueError(f"the last time {self.last_time} is before the first time {self.first_time}")
         if self.epochs > EPOCHS_MAX:
             raise InputFormatError(
-                f"times from {self.first_time} to {self.last_time} make {self.epochs:,} epochs of "
+                f"times from {self.first_time} to {self.last_time} make {counted(self.epochs, 'epoch')} of "
                 f"{self.slide} s; at most {EPOCHS_MAX:,} are allowed.\n"
                 "Are the times in seconds, and is none of them far off? Otherwise use a longer slide."
             )

@@ -1,0 +1,10 @@
+"""Numbers of things in messages: 1 epoch, 2 epochs, 1,000 epochs."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """`number` and `noun`, which takes an s unless there is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
