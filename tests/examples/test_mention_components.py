@@ -17,6 +17,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -194,6 +195,12 @@ def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str
     assert done.stderr.endswith("Nothing was written.\n")
 
 
+def test_refuses_no_gap_that_it_is_told_of(tmp_path: Path) -> None:
+    options = ["--allow-gap", "--epochs", "2", "--json", "--output", str(tmp_path / "out")]
+    done = job("--input", mention_file(tmp_path, "1 2 1341100800\n3 4 0\n"), *options)
+    assert [(line.end, line.interactions) for line in reported(done)] == [(3600, 1), (7200, 1)]
+
+
 def test_refuses_a_missing_file(tmp_path: Path) -> None:
     done = job("--input", str(tmp_path / "nowhere.txt"), "--output", str(tmp_path / "out"))
     assert done.returncode == 1
@@ -237,26 +244,32 @@ def descendants(parent: int) -> dict[int, str]:
 def ended(options: Sequence[str], end: Callable[[int], None], lines: int) -> tuple[int, list[str], str]:
     """Start the job, call `end` with its process id after `lines` lines: its status, lines, and error stream.
 
-    Asserts that it ends soon, with all its processes.
+    Asserts that it ends with all its processes.
     """
-    with subprocess.Popen(
-        [sys.executable, str(SCRIPT), *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
-        assert running.stdout is not None and running.stderr is not None
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), *options],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as running,
+    ):
+        assert running.stdout is not None
         shown = [running.stdout.readline() for _ in range(lines)]
-        assert all(shown), running.stderr.read()
         below = descendants(running.pid)
         end(running.pid)
-        rest, errors = running.communicate(timeout=90)
+        shown += running.stdout.readlines()
+        running.wait(60)
+        errors.seek(0)
+        said = errors.read()
+    assert all(shown), said
     deadline = time.monotonic() + 10
     while any(is_running(process) for process in below):
         assert time.monotonic() < deadline, f"processes are left behind: {below}"
         time.sleep(0.1)
-    return running.returncode, [*shown, *rest.splitlines()], errors
+    return running.returncode, shown, said
 
 
 def is_running(process: int) -> bool:
@@ -292,11 +305,11 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
     stream = tmp_path / "mentions.txt"
     generate(20_000, seed=3).write(stream)
     folder = tmp_path / "out"
-    options = ["--input", str(stream), "--slide-minutes", "30", "--json", "--output", str(folder)]
+    options = ["--input", str(stream), "--slide-minutes", "60", "--json", "--output", str(folder)]
     code, lines, errors = ended(options, end, lines=5)
     committed = len(list((folder / "changes").glob("epoch-*")))
     assert code == status, errors
-    assert 5 <= len(lines) <= committed < 336, "what was shown is committed"
+    assert 5 <= len(lines) <= committed < 168, "what was shown is committed"
     wanted = rf"{said}Epochs 0 to {committed - 1} are committed in .*; the same command, .* behind them\.\n$"
     assert re.search(wanted, errors) and errors.count("\n") == 2, errors
     if how == "SIGTERM":
@@ -304,9 +317,9 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
         before = {file.name: file.read_bytes() for file in (folder / "changes").glob("epoch-*")}
         rows = [tuple(map(int, row.split()[:3])) for row in stream.read_text().splitlines()]
         times = [row[2] for row in rows]
-        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 1_800))
+        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 3_600))
         assert {name: (folder / "changes" / name).read_bytes() for name in before} == before
-        assert len(list((folder / "changes").glob("epoch-*"))) == 336
+        assert len(list((folder / "changes").glob("epoch-*"))) == 168
 
 
 def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path: Path) -> None:

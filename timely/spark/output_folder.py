@@ -53,7 +53,8 @@ class OutputFolder:
         if there != rows:
             raise OutputError(
                 f"{self.path} has {counted(there, 'change')} for epoch {epoch}, committed by an earlier run; "
-                f"this run finds {rows}.\nThe input has changed since. Remove {self.path}, or give another --output."
+                f"this run finds {rows}.\nThe input has changed since. Remove {self.path}, or give another "
+                "--output."
             )
 
     def fresh_staging(self, name: str) -> Path:
