@@ -88,6 +88,10 @@ class Vertex:
         """
         return False
 
+    def on_resume(self) -> None:
+        """Called once after `resume`, when other vertices have had their turn. It may send at what is held."""
+        raise MisuseError(f"{self!r} asked to be resumed, but its class defines no on_resume")
+
     def counters(self) -> dict[str, int]:
         """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
         return {}
@@ -122,6 +126,13 @@ class Vertex:
     def release(self, word: int) -> None:
         """Give up one hold of `word`."""
         self._host.release(word)
+
+    def resume(self) -> None:
+        """Ask for one call of `on_resume` in a later activation; asking twice before it gives one call.
+
+        For work that is too much for one activation: do a piece, hold the times of what is left, resume.
+        """
+        self._host.resume()
 
     def frontier(self, port: int) -> Int64s:
         """Minimal time words that may still come in at `port`, sorted; empty when nothing ever will.

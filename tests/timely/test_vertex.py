@@ -2,6 +2,7 @@
 
 order_*    on_notify after every on_recv at times before it; once per time; queued, never re-entered
 misuse_*   each names the stage, the worker, the times
+resume_*   work in pieces, one per step, others in between
 words_*    the level of time words: holds, frontiers
 """
 
@@ -246,3 +247,94 @@ def test_words_an_input_that_closes_leaves_an_empty_frontier() -> None:
     worker.run_until_idle()
     assert holder.frontiers == [[0], []]
     assert instance.is_complete()
+
+
+class InPieces(Vertex):
+    """Sends the numbers below a number that comes in, one in each activation, and resumes until all are sent."""
+
+    word_times: ClassVar[bool] = True
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.left: list[object] = []
+        self.held = 0
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        ((self.held, batch),) = messages
+        assert isinstance(batch, Records)
+        self.left = list(batch.records)
+        self.hold(self.held)
+        self.resume()
+        self.resume()
+
+    def on_resume(self) -> None:
+        self.log.append(f"send {self.left[0]}")
+        self.send(0, Records([self.left.pop(0)]), self.held)
+        if self.left:
+            self.resume()
+        else:
+            self.release(self.held)
+
+
+class Receives(Vertex):
+    """Writes down what it gets and when a time is complete."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.log.append(f"got {message[0]}")
+        self.notify_at(time)
+
+    def on_notify(self, time: Timestamp) -> None:
+        self.log.append("complete")
+
+
+def in_pieces(records: list[object]) -> tuple[list[str], Worker, Instance]:
+    log: list[str] = []
+    flow = Dataflow()
+    (pieces,) = flow.stage("pieces", lambda: InPieces(log), [flow.input("numbers").feed()])
+    flow.stage("receives", lambda: Receives(log), [pieces.feed()], outputs=0)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    instance.input("numbers").send(records)
+    instance.input("numbers").close()
+    return log, worker, instance
+
+
+def test_resume_each_piece_is_consumed_before_the_next_is_made() -> None:
+    log, worker, instance = in_pieces([1, 2, 3])
+    worker.run_until_idle()
+    assert log == ["send 1", "got 1", "send 2", "got 2", "send 3", "got 3", "complete"]
+    assert instance.is_complete() and not instance.has_work()
+
+
+def test_resume_comes_in_a_later_step_whatever_room_the_first_has_left() -> None:
+    log, worker, instance = in_pieces([1, 2])
+    worker.step()
+    assert log == [] and instance.has_work() and not instance.is_complete()
+    worker.step()
+    assert log == ["send 1", "got 1"]
+
+
+def test_resume_without_on_resume_names_the_vertex() -> None:
+    class Resumes(Recorder):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            self.resume()
+
+    worker, instance = running(Resumes())
+    with pytest.raises(MisuseError, match=r"'under test' \(stage 1, worker 0 of 1\).*no on_resume"):
+        feed(worker, instance, [1])
+
+
+def test_resume_what_fails_in_an_idle_moment_says_whose_it_was() -> None:
+    class FailsIdly(Recorder):
+        def on_idle(self) -> bool:
+            raise KeyError("no such thing")
+
+    worker, instance = running(FailsIdly())
+    feed(worker, instance, [1])
+    with pytest.raises(KeyError) as caught:
+        worker.idle()
+    (note,) = caught.value.__notes__
+    assert "'under test' (stage" in note and "test_vertex.py" in note

@@ -40,8 +40,8 @@ class Host:
     __slots__ = (
         "_held", "_held_in_order", "_instance", "_received", "_received_minimal", "_waiting",
         "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
-        "is_queued", "name", "notifies", "outputs", "ports", "requested", "site", "source", "stage",
-        "vertex", "wants_frontier", "worker", "workers",
+        "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested", "site", "source",
+        "stage", "vertex", "wants_frontier", "wants_resume", "worker", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,8 @@ class Host:
         self.vertex: Vertex | None = None
         self.source: InputHandle | None = None
         self.wants_frontier = False
+        self.wants_resume = False
+        self.may_resume = False
         self.notifies = False
         self.activations = 0
         self._held: dict[int, int] = {}
@@ -137,6 +139,12 @@ class Host:
         self._instance.count(self.stage, word, 1)
         self._instance.recheck.add(self.stage)
 
+    def resume(self) -> None:
+        """One more activation, once others have had their turn."""
+        if not self.wants_resume:
+            self.wants_resume = True
+            self._instance.resume_later(self)
+
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
         return self._instance.tracker.frontier(self.ports[port])
@@ -166,6 +174,9 @@ class Host:
             self.has_frontier_news = False
             if self.wants_frontier:
                 self.vertex.on_frontier()
+        if self.may_resume:
+            self.may_resume = self.wants_resume = False
+            self.vertex.on_resume()
 
     def held_words(self) -> dict[int, int]:
         """Words held, with their counts; for reports."""

@@ -40,6 +40,7 @@ class Instance:
         self.count = self._changes.add
         self._ready: list[int] = []
         self._left_waiting = False
+        self._resumed: list[Host] = []
         self._idle_hosts: list[Host] = []
         self.recheck: set[int] = set()
         self.hosts = [
@@ -109,7 +110,11 @@ class Instance:
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
-        return bool(self._ready)
+        return bool(self._ready or self._resumed)
+
+    def resume_later(self, host: Host) -> None:
+        """`host` has more to do, in the next `run`: others come first, and so do sockets and progress."""
+        self._resumed.append(host)
 
     def run(self, activations: int) -> int:
         """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
@@ -117,6 +122,10 @@ class Instance:
         Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
         not starved by it.
         """
+        resumed, self._resumed = self._resumed, []
+        for host in resumed:
+            host.may_resume = True
+            self.wake(host)
         ready = self._ready
         hosts = self.hosts
         ran = 0
@@ -147,9 +156,13 @@ class Instance:
         """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
         waiting = self._idle_hosts
         while waiting:
-            vertex = waiting[-1].vertex
-            if vertex is not None and vertex.on_idle():
-                return True
+            host = waiting[-1]
+            try:
+                if host.vertex is not None and host.vertex.on_idle():
+                    return True
+            except BaseException as error:
+                error.add_note(f"while {host.title()} was idle, built at {host.site}")
+                raise
             waiting.pop()
         return False
 
@@ -206,7 +219,7 @@ class Instance:
 
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""
-        return not self._ready and not self._changes and self.tracker.is_idle()
+        return not self.has_work() and not self._changes and self.tracker.is_idle()
 
     def wake(self, host: Host) -> None:
         """Let a stage have its turn."""
