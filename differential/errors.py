@@ -5,6 +5,8 @@
     │  ├─ SchemaError           data do not fit the declared columns
     │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
+    │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
+    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits
     │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
     └─ InternalError
        ├─ SymbolCollisionError  two different values have the same 64-bit word
@@ -19,8 +21,10 @@ from progress.errors import InternalError, MisuseError
 
 __all__ = [
     "ExpressionError",
+    "MultiplicityOverflowError",
     "RowError",
     "SchemaError",
+    "SumOverflowError",
     "SymbolCollisionError",
     "UnknownSymbolError",
     "UserFunctionError",
@@ -39,7 +43,15 @@ class ExpressionError(MisuseError):
 
 
 class RowError(MisuseError):
-    """An expression has no value for one row: an integer divided by zero, a cast out of range."""
+    """An expression has no value for one row: an integer divided by zero, a result or a cast out of range."""
+
+
+class MultiplicityOverflowError(MisuseError):
+    """A row would be there more often than 64 bits can say. The state of the operator is of no use after it."""
+
+
+class SumOverflowError(MisuseError):
+    """A sum or count of a group leaves 64 bits. The state of the operator is of no use after it."""
 
 
 class UserFunctionError(MisuseError):

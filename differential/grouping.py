@@ -13,7 +13,7 @@ from timely.code_digest import digest_of
 from .aggregates import Aggregate
 from .collection import Collection, Term
 from .group_functions import UserGroupFunction, on_words
-from .operators.vertices import AggregateVertex, GroupFunctionVertex
+from .operators.vertices import AggregateVertex, GroupFunctionVertex, Shown
 
 __all__ = ["Grouped"]
 
@@ -58,10 +58,12 @@ class Grouped:
                     f"{aggregate.describe()}: {aggregate.column!r} is a key of the groups; copy it first: "
                     f"select(…, x=col.{aggregate.column})"
                 )
+        names = tuple(aggregate.describe() for aggregate in aggregates.values())
+        shown = Shown(kept.picked(self.keys), kept, result, names)
         text = ", ".join(f"{name}={aggregate.describe()}" for name, aggregate in aggregates.items())
         (stream,) = source.dataflow.stage(
             f"group by {', '.join(self.keys) or 'nothing'}: {text}",
-            lambda: AggregateVertex(key_words, kept.width - key_words, wanted),
+            lambda: AggregateVertex(key_words, kept.width - key_words, wanted, shown),
             source.feeds(0, self.keys),
             detail=f"({kept}) → ({result})",
         )
@@ -89,12 +91,15 @@ class Grouped:
         rest = Schema(tuple(column for column in source_schema if column.name not in self.keys))
         result = Schema((*keys, *given))
         site = str(call_site())
+        shown = Shown(keys, source_schema, result)
         title = (
             f"reduce by {', '.join(self.keys) or 'nothing'}: {getattr(function, '__qualname__', 'function')}"
         )
         (stream,) = self.collection.dataflow.stage(
             title,
-            lambda: GroupFunctionVertex(keys.width, rest.width, on_words(function, keys, rest, given, site)),
+            lambda: GroupFunctionVertex(
+                keys.width, rest.width, on_words(function, keys, rest, given, site), shown
+            ),
             self.collection.feeds(0, self.keys),
             detail=f"({source_schema}) → ({result}) {digest_of(function)}",
         )

@@ -31,11 +31,12 @@ def join(left: Collection, right: Collection, on: str | Sequence[str] | Mapping[
     schema = _joined_schema(left.schema, right.schema, left_keys, right_keys)
     key_words = sum(left.schema[key].words for key in left_keys)
     left_words, right_words = left.schema.width - key_words, right.schema.width - key_words
+    schemas = (left.schema.reordered(left_keys), right.schema.reordered(right_keys))
     feeds = [*left.feeds(0, left_keys), *right.feeds(1, right_keys)]
     condition = " and ".join(f"{a} = {b}" if a != b else a for a, b in pairs)
     (stream,) = left.dataflow.stage(
         f"join on {condition}",
-        lambda: JoinVertex(key_words, left_words, right_words),
+        lambda: JoinVertex(key_words, left_words, right_words, schemas),
         feeds,
         detail=f"({left.schema}) with ({right.schema})",
     )

@@ -24,6 +24,7 @@ from differential.column_types import Bools, Int64s
 from differential.compiled import Compiled
 from differential.evaluation import Compiler
 from differential.expressions import Expr
+from differential.overflow import negate_diffs
 from differential.projection import TRAILING_WORDS, Projection
 from differential.schema import Column, Schema
 from differential.symbols import SymbolTable
@@ -239,7 +240,7 @@ def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -
             write(words, out[where])
         out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
         if sign < 0:
-            np.negative(out[-1], out[-1])
+            negate_diffs(out)
         return out
 
     return compute

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from differential.column_types import Int64s
+from differential.overflow import negate_diffs
 
 __all__ = ["CONSTANT", "TRAILING_WORDS", "Projection"]
 
@@ -143,7 +144,7 @@ class Projection:
             for row, constant in constants:
                 out[row] = constant
             if negate:
-                np.negative(out[-1], out[-1])
+                negate_diffs(out)
 
         return finish
 

@@ -16,7 +16,7 @@ Tables of any size go through `encoding.py`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, cast
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "decode_rows",
     "encode_rows",
     "micros_to_datetime",
+    "row_shower",
     "values_to_words",
 ]
 
@@ -162,6 +163,17 @@ def decode_rows(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> l
     if not schema.columns:
         return [()] * words.shape[1]
     return list(zip(*_decode_columns(schema, words, symbols), strict=True))
+
+
+def row_shower(schema: Schema, symbols: SymbolTable | None) -> Callable[[Sequence[int]], str]:
+    """The function that shows the words of one row in a message: (k=1, name='ada')."""
+
+    def show(words: Sequence[int]) -> str:
+        column = np.array([*words, 0, 0], dtype=np.int64).reshape(-1, 1)
+        (values,) = decode_rows(schema, column, symbols)
+        return "(" + ", ".join(f"{n}={shown(v)}" for n, v in zip(schema.names, values, strict=True)) + ")"
+
+    return show
 
 
 def _decode_columns(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> Iterator[Iterable[object]]:

@@ -20,7 +20,7 @@ def consolidate(source: Collection) -> Collection:
     width = source.schema.width
     (stream,) = source.dataflow.stage(
         "consolidate",
-        lambda: ConsolidateVertex(width),
+        lambda: ConsolidateVertex(width, source.schema),
         source.feeds(0, source.schema.names),
         detail=f"({source.schema})",
     )
@@ -32,7 +32,7 @@ def distinct(source: Collection) -> Collection:
     width = source.schema.width
     (stream,) = source.dataflow.stage(
         "distinct",
-        lambda: DistinctVertex(width),
+        lambda: DistinctVertex(width, source.schema),
         source.feeds(0, source.schema.names),
         detail=f"({source.schema})",
     )

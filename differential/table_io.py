@@ -28,6 +28,7 @@ from timely.dataflow import Dataflow
 from .collection import Collection, Term
 from .linear import LinearChain
 from .operators.consolidate import WaitingRows
+from .rows import row_shower
 from .trace.trace import Trace
 from .update_batch import UpdateBatch, words_of
 from .worker_symbols import SYMBOLS
@@ -112,6 +113,7 @@ class TableLog:
         self._code = code
         self._open = WaitingRows(self._schema.width + 2, code.guards)
         self._trace = Trace(self._schema.width, 0, code.guards)
+        self._open.show = self._trace.show = row_shower(self._schema, SYMBOLS)
 
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""

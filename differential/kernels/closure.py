@@ -8,7 +8,7 @@ right at t.
     times   int64[3, room]: the times found so far, ascending as words (which extends their order), and for
             each a mark ≥ -1 and a value for the caller, inherited from the latest earlier time when a lub is
             added
-    state   int64[4]: how many times there are; their floor, the glb of all seeds; two more for the caller
+    state   int64[≥ 4]: how many times there are; their floor, the glb of all seeds; more for the caller
 
 Times beyond the frontier are found but not extended: the minimal ones stay pending and become seeds in their
 turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is

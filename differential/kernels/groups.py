@@ -4,7 +4,7 @@ The history of a key, new rows included, is gathered once, consolidated, and eva
 ready interesting times, in order. A group is present at a time iff some row has a multiplicity that is not
 zero there:
 
-    COUNT   the sum of the multiplicities              SUM   that of value · multiplicity (wraps at 64 bits)
+    COUNT   the sum of the multiplicities              SUM   that of value · multiplicity
     LEAST, GREATEST   of the values whose multiplicity is positive; without any, the group is absent
     no aggregate at all (distinct): the group is present iff the sum of the multiplicities is positive
 """
@@ -18,6 +18,8 @@ import numpy as np
 from differential.kernels.closure import closed_with, key_end, with_seeds
 from differential.kernels.history import (
     appended,
+    check_key,
+    consolidate_key,
     consolidate_rows,
     correct,
     gathered,
@@ -28,6 +30,7 @@ from differential.kernels.history import (
     with_new,
 )
 from differential.kernels.merge import first_rows
+from differential.kernels.overflow import add_product, excess, far, is_positive, refuse, wide_add
 from differential.kernels.search import compare_keys, cursors_of
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond
@@ -43,24 +46,29 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     """Write the aggregates of the rows at a time into `wanted`; False if the group is absent there.
 
     aggregates   int64[2, m]: kind and value word of each
+    wanted       int64[2·m + 2]: gets the aggregates; behind two more, the high words of sums in the making
+    Raises if a count or a sum leaves 64 bits.
     """
     parts = aggregates.shape[1]
     present = False
     positive = False
-    sum_of_all = np.int64(0)
+    high, low, excesses = np.int64(0), np.int64(0), np.int64(0)
     for part in range(parts):
         wanted[part] = 0
+        wanted[parts + 2 + part] = 0
     row = np.int64(0)
     while row < count:
         total, after = multiplicity(rows, count, row, time, guards)
         if total != 0:
-            sum_of_all += total
+            high, low = wide_add(high, low, total)
             present = True
             for part in range(parts):
                 kind = aggregates[0, part]
                 value = rows[aggregates[1, part], row] if kind != COUNT else np.int64(1)
                 if kind <= SUM:
-                    wanted[part] += total * value
+                    at = parts + 2 + part
+                    wanted[at], wanted[part] = add_product(wanted[at], wanted[part], total, value)
+                    excesses |= far(wanted[at])
                 elif total > 0 and (
                     not positive
                     or (kind == LEAST and value < wanted[part])
@@ -70,7 +78,11 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
             positive = positive or total > 0
         row = after
     if parts == 0:
-        return sum_of_all > 0
+        return is_positive(high, low)
+    for part in range(parts):
+        if aggregates[0, part] <= SUM:
+            excesses |= excess(wanted[parts + 2 + part], wanted[part])
+    refuse(excesses)
     for part in range(parts):
         if aggregates[0, part] >= LEAST:
             return positive
@@ -99,9 +111,9 @@ def reduce_groups(
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
     cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
-    times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
+    times, state = np.empty((3, 32), np.int64), np.zeros(5, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((parts + 2, 64), np.int64)
-    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
+    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(2 * parts + 2, np.int64)
     out, pended = np.empty((kw + parts + 2, 64), np.int64), np.empty((kw + 1, 64), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
@@ -122,13 +134,14 @@ def reduce_groups(
         if order >= 0:
             p, _ = key_end(pending, p, kw, kw)
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
-        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
-        rows = with_new(ready, first, i, kw, state, guards, rows)
-        size = consolidate_rows(rows, state[2])
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_rows(answers, state[2])
+        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+        rows = with_new(ready, first, i, kw, state, guards, rows)
+        size = consolidate_key(rows, state)
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
+        check_key(rows, size, times, state, guards)
         pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
         corrections = np.int64(0)
         for index in range(state[0]):
@@ -183,7 +196,7 @@ def collect_groups(
     """
     kw, vw, guards, ow = shape[0], shape[1], shape[2], shape[3]
     cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
-    times, state = np.empty((3, 32), np.int64), np.zeros(4, np.int64)
+    times, state = np.empty((3, 32), np.int64), np.zeros(5, np.int64)
     rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((ow + 2, 64), np.int64)
     all_rows, all_answers = np.empty((vw + 1, 64), np.int64), np.empty((ow + 2, 64), np.int64)
     used = np.zeros(1, np.int64)
@@ -208,13 +221,14 @@ def collect_groups(
         if order >= 0:
             p, _ = key_end(pending, p, kw, kw)
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
-        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
-        rows = with_new(ready, first, i, kw, state, guards, rows)
-        size = consolidate_rows(rows, state[2])
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_rows(answers, state[2])
+        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+        rows = with_new(ready, first, i, kw, state, guards, rows)
+        size = consolidate_key(rows, state)
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
+        check_key(rows, size, times, state, guards)
         pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
         all_answers = appended(all_answers, answered, keys, key, np.int64(0), answers, held)
         for index in range(state[0]):

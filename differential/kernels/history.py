@@ -15,12 +15,15 @@ import numpy as np
 from differential.kernels.closure import is_minimal
 from differential.kernels.memory import HEADER, LUB, load
 from differential.kernels.merge import compare_rows, copy_rows
+from differential.kernels.overflow import SMALL_BITS, excess, magnitude, refuse, wide_add
 from differential.kernels.search import locate
 from differential.kernels.sort import sort_words
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond, word_less_equal, word_lub
 
 INSERTION_ROWS: Final = 24
+LARGEST: Final = 4
+"""Where `state` keeps the or-ed magnitudes of all diffs that were read for a key."""
 
 
 @kernel
@@ -36,9 +39,10 @@ def gathered(
     table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
     """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a
-    larger one.
+    larger one. The magnitudes of their diffs go to state[LARGEST].
 
-    Neighbours that have become equal are summed on the way, which for an early run leaves one row per value.
+    Neighbours that have become equal are summed on the way, which for an early run leaves one row per value;
+    not if a diff is so large that the sum might wrap.
     Ensures: room for twice as many and four; nothing about order.
     """
     words = rows.shape[0] - 2
@@ -47,6 +51,7 @@ def gathered(
     if 2 * size + 4 > rows.shape[1]:
         rows = more_rows(rows, 2 * size + 4)
     count = np.int64(0)
+    largest = np.int64(0)
     for run in range(table.shape[0]):
         if cursors[1, run] == cursors[0, run]:
             continue
@@ -66,15 +71,24 @@ def gathered(
                     rows[word, count + row] = word_lub(
                         load(address, width, base, cursors[0, run] + row), floor, guards
                     )
-        count = sum_neighbours(rows, count, count + size)
+        if width >= 4:
+            for row in range(count, count + size):
+                largest |= magnitude(rows[words + 1, row])
+        else:
+            largest |= magnitude(base)  # no more than 2²⁴ from it, which does not matter
+        if largest >> SMALL_BITS == 0:
+            count = sum_neighbours(rows, count, count + size)
+        else:
+            count += size
     state[2] = count
+    state[LARGEST] = largest
     return rows
 
 
 @kernel
 def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
     """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end
-    now.
+    now. Requires: small diffs.
     """
     columns = rows.shape[0]
     kept = start
@@ -96,7 +110,7 @@ def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
 def with_new(
     ready: Int64s, start: int, stop: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
-    """Append the rows [start, stop) of the new ones to those that `gathered` left."""
+    """Append the rows [start, stop) of the new ones to those that `gathered` left, their magnitudes too."""
     words = rows.shape[0] - 2
     count = state[2]
     if 2 * (count + stop - start) + 4 > rows.shape[1]:
@@ -106,6 +120,7 @@ def with_new(
             rows[word, count] = ready[kw + word, row]
         rows[words, count] = word_lub(ready[kw + words, row], state[1], guards)
         rows[words + 1, count] = ready[kw + words + 1, row]
+        state[LARGEST] |= magnitude(ready[kw + words + 1, row])
         count += 1
     state[2] = count
     return rows
@@ -121,18 +136,54 @@ def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
 
 
 @kernel
+def consolidate_key(rows: Int64s, state: Int64s) -> int:
+    """`consolidate_rows` of the state[2] rows of a key; raises if a row at a time leaves 64 bits."""
+    if state[LARGEST] >> SMALL_BITS == 0:
+        return consolidate_rows(rows, state[2])
+    return consolidate_many(rows, state[2])
+
+
+@kernel
+def consolidate_many(rows: Int64s, count: int) -> int:
+    """`consolidate_rows` for many rows, or large diffs."""
+    some = np.empty((rows.shape[0], count), np.int64)
+    copy_rows(rows, count, some)
+    done = sort_words(some)
+    copy_rows(done, done.shape[1], rows)
+    return done.shape[1]
+
+
+@kernel
+def check_key(rows: Int64s, count: int, times: Int64s, state: Int64s, guards: int) -> None:
+    """Raise if at one of the state[0] times a value has a multiplicity that leaves 64 bits.
+
+    Cost: nothing unless a diff is large. After it `multiplicity` is right although it adds in one word.
+    """
+    if state[LARGEST] >> SMALL_BITS == 0:
+        return
+    words = rows.shape[0] - 2
+    for index in range(state[0]):
+        high, low = np.int64(0), np.int64(0)
+        for row in range(count):
+            for word in range(words):
+                if row > 0 and rows[word, row] != rows[word, row - 1]:
+                    refuse(excess(high, low))
+                    high, low = np.int64(0), np.int64(0)
+                    break
+            if word_less_equal(rows[words, row], times[0, index], guards):
+                high, low = wide_add(high, low, rows[words + 1, row])
+        refuse(excess(high, low))
+
+
+@kernel
 def consolidate_rows(rows: Int64s, count: int) -> int:
     """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many.
 
-    Requires: one column of room behind them, which is overwritten.
+    Requires: small diffs; one column of room behind them, which is overwritten.
     """
     columns = rows.shape[0]
     if count > INSERTION_ROWS:
-        some = np.empty((columns, count), np.int64)
-        copy_rows(rows, count, some)
-        done = sort_words(some)
-        copy_rows(done, done.shape[1], rows)
-        return done.shape[1]
+        return consolidate_many(rows, count)
     kept = min(count, np.int64(1))
     for new in range(1, count):
         kept = put_row(rows, kept, rows, new)
@@ -145,7 +196,7 @@ def consolidate_rows(rows: Int64s, count: int) -> int:
 def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
     """Add row `index` of `source` to sorted consolidated rows; returns how many there are then.
 
-    Requires: room for two more rows; what is in it is overwritten. `source` may be the same array.
+    Requires: room for two more rows; what is in it is overwritten; small diffs. `source` may be the same array.
     """
     columns = rows.shape[0]
     spare = rows.shape[1] - 1
@@ -174,7 +225,10 @@ def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
 
 @kernel
 def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> tuple[int, int]:
-    """(sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`."""
+    """(sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`.
+
+    Requires: the sum fits 64 bits (small diffs, or `check_key`).
+    """
     words = rows.shape[0] - 2
     total = np.int64(0)
     row = at

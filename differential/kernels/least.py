@@ -32,6 +32,7 @@ from differential.kernels.history import (
 )
 from differential.kernels.memory import LUB, read
 from differential.kernels.merge import copy_rows, first_rows
+from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.search import compare_keys, cursors_of, locate
 from progress._compile import Int64s, kernel
 from progress.time_words import word_is_beyond, word_less_equal, word_lub
@@ -144,11 +145,11 @@ def cover(
     for index in range(state[0]):
         if times[1, index] >= 0:
             continue
-        total = np.int64(0)
+        high, low = np.int64(0), np.int64(0)
         for row in range(held):
             if word_less_equal(rows[0, row], times[0, index], guards):
-                total += rows[1, row]
-        if total > 0:
+                high, low = wide_add(high, low, rows[1, row])
+        if is_positive(high, low):
             times[1, index] = 1
             times[2, index] = value
         elif not word_is_beyond(times[0, index], frontier, guards):
@@ -226,7 +227,7 @@ def reduce_least(
     cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
     left = np.zeros((2, table.shape[0] + 1), np.int64)
     times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
-    state, reached = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    state, reached = np.zeros(5, np.int64), np.zeros(5, np.int64)
     answers, made, rows = (
         np.empty((3, 64), np.int64),
         np.empty((3, 64), np.int64),

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.memory import HEADER, load
+from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.search import cursors_of, locate, same_key
 from progress._compile import Int64s, kernel
 from progress.time_words import word_lub
@@ -62,9 +63,10 @@ def write_matches(
     projection: Int64s,
     guards: int,
     out: Int64s,
-) -> None:
-    """Write the pairs of one row of `delta` with some rows of a run; span: first of these, how many, row of
-    `out`.
+) -> int:
+    """Write the pairs of one row of `delta` with some rows of a run; 0 unless a product leaves 64 bits.
+
+    span   first of these rows, how many, row of `out`
     """
     first, count, made = span
     words = out.shape[0] - 2
@@ -88,8 +90,12 @@ def write_matches(
         out[words, made + pair] = word_lub(load(address, width, base, first + pair), time, guards)
     address, width, base = table[run, at + 3], table[run, at + 4], table[run, at + 5]
     diff = delta[columns - 1, row]
+    excesses = np.int64(0)
     for pair in range(count):
-        out[words + 1, made + pair] = diff * load(address, width, base, first + pair)
+        high, low = wide_multiply(diff, load(address, width, base, first + pair))
+        excesses |= excess(high, low)
+        out[words + 1, made + pair] = low
+    return excesses
 
 
 @kernel
@@ -109,6 +115,7 @@ def fill_matches(
     cursors = cursors_of(table)
     made = np.int64(0)
     keys = np.int64(0)
+    excesses = np.int64(0)
     for row in range(span[0], span[1]):
         if row == span[0] or not same_key(delta, row, row - 1, kw):
             if 2 * keys < found.shape[0]:
@@ -122,8 +129,10 @@ def fill_matches(
             first = cursors[0, run]
             count = cursors[1, run] - first
             if count > 0:
-                write_matches(delta, row, table, run, (first, count, made), projection, guards, out)
+                place = (first, count, made)
+                excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
                 made += count
+    refuse(excesses)
 
 
 @kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.memory import LUB, ROWS, SIDE, describe_column
+from differential.kernels.overflow import checked_add
 from progress._compile import Int64s, kernel
 from progress.time_words import word_lub
 
@@ -41,7 +42,7 @@ def merge(a: Int64s, b: Int64s) -> Int64s:
         for column in range(columns):
             out[column, kept] = a[column, i] if order <= 0 else b[column, j]
         if order == 0:
-            out[columns - 1, kept] += b[columns - 1, j]
+            out[columns - 1, kept] = checked_add(a[columns - 1, i], b[columns - 1, j])
         kept += 1
         i += order <= 0
         j += order >= 0
@@ -110,7 +111,7 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
                     same = False
                     break
         if same:
-            diff += head[source + columns - 1, low]
+            diff = checked_add(diff, head[source + columns - 1, low])
             done += 1
         if diff != 0:
             for column in range(columns - 1):

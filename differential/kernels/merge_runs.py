@@ -16,6 +16,7 @@ import numpy as np
 
 from differential.kernels.columns import decode_column, encode_column
 from differential.kernels.memory import HEADER, ROWS
+from differential.kernels.overflow import excess, refuse, wide_add
 from progress._compile import Int64s, kernel
 from progress.time_words import word_advance, word_lub
 
@@ -47,17 +48,21 @@ def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
         gap //= 3
     kept = first
     row = first
+    excesses = np.int64(0)
     while row < first + count:
         time = times[row]
         total = diffs[row]
+        high = total >> 63
         row += 1
         while row < first + count and times[row] == time:
-            total += diffs[row]
+            high, total = wide_add(high, total, diffs[row])
             row += 1
+        excesses |= excess(high, total)
         if total != 0:
             times[kept] = time
             diffs[kept] = total
             kept += 1
+    refuse(excesses)
     return kept - first
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.overflow import excess, refuse, wide_add
 from differential.kernels.packing import (
     SEGMENTS_MAX,
     bit_length,
@@ -85,18 +86,22 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
 @kernel
 def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> int:
     """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; returns rows
-    kept.
+    kept, or -1 - i if the sum that begins at word i leaves 64 bits: from there on all is as it was.
     """
     kept = np.int64(0)
     row = np.int64(0)
     diff_mask = (np.int64(1) << diff_bits) - 1
     while row < keys.shape[0]:
         key = keys[row] >> diff_bits
+        first = row
         total = diff_base + (keys[row] & diff_mask)
+        high = total >> 63
         row += 1
         while row < keys.shape[0] and keys[row] >> diff_bits == key:
-            total += diff_base + (keys[row] & diff_mask)
+            high, total = wide_add(high, total, diff_base + (keys[row] & diff_mask))
             row += 1
+        if excess(high, total) != 0:
+            return -1 - first
         if total != 0:
             keys[kept] = key
             sums[kept] = total
@@ -125,6 +130,7 @@ def sort_words(words: Int64s) -> Int64s:
     if ordered is spare:
         sums = keys
     kept = sum_packed(ordered, sums, diff_bits, bases[columns - 1])
+    refuse(np.int64(kept < 0))
     out = np.empty((columns, kept), np.int64)
     unpack_rows(ordered, sums, plan, bases, segments, out)
     return out
@@ -133,6 +139,7 @@ def sort_words(words: Int64s) -> Int64s:
 def sort_consolidate(words: Int64s) -> Int64s:
     """The same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
 
+    Raises OverflowError if the multiplicity of a row leaves 64 bits; partial sums may.
     Requires: words int64[≥ 2, n], C-contiguous. Cost: about 20 ns a row if the varying bits fit a word, else
     70.
     """
@@ -146,6 +153,7 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
 
     Requires: at least one table, all with as many columns, none without rows. When there are many rows, the
     memory of the parts is free again before that of the result is taken.
+    Raises OverflowError, as `sort_consolidate`; the rows in question are among the `parts` then.
     """
     columns = parts[0].shape[0]
     rows = sum(part.shape[1] for part in parts)
@@ -170,8 +178,20 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     if sort_packed(keys, spare, diff_bits, bits).ctypes.data == spare.ctypes.data:
         keys, spare = spare, keys
     kept = sum_packed(keys, spare, diff_bits, int(bases[columns - 1]))
+    if kept < 0:
+        parts.append(_unsummed(keys[-1 - kept :], diff_bits, plan, bases, segments))
+        raise OverflowError("a sum leaves 64 bits")
     out = np.empty((columns, kept), np.int64)
     unpack_rows(keys, spare, plan, bases, segments, out)
+    return out
+
+
+def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:
+    """The rows of packed words that are equal to the first but for the diff."""
+    keys = keys[keys >> diff_bits == keys[0] >> diff_bits]
+    out = np.empty((bases.shape[0], keys.shape[0]), np.int64)
+    diffs = (keys & ((1 << diff_bits) - 1)) + bases[-1]
+    unpack_rows(keys >> diff_bits, diffs, plan, bases, segments, out)
     return out
 
 
@@ -243,17 +263,21 @@ def sort_indexed(words: Int64s, seen: Int64s) -> Int64s:
     kept = np.int64(0)
     row = np.int64(0)
     sums = np.empty(rows, np.int64)
+    excesses = np.int64(0)
     while row < rows:
         first = order[row]
         total = words[columns - 1, first]
+        high = total >> 63
         row += 1
         while row < rows and same_row(words, first, order[row]):
-            total += words[columns - 1, order[row]]
+            high, total = wide_add(high, total, words[columns - 1, order[row]])
             row += 1
+        excesses |= excess(high, total)
         if total != 0:
             order[kept] = first
             sums[kept] = total
             kept += 1
+    refuse(excesses)
     out = np.empty((columns, kept), np.int64)
     for column in range(columns - 1):
         for row in range(kept):

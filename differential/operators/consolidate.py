@@ -11,6 +11,7 @@ import numpy as np
 
 from differential.kernels.ready import lower_bounds, split_ready
 from differential.kernels.sort import sort_parts
+from differential.overflow import ShowRow, row_overflow, show_words
 from progress._compile import Int64s
 from progress.antichain import not_beyond
 from progress.open_times import OpenTimes
@@ -45,6 +46,7 @@ class WaitingRows:
         self._by_time: dict[int, list[Int64s]] = {}
         self._times = OpenTimes(guards)
         self._rows = 0
+        self.show: ShowRow = show_words
 
     @property
     def rows(self) -> int:
@@ -86,7 +88,7 @@ class WaitingRows:
         assert self._rows >= 0
         # Together with what `sort_parts` drops, this frees the memory of the rows before more is taken.
         part = ready = later = _NONE
-        return sort_parts(complete)
+        return self._summed(complete)
 
     def consolidate(self) -> None:
         """Sum what waits, so that what cancels takes no memory."""
@@ -95,7 +97,7 @@ class WaitingRows:
             for parts in self._by_time.values():
                 waiting += parts
             self._parts, self._by_time, self._times, self._rows = [], {}, OpenTimes(self.guards), 0
-            self.add(sort_parts(waiting))
+            self.add(self._summed(waiting))
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
@@ -144,6 +146,12 @@ class WaitingRows:
         else:
             at_time.append(part)
 
+    def _summed(self, parts: list[Int64s]) -> Int64s:
+        try:
+            return sort_parts(parts)
+        except OverflowError:
+            raise row_overflow(parts, self.show) from None
+
     def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
         if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:
             return len(not_beyond(bounds, frontier, self.guards)) == 0
@@ -159,6 +167,10 @@ class ConsolidateMachine:
 
     def __init__(self, words: int, guards: int) -> None:
         self._waiting = WaitingRows(words + 2, guards)
+
+    def show_rows(self, show: ShowRow) -> None:
+        """How messages show rows."""
+        self._waiting.show = show
 
     def recv(self, words: Int64s) -> None:
         """Let rows int64[words + 2, n] wait."""

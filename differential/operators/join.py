@@ -14,23 +14,48 @@ work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import numpy as np
 
 from differential.kernels.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
+from differential.kernels.ready import lower_bounds, minimal_times
 from differential.kernels.sort import sort_consolidate
+from differential.overflow import ShowRow, product_overflow, row_overflow, show_words
 from differential.trace.trace import Trace
 from progress._compile import Int64s
 
 LEFT: Final = 0
 RIGHT: Final = 1
 MATCHED_ROWS_MAX: Final = 1 << 20
-"""About how many rows `recv` makes before it hands them over."""
+"""About how many rows there are in a piece."""
+
+_NO_TIMES: Final = np.empty(0, np.int64)
 
 Source = tuple[Literal["key", "left", "right", "constant"], int]
 """Where a word of the output comes from: which word of the key, of a side's values, or a constant."""
+
+
+class _Batch:
+    """Rows that came in on one side; `delta` once they are sorted; those before `start` are matched."""
+
+    __slots__ = ("_times", "delta", "port", "start", "words")
+
+    def __init__(self, port: int, words: Int64s) -> None:
+        self.port = port
+        self.words = words
+        self.delta: Int64s | None = None
+        self.start = 0
+        self._times: tuple[int, Int64s] | None = None
+
+    def times(self, guards: int) -> Int64s:
+        """The minimal times of the rows not matched yet, as int64[1, ·]."""
+        if self._times is None or self._times[0] != self.start:
+            column = (self.words if self.delta is None else self.delta)[-2, self.start :]
+            self._times = (self.start, minimal_times(column, guards).reshape(1, -1))
+        return self._times[1]
 
 
 class JoinMachine:
@@ -38,6 +63,9 @@ class JoinMachine:
 
     projection   for each word of the output where it comes from; None: key, left values, right values
     Output rows: int64[words of the projection + 2, m], neither sorted nor consolidated.
+
+    Rows are handed over with `recv` and matched with `work`, piece by piece, so that a large output does not
+    have to be in memory, nor be waited for, as a whole.
     """
 
     def __init__(
@@ -53,39 +81,85 @@ class JoinMachine:
         self.words = len(projection)
         self.traces: list[Trace | None] = [Trace(kw, vw_left, guards), Trace(kw, vw_right, guards)]
         self._projections = [_projection_array(projection, kw, port) for port in (LEFT, RIGHT)]
+        self._unfinished: deque[_Batch] = deque()
+        self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
+        self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
 
-    def recv(self, port: int, words: Int64s) -> Iterator[Int64s]:
-        """Match rows that came in on `port` with the other side, in pieces of some `MATCHED_ROWS_MAX` rows.
+    def recv(self, port: int, words: Int64s) -> None:
+        """Let rows that came in on `port` wait for `work`; the array may be kept."""
+        self._unfinished.append(_Batch(port, words))
 
-        Requires: the iterator is exhausted before anything else is called; only then are the rows stored.
-        The pieces have at least one row each.
+    @property
+    def is_done(self) -> bool:
+        """Whether no rows wait, in whole or in part."""
+        return not self._unfinished
+
+    def work(self) -> Int64s:
+        """Make one piece: pairs of rows that wait, from the batch that came first; perhaps there are none.
+
+        The piece has less than MATCHED_ROWS_MAX rows but for those of its last row. Until a batch is finished
+        no rows are stored: what is read stays as it was when its first piece was made.
+        Requires: not `is_done`.
         """
-        delta = sort_consolidate(words)
-        rows = delta.shape[1]
-        if rows == 0:
-            return
-        other = self.traces[1 - port]
-        start = 0
-        while other is not None and start < rows:
-            out, start = match(
-                delta, start, other.table, self.kw, self._projections[port], self.guards, MATCHED_ROWS_MAX
-            )
-            if out.shape[1] > 0:
-                yield out
-        own = self.traces[port]
-        if own is not None:
-            own.insert(delta)
+        batch = self._unfinished[0]
+        delta = batch.delta
+        if delta is None:
+            delta = batch.delta = self._sorted(batch)
+        pairs = None
+        other = self.traces[1 - batch.port]
+        if other is not None and delta.shape[1] > 0:
+            projection = self._projections[batch.port]
+            try:
+                pairs, batch.start = match(
+                    delta, batch.start, other.table, self.kw, projection, self.guards, MATCHED_ROWS_MAX
+                )
+            except OverflowError:
+                raise product_overflow(delta, other.words(), self.kw, self._shows[batch.port]) from None
+        if pairs is None or batch.start == delta.shape[1]:
+            self._unfinished.popleft()
+            own = self.traces[batch.port]
+            if own is not None:
+                own.insert(delta)
+        return self._nothing if pairs is None else pairs
+
+    def capabilities(self) -> Int64s:
+        """The minimal times at which something may still be sent before more comes in, ascending."""
+        bounds = _NO_TIMES
+        for port in (LEFT, RIGHT):
+            bounds = self._bounds(port, bounds)
+        return bounds
 
     def set_frontiers(self, left: Int64s, right: Int64s) -> None:
         """What may still come in: no row of a side is at a time that is not ≥ one of its frontier. Cost:
-        nothing.
+        nothing, unless rows wait: these still want to meet all of the other side's history.
         """
         for port, frontier in ((LEFT, right), (RIGHT, left)):
             trace = self.traces[port]
             if trace is not None:
-                trace.set_since(frontier)
-                if frontier.shape[0] == 0:
+                since = self._bounds(1 - port, frontier) if self._unfinished else frontier
+                trace.set_since(since)
+                if since.shape[0] == 0:
                     self.traces[port] = None
+
+    def show_rows(self, left: ShowRow, right: ShowRow) -> None:
+        """How messages show rows of either side."""
+        self._shows = (left, right)
+        for trace, show in zip(self.traces, self._shows, strict=True):
+            if trace is not None:
+                trace.show = show
+
+    def _sorted(self, batch: _Batch) -> Int64s:
+        try:
+            return sort_consolidate(batch.words)
+        except OverflowError:
+            raise row_overflow([batch.words], self._shows[batch.port]) from None
+
+    def _bounds(self, port: int, bounds: Int64s) -> Int64s:
+        """The minimal antichain of `bounds` and the times of the rows of a side that wait."""
+        for batch in self._unfinished:
+            if batch.port == port:
+                bounds = lower_bounds(batch.times(self.guards), 0, bounds, self.guards)
+        return bounds
 
     def effort(self, rows: int) -> bool:
         """Spend some rows of merging while idle; returns whether there is more to do."""

@@ -27,6 +27,7 @@ from differential.kernels.least import reduce_least
 from differential.kernels.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
+from differential.overflow import ShowRow, row_overflow, show_words, sum_overflow
 from differential.trace.trace import Trace
 from progress._compile import Int64s
 
@@ -83,6 +84,8 @@ class ReduceMachine:
         self._waiting = WaitingRows(kw + vw + 2, guards)
         self._pending = PendingTimes(kw, guards)
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
+        self._show_key: ShowRow = show_words
+        self._names: tuple[str, ...] = ()
         self._shape = np.array([kw, vw, guards, aggregate.words], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
@@ -92,6 +95,12 @@ class ReduceMachine:
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
                 self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1], np.int64)
+
+    def show_rows(self, key: ShowRow, row: ShowRow, answer: ShowRow, names: Sequence[str] = ()) -> None:
+        """How messages show keys, rows and answers; `names`: what they call the aggregates."""
+        self._show_key, self._names = key, tuple(names)
+        self._waiting.show = self.input.show = row
+        self.output.show = answer
 
     def recv(self, words: Int64s) -> None:
         """Let rows int64[kw + vw + 2, n] wait for their times; the array is kept, and not changed."""
@@ -110,7 +119,10 @@ class ReduceMachine:
         pending = self._pending.take_ready(frontier)
         corrections = self._nothing
         if ready.shape[1] or pending.shape[1]:
-            corrections, pended = self._reduce(ready, pending, frontier)
+            try:
+                corrections, pended = self._reduce(ready, pending, frontier)
+            except OverflowError:
+                raise self._overflow(ready, pending) from None
             if pended.shape[1]:
                 self._pending.add(pended)
             self.input.insert(ready)
@@ -144,6 +156,23 @@ class ReduceMachine:
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
         return self._call(groups, rows, answers, self.aggregate), pended
+
+    def _overflow(self, ready: Int64s, pending: Int64s) -> Exception:
+        """Which group it was that could not be reduced: looked for among all that were to be."""
+        kw = self.kw
+        words = np.concatenate([self.input.words(), ready], axis=1)
+        if kw:
+            keys = {tuple(key) for part in (ready, pending) for key in part[:kw].T.tolist()}
+            words = words[:, [tuple(key) in keys for key in words[:kw].T.tolist()]]
+        if isinstance(self.aggregate, Aggregates):
+            for index, (kind, word) in enumerate(self.aggregate.parts):
+                if kind in ("count", "sum"):
+                    name = self._names[index] if self._names else f"the {kind} of value word {word}"
+                    value = word if kind == "sum" else None
+                    error = sum_overflow(words, kw, value, name, self._show_key)
+                    if error is not None:
+                        return error
+        return row_overflow([words], self.input.show)
 
     def _call(self, groups: Int64s, rows: Int64s, answers: Int64s, aggregate: GroupFunction) -> Int64s:
         """Ask the function about every group, and make corrections of what it says."""

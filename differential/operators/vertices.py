@@ -7,7 +7,7 @@ what arrives, sends what it returns, and holds exactly the capabilities that the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from differential.linear_transform import LinearTransform
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
 from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
+from differential.overflow import ShowRow, show_words
 from differential.projection import CONSTANT
+from differential.rows import row_shower
+from differential.schema import Schema
 from differential.trace.trace import Trace
 from differential.update_batch import UpdateBatch, words_of
 from progress.antichain import not_beyond
+from differential.worker_symbols import SYMBOLS
 from timely.batch import Batch
 from timely.vertex import Vertex
 
@@ -31,6 +35,7 @@ __all__ = [
     "GroupFunctionVertex",
     "JoinVertex",
     "OperatorVertex",
+    "Shown",
     "WaitingMachine",
     "WaitingVertex",
 ]
@@ -113,6 +118,11 @@ class OperatorVertex(Vertex):
             self.send(0, UpdateBatch(rows[:, start:stop].copy()), envelope)
 
 
+def _show(schema: Schema | None) -> ShowRow:
+    """How messages show rows of these columns."""
+    return show_words if schema is None else row_shower(schema, SYMBOLS)
+
+
 class JoinVertex(OperatorVertex):
     """Joins two inputs as rows come in; see `JoinMachine`.
 
@@ -120,26 +130,61 @@ class JoinVertex(OperatorVertex):
     once.
     """
 
-    def __init__(self, key_words: int, left_words: int, right_words: int) -> None:
+    def __init__(
+        self,
+        key_words: int,
+        left_words: int,
+        right_words: int,
+        schemas: tuple[Schema, Schema] | None = None,
+    ) -> None:
+        """`schemas`: of the rows that come in on either side, for messages."""
         super().__init__()
         self._widths = (key_words, left_words, right_words)
+        self._schemas = (None, None) if schemas is None else schemas
         self._machine: JoinMachine | None = None
         self._frontiers = (_NO_TIMES, _NO_TIMES)
 
     def on_start(self) -> None:
         """Take over the projection of the only connector, if there is one."""
         self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted())
+        self._machine.show_rows(_show(self._schemas[0]), _show(self._schemas[1]))
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Match what came in with the other side, and send the pairs."""
+        """Match what came in with the other side, and send the first piece of the pairs, mostly all of them.
+
+        While pieces are left, whatever comes in waits behind them.
+        """
         machine = self._machine
         assert machine is not None
+        self._look_at_frontiers(machine)
+        is_first = machine.is_done
+        machine.recv(port, _joined_words(messages))
+        if is_first:
+            self._work(machine)
+        else:
+            self.hold_exactly(machine.capabilities())
+
+    def on_resume(self) -> None:
+        """Send the next piece of what waits; what other vertices made of the last one is done."""
+        machine = self._machine
+        assert machine is not None
+        self._look_at_frontiers(machine)
+        self._work(machine)
+
+    def _work(self, machine: JoinMachine) -> None:
+        """Send one piece; if there is more, hold the right to send it, and ask to be called again."""
+        self.send_rows(machine.work())
+        if not machine.is_done:
+            self.hold_exactly(machine.capabilities())
+            self.resume()
+        elif self._held:
+            self.hold_exactly(_NO_TIMES)
+
+    def _look_at_frontiers(self, machine: JoinMachine) -> None:
         left, right = self.frontier(LEFT), self.frontier(RIGHT)
         if left is not self._frontiers[0] or right is not self._frontiers[1]:
             self._frontiers = (left, right)
             machine.set_frontiers(left, right)
-        for pairs in machine.recv(port, _joined_words(messages)):
-            self.send_rows(pairs)
 
     def traces(self) -> list[Trace]:
         """Both sides, as far as they are still needed."""
@@ -225,51 +270,82 @@ class WaitingVertex(OperatorVertex):
         return [machine.input, machine.output] if isinstance(machine, ReduceMachine) else []
 
 
+class Shown(NamedTuple):
+    """What messages of a reduce need to know: the columns of keys, rows and answers, names of aggregates."""
+
+    key: Schema
+    row: Schema
+    answer: Schema
+    names: tuple[str, ...] = ()
+
+
+def _show_reduced(machine: ReduceMachine, shown: Shown | None) -> ReduceMachine:
+    if shown is not None:
+        machine.show_rows(_show(shown.key), _show(shown.row), _show(shown.answer), shown.names)
+    return machine
+
+
 class AggregateVertex(WaitingVertex):
     """count, sum, min, max of groups; see `ReduceMachine`. `wanted`: kind and value word of each."""
 
-    def __init__(self, key_words: int, value_words: int, wanted: Sequence[tuple[Kind, int]]) -> None:
+    def __init__(
+        self,
+        key_words: int,
+        value_words: int,
+        wanted: Sequence[tuple[Kind, int]],
+        shown: Shown | None = None,
+    ) -> None:
         super().__init__()
         self._widths = (key_words, value_words)
         self._wanted = tuple(wanted)
+        self._shown = shown
 
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
-        self._machine = ReduceMachine(*self._widths, self.code.guards, Aggregates(self._wanted))
+        machine = ReduceMachine(*self._widths, self.code.guards, Aggregates(self._wanted))
+        self._machine = _show_reduced(machine, self._shown)
 
 
 class DistinctVertex(WaitingVertex):
-    """Rows of `words` words with a positive multiplicity, once each."""
+    """Rows of `words` words with a positive multiplicity, once each; `schema`: their columns, for messages."""
 
-    def __init__(self, words: int) -> None:
+    def __init__(self, words: int, schema: Schema | None = None) -> None:
         super().__init__()
         self._words = words
+        self._shown = None if schema is None else Shown(schema, schema, schema)
 
     def on_start(self) -> None:
         """A distinct is a reduce whose key is the whole row."""
-        self._machine = ReduceMachine(self._words, 0, self.code.guards, Aggregates(()))
+        machine = ReduceMachine(self._words, 0, self.code.guards, Aggregates(()))
+        self._machine = _show_reduced(machine, self._shown)
 
 
 class GroupFunctionVertex(WaitingVertex):
     """A Python function of each group, on words."""
 
-    def __init__(self, key_words: int, value_words: int, function: GroupFunction) -> None:
+    def __init__(
+        self, key_words: int, value_words: int, function: GroupFunction, shown: Shown | None = None
+    ) -> None:
         super().__init__()
         self._widths = (key_words, value_words)
         self._function = function
+        self._shown = shown
 
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
-        self._machine = ReduceMachine(*self._widths, self.code.guards, self._function)
+        machine = ReduceMachine(*self._widths, self.code.guards, self._function)
+        self._machine = _show_reduced(machine, self._shown)
 
 
 class ConsolidateVertex(WaitingVertex):
-    """Rows of `words` words, summed per time before they go on."""
+    """Rows of `words` words, summed per time before they go on; `schema`: their columns, for messages."""
 
-    def __init__(self, words: int) -> None:
+    def __init__(self, words: int, schema: Schema | None = None) -> None:
         super().__init__()
         self._words = words
+        self._schema = schema
 
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
         self._machine = ConsolidateMachine(self._words, self.code.guards)
+        self._machine.show_rows(_show(self._schema))

@@ -50,7 +50,7 @@ class Merging:
         low, high = int(ranges[-1, 0]), int(ranges[-1, 1])
         reach = max(4 * abs(low), 4 * abs(high), 127)  # sums of diffs, mostly
         if wide or reach >= 1 << 31:
-            ranges[-1] = (-(1 << 62), 1 << 62)
+            ranges[-1] = (-(1 << 63), (1 << 63) - 1)
         else:
             ranges[-1] = (-reach, reach)
         self._ranges = ranges
@@ -84,6 +84,10 @@ class Merging:
         if self._progress[4]:
             self._start(wide=True)
         return done
+
+    def sources(self) -> list[Int64s]:
+        """The rows of both runs."""
+        return [run.words() for run in (self.older, self.newer) if run is not None]
 
     def result(self) -> Run | None:
         """The merged run; None if it has no rows."""

@@ -27,6 +27,7 @@ import numpy as np
 from differential.kernels.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.merge import insert_into_head
 from differential.kernels.sort import sort_consolidate
+from differential.overflow import ShowRow, row_overflow, show_words
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from progress._compile import Int64s
@@ -54,6 +55,9 @@ class Trace:
 
     Requires of all rows: words int64[kw + vw + 2, n], sorted and consolidated, times of the scope of
     `guards`.
+
+    Adds multiplicities, and raises MultiplicityOverflowError where they leave 64 bits, with the row as `show`
+    says it; then it is of no more use.
     """
 
     def __init__(self, kw: int, vw: int, guards: int) -> None:
@@ -69,6 +73,7 @@ class Trace:
         self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
         self._head_rows = 0
         self._owed = 0
+        self.show: ShowRow = show_words
 
     @property
     def rows(self) -> int:
@@ -94,7 +99,12 @@ class Trace:
         if self._head_rows + rows > HEAD_ROWS_MAX:
             self.freeze_head()
         if rows <= HEAD_ROWS_MAX // 2:
-            self._head_rows = insert_into_head(self._head, self.table, len(self._runs), words, self.guards)
+            try:
+                self._head_rows = insert_into_head(
+                    self._head, self.table, len(self._runs), words, self.guards
+                )
+            except OverflowError:
+                raise row_overflow([self._head_words(), words], self.show) from None
             self._owed += EFFORT_PER_ROW * rows
             if self._owed >= EFFORT_ROWS_MIN:
                 self._pay()
@@ -114,9 +124,7 @@ class Trace:
         rows, self._head_rows = self._head_rows, 0
         if rows == 0:
             return
-        line = self.table[-1]
-        start = self.columns * int(line[SIDE])
-        self._append(Run.from_words(self._head[start : start + self.columns, :rows].copy(), self.guards))
+        self._append(Run.from_words(self._head_words(rows).copy(), self.guards))
 
     def set_since(self, since: Int64s) -> None:
         """Nobody will ask about times that are not ≥ one of `since`; none at all: about no time, all is
@@ -168,15 +176,25 @@ class Trace:
 
         Requires: `at` is ≥ some time of since. The time column holds `at`, or 0.
         """
-        parts = [run.words() for run in self._runs]
-        start = self.columns * int(self.table[-1, SIDE])
-        parts.append(self._head[start : start + self.columns, : self._head_rows])
-        words = np.concatenate(parts, axis=1)
+        words = self.words()
         if at is not None:
             keep = ((at | self.guards) - words[-2]) & self.guards == self.guards
             words = words[:, keep]
         words[-2] = 0 if at is None else at
-        return sort_consolidate(np.ascontiguousarray(words))
+        words = np.ascontiguousarray(words)
+        try:
+            return sort_consolidate(words)
+        except OverflowError:
+            raise row_overflow([words], self.show) from None
+
+    def words(self) -> Int64s:
+        """All rows as they are held, those of each run sorted."""
+        return np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
+
+    def _head_words(self, rows: int | None = None) -> Int64s:
+        """The rows of the head, in its own memory; `rows`: that many instead of those it has."""
+        start = self.columns * int(self.table[-1, SIDE])
+        return self._head[start : start + self.columns, : self._head_rows if rows is None else rows]
 
     def _append(self, run: Run) -> None:
         self._runs.append(run)
@@ -203,7 +221,10 @@ class Trace:
         """Give every merge under way `budget` rows; put the results of those that are done in place."""
         while budget > 0 and self._merges:
             for merge in self._merges.values():
-                merge.work(budget)
+                try:
+                    merge.work(budget)
+                except OverflowError:
+                    raise row_overflow(merge.sources(), self.show) from None
             finished = sorted((index for index, merge in self._merges.items() if merge.is_done), reverse=True)
             if not finished:
                 return

@@ -24,7 +24,7 @@ def test_aggregates_of_a_group_at_a_time(
 ) -> None:
     held, time = consolidated(some), CODES[2].pack((epoch, i))
     aggregates = np.array([(KINDS[kind], word) for kind, word in parts], np.int64).reshape(-1, 2).T.copy()
-    wanted = np.zeros(len(parts) + 2, np.int64)
+    wanted = np.zeros(2 * len(parts) + 2, np.int64)
     present = evaluate(as_words(held, 4), len(held), time, GUARDS, aggregates, wanted)
     want = reduced(accumulated(held, time, GUARDS), 0, parts)
     assert present == bool(want)

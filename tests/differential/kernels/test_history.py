@@ -35,7 +35,7 @@ def test_gathered_is_the_history_advanced_to_the_floor(
         held += insert
     key = new[0][0] if new else 0
     mine = [row for row in consolidated(new) if row[0] == key]
-    state = np.array([0, floor, 0, 0])
+    state = np.array([0, floor, 0, 0, 0])
     keys = np.array([[key]])
     room = gathered(
         trace.table, cursors_of(trace.table), keys, 0, 1, state, GUARDS, np.empty((3, 1), np.int64)

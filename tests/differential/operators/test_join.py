@@ -10,11 +10,13 @@ import random
 
 import numpy as np
 import pytest
-from reference.words import Row, accumulated, closure_of, joined, rows_of
+from reference.words import Row, accumulated, as_words, closure_of, joined, less_equal, rows_of
 from strategies_words import CODES, RandomHistory
 
 from differential.operators import join as join_module
 from differential.operators.join import LEFT, RIGHT, JoinMachine
+
+Words = np.typing.NDArray[np.int64]
 
 
 def _run(rng: random.Random, depth: int, kw: int, values: tuple[int, int]) -> None:
@@ -24,8 +26,9 @@ def _run(rng: random.Random, depth: int, kw: int, values: tuple[int, int]) -> No
     sent: list[Row] = []
     for _ in range(10):
         port = rng.choice([LEFT, RIGHT])
-        for words in machine.recv(port, sides[port].next_rows()):
-            sent += rows_of(words)
+        machine.recv(port, sides[port].next_rows())
+        while not machine.is_done:
+            sent += rows_of(machine.work())
         moving = rng.choice(sides)
         moving.finish() if rng.random() < 0.05 else moving.rise()
         machine.set_frontiers(sides[0].frontier, sides[1].frontier)
@@ -45,14 +48,112 @@ def test_meaning_at_every_time(depth: int, kw: int, values: tuple[int, int], see
         _run(random.Random(f"{seed} {trial}"), depth, kw, values)
 
 
+def _pieces(machine: JoinMachine, port: int, words: Words) -> list[Words]:
+    machine.recv(port, words)
+    pieces = []
+    while not machine.is_done:
+        pieces.append(machine.work())
+    return pieces
+
+
+def _run_in_pieces(rng: random.Random, depth: int, kw: int, values: tuple[int, int]) -> None:
+    """Rows come in and frontiers rise while pieces are left; nothing is sent that was not held for."""
+    guards = CODES[depth].guards
+    machine = JoinMachine(kw, *values, guards)
+    sides = [RandomHistory(rng, depth, kw + vw) for vw in values]
+    sent: list[Row] = []
+    held: list[int] = []
+    came = 0
+    while came < 12 or not machine.is_done:
+        chosen = rng.randrange(4)
+        if chosen == 0 and came < 12:
+            came += 1
+            port = rng.choice([LEFT, RIGHT])
+            machine.recv(port, sides[port].next_rows(8))
+            held = machine.capabilities().tolist()
+        elif chosen == 1:
+            moving = rng.choice(sides)
+            moving.finish() if rng.random() < 0.05 else moving.rise()
+            machine.set_frontiers(sides[0].frontier, sides[1].frontier)
+        elif chosen == 2:
+            for trace in machine.traces:
+                if trace is not None:
+                    trace.settle(5) if rng.random() < 0.5 else trace.compact()
+        elif not machine.is_done:
+            some = rows_of(machine.work())
+            assert all(any(less_equal(word, row[-2], guards) for word in held) for row in some)
+            sent += some
+            still = machine.capabilities().tolist()
+            assert all(any(less_equal(word, later, guards) for word in held) for later in still)
+            held = still
+        machine.check_invariants()
+    assert held == []
+    for time in closure_of({row[-2] for side in sides for row in side.rows}, guards):
+        left, right = (accumulated(side.rows, time, guards) for side in sides)
+        assert accumulated(sent, time, guards) == joined(left, right, kw)
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(("kw", "values"), [(1, (1, 1)), (0, (1, 1))])
+def test_meaning_in_pieces_while_more_comes_in_and_frontiers_rise(
+    depth: int,
+    kw: int,
+    values: tuple[int, int],
+    limit: int,
+    seed: int,
+    effort: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", limit)
+    for trial in range(6 * effort):
+        _run_in_pieces(random.Random(f"{seed} {trial}"), depth, kw, values)
+
+
+def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    code = CODES[2]
+    first, second, third = (code.pack(time) for time in [(0, 2), (2, 0), (0, 3)])
+    machine = JoinMachine(1, 0, 0, code.guards)
+    _pieces(machine, LEFT, as_words([(key, 0, 1) for key in range(3)], 3))
+    assert machine.capabilities().tolist() == []
+    machine.recv(RIGHT, as_words([(2, third, 1), (0, first, 1), (1, second, 1)], 3))
+    assert machine.capabilities().tolist() == [first, second]
+    assert rows_of(machine.work()) == [(0, first, 1)]
+    assert machine.capabilities().tolist() == [third, second]
+    machine.recv(LEFT, as_words([(9, 0, 1)], 3))
+    assert machine.capabilities().tolist() == [0]
+    assert rows_of(machine.work()) == [(1, second, 1)]
+    assert rows_of(machine.work()) == [(2, third, 1)]
+    assert not machine.is_done and rows_of(machine.work()) == []
+    assert machine.is_done and machine.capabilities().tolist() == []
+
+
+def test_pieces_are_of_one_state_of_the_other_side_and_later_rows_meet_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    machine = JoinMachine(0, 1, 1, CODES[1].guards)
+    _pieces(machine, LEFT, as_words([(5, 0, 1)], 3))
+    machine.recv(RIGHT, as_words([(7, 1, 1), (8, 1, 1)], 3))
+    machine.work()
+    machine.recv(LEFT, as_words([(6, 1, 1)], 3))
+    machine.set_frontiers(np.array([9]), np.empty(0, np.int64))
+    assert machine.traces[LEFT] is not None, "one row of the right side has not met it yet"
+    assert rows_of(machine.work()) == [(5, 8, 1, 1)]
+    assert rows_of(machine.work()) == [(6, 7, 1, 1), (6, 8, 1, 1)]
+    machine.set_frontiers(np.array([9]), np.empty(0, np.int64))
+    assert machine.traces[LEFT] is None
+
+
 def test_pieces_together_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1000)
     machine = JoinMachine(0, 1, 1, CODES[1].guards, [("left", 0), ("constant", 4), ("right", 0)])
     column = np.arange(100)
     words = np.stack([column, np.zeros_like(column), np.ones_like(column)])
-    assert list(machine.recv(LEFT, words)) == []
-    pieces = list(machine.recv(RIGHT, words))
-    assert len(pieces) == 10
+    assert [piece.shape[1] for piece in _pieces(machine, LEFT, words)] == [0]
+    pieces = _pieces(machine, RIGHT, words)
+    assert [piece.shape[1] for piece in pieces] == [1000] * 10
     pairs = [row[:3] for piece in pieces for row in rows_of(piece)]
     assert sorted(pairs) == [(a, 4, b) for a in range(100) for b in range(100)]
 
@@ -60,8 +161,8 @@ def test_pieces_together_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
     machine = JoinMachine(1, 1, 1, CODES[1].guards)
     words = np.array([[1], [2], [0], [1]])
-    assert list(machine.recv(LEFT, words)) == []
+    _pieces(machine, LEFT, words)
     machine.set_frontiers(np.array([1]), np.empty(0, np.int64))
     assert machine.traces[LEFT] is None, "no row will come in on the right"
-    assert list(machine.recv(LEFT, words)) == []
+    assert sum(piece.shape[1] for piece in _pieces(machine, LEFT, words)) == 0
     assert not machine.effort(100)

@@ -1,0 +1,111 @@
+"""Adding and multiplying whole numbers, none of which may leave 64 bits.
+
+A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called it
+then finds the row slowly, with Python's integers, for a message (`differential/overflow.py`).
+
+Additions wrap, and a sum that fits is right however its partial sums wrapped. So what counts is the sum alone.
+It is made in two words, which costs one more addition with carry:
+
+    number = high · 2⁶⁴ + (low as an unsigned number)
+
+Where many sums are made of few rows, as in a reduce, rows are looked at first: numbers of less than
+`SMALL_BITS` bits cannot add up to one of more than 63, for a kernel never has 2³² rows in hand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from progress._compile import Int64s, kernel
+
+INT64_MIN: Final = -(1 << 63)
+SMALL_BITS: Final = 31
+
+
+@intrinsic
+def _multiply_add(typing_context, high, low, a, b):  # type: ignore[no-untyped-def]
+    """(high, low) of high · 2⁶⁴ + low + a · b, in 128 bits: one multiplication, two additions."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide, word = ir.IntType(128), ir.IntType(64)
+        high_part, a_part, b_part = (builder.sext(arguments[index], wide) for index in (0, 2, 3))
+        shift = ir.Constant(wide, 64)
+        total = builder.or_(builder.shl(high_part, shift), builder.zext(arguments[1], wide))
+        total = builder.add(total, builder.mul(a_part, b_part))
+        parts = (builder.trunc(builder.ashr(total, shift), word), builder.trunc(total, word))
+        return context.make_tuple(builder, signature.return_type, parts)
+
+    word = numba.types.int64
+    return numba.types.UniTuple(word, 2)(word, word, word, word), generate
+
+
+@kernel
+def wide_add(high: int, low: int, a: int) -> tuple[int, int]:
+    """(high, low) of a number plus `a`."""
+    return _multiply_add(high, low, a, np.int64(1))
+
+
+@kernel
+def wide_multiply(a: int, b: int) -> tuple[int, int]:
+    """(high, low) of a · b."""
+    return _multiply_add(np.int64(0), np.int64(0), a, b)
+
+
+@kernel
+def add_product(high: int, low: int, a: int, b: int) -> tuple[int, int]:
+    """(high, low) of a number plus a · b. Requires: the number is less than 2¹²⁶, see `far`."""
+    return _multiply_add(high, low, a, b)
+
+
+@kernel
+def far(high: int) -> int:
+    """0 iff the number is less than 2¹²⁶; beyond, one more product might wrap even two words."""
+    return (high >> 62) ^ (high >> 63)
+
+
+@kernel
+def excess(high: int, low: int) -> int:
+    """0 iff the number fits one word, which is `low` then."""
+    return high ^ (low >> 63)
+
+
+@kernel
+def is_positive(high: int, low: int) -> bool:
+    """Whether the number is greater than 0."""
+    return high > 0 or (high == 0 and low != 0)
+
+
+@kernel
+def refuse(excesses: int) -> None:
+    """Raise unless every `excess` that was or-ed together is 0."""
+    if excesses != 0:
+        raise OverflowError("a sum leaves 64 bits")
+
+
+@kernel
+def checked_add(a: int, b: int) -> int:
+    """a + b."""
+    total = a + b
+    if ((a ^ total) & (b ^ total)) < 0:
+        raise OverflowError("a sum leaves 64 bits")
+    return total
+
+
+@kernel
+def magnitude(value: int) -> int:
+    """A number ≥ 0 with about as many bits as `value` has; or-ed together they tell the longest."""
+    return value ^ (value >> 63)
+
+
+@kernel
+def negate_all(values: Int64s) -> None:
+    """Every value with the other sign, in place."""
+    for index in range(values.shape[0]):
+        if values[index] == INT64_MIN:
+            raise OverflowError("a number without its negative")
+        values[index] = -values[index]
