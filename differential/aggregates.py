@@ -9,7 +9,12 @@ is in `operators/reduce.py`, and its plain definition in `tests/reference/collec
     max      the greatest one
 
 A group is present while some row of it has a multiplicity other than 0; if min or max is asked for, while
-some row's is positive. Its rows have the columns that the keys and the aggregates name, and no others.
+some row's is positive. Its rows have the columns that the keys and the aggregates name, and no others: rows
+that differ elsewhere count as one, whose multiplicity is the sum of theirs. So one row taken away too often
+can hide another of the same value, and comes to nothing when it is added.
+
+sum and count are exact: if the total at a time leaves 64 bits, the dataflow ends with a SumOverflowError that
+names the group; the order in which rows came does not matter.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class Compiled:
 
     `run(words)` gives (values in natural form, valid or None) for int64[…, n]; each has n elements or no
     dimension. `can_fail` says whether it may raise RowError, and so must not see rows that a `when` has
-    excluded.
+    excluded; `can_overflow`, whether it may in rare cases: then it is tried first, with rows excluded only if
+    it does.
     """
 
     type: ColumnType
@@ -55,6 +56,7 @@ class Compiled:
     constant: Pair | None = None
     can_fail: bool = False
     column: int | None = None
+    can_overflow: bool = False
 
     def words(self) -> Compiled:
         """The same with floats as words, for comparisons."""

@@ -47,11 +47,11 @@ class RowError(MisuseError):
 
 
 class MultiplicityOverflowError(MisuseError):
-    """A row would be there more often than 64 bits can say. The state of the operator is of no use after it."""
+    """A row would be there more often than 64 bits can say; the operator's state is of no use after it."""
 
 
 class SumOverflowError(MisuseError):
-    """A sum or count of a group leaves 64 bits. The state of the operator is of no use after it."""
+    """A sum or count of a group leaves 64 bits; the operator's state is of no use after it."""
 
 
 class UserFunctionError(MisuseError):

@@ -9,6 +9,7 @@ renaming reads the words from before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,11 +38,13 @@ from differential.expression_operators import (
 )
 from differential.expression_types import type_of
 from differential.expressions import ColumnRef, Expr, LiteralValue, Operation
+from differential.kernels.overflow import INT64_MIN
 from differential.literals import constant_word
 from differential.projection import CONSTANT, Projection
 from differential.rows import decode_rows
 from differential.schema import Schema
 from differential.symbols import SymbolTable
+from differential.whole_numbers import beyond, combined
 
 __all__ = ["Compiler", "evaluate"]
 
@@ -71,6 +74,8 @@ class Compiler:
         assert isinstance(expr, Operation)
         parts = [self.compile(operand) for operand in expr.operands]
         compiled = self._operation(expr, type_, parts)
+        if any(part.can_overflow for part in parts):
+            compiled = replace(compiled, can_overflow=True)
         return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
@@ -104,6 +109,8 @@ class Compiler:
                 parts = [as_float(part) for part in parts]
             elif op in ("//", "%"):
                 return Compiled(type_, self._division(expr, parts), can_fail=True)
+            else:
+                return Compiled(type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True)
             return Compiled(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
         if op in ("min_of", "max_of"):
             return Compiled(type_, extreme(op == "min_of", in_common_words(parts)), can_fail=can_fail)
@@ -113,7 +120,47 @@ class Compiler:
             return Compiled(type_, when_run(parts, type_), can_fail=can_fail)
         if op == "cast":
             return self._cast(expr, type_, parts[0])
+        if op in ("negative", "abs") and type_.kind != "float":
+            run = self._negative(expr, parts[0]) if op == "negative" else self._absolute(expr, parts[0])
+            return Compiled(type_, run, can_fail=can_fail, can_overflow=True)
         return Compiled(type_, unary(expr, parts), can_fail=can_fail)
+
+    def _checked(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Run:
+        """`+`, `-` or `*` of integers; raises RowError where a result leaves 64 bits."""
+        left, right = parts[0].run, parts[1].run
+
+        def run(words: Int64s) -> Pair:
+            left_values, left_valid = left(words)
+            right_values, right_valid = right(words)
+            valid = both(left_valid, right_valid)
+            values, fits = combined(op, left_values, right_values)
+            if not fits:
+                self._refuse(expr, words, beyond(op, left_values, right_values), valid)
+            return values, valid
+
+        return run
+
+    def _negative(self, expr: Operation, part: Compiled) -> Run:
+        return self._checked(expr, "-", (constant(part.type, 0), part))
+
+    def _absolute(self, expr: Operation, part: Compiled) -> Run:
+        run = part.run
+
+        def absolute(words: Int64s) -> Pair:
+            values, valid = run(words)
+            result = np.absolute(values)
+            failing = result < 0
+            if np.count_nonzero(failing):
+                self._refuse(expr, words, failing, valid)
+            return result, valid
+
+        return absolute
+
+    def _refuse(self, expr: Operation, words: Int64s, failing: Bools, valid: Bools | None) -> None:
+        """Raise for the first row where `failing`, unless what is there is null."""
+        failing = failing if valid is None else failing & valid
+        if failing.any():
+            raise self._row_error(expr, words, failing, "leaves 64 bits")
 
     def _division(self, expr: Operation, parts: Sequence[Compiled]) -> Run:
         """`//` or `%` of integers; raises RowError where a value is divided by zero."""
@@ -130,6 +177,13 @@ class Compiler:
                 if failing.any():
                     raise self._row_error(expr, words, failing, "divides by zero")
                 divisors = np.where(zero, 1, divisors)
+            minus = divisors == -1
+            if np.count_nonzero(minus):  # the one quotient that is larger than its dividend
+                failing = minus & (dividends == INT64_MIN)
+                if np.count_nonzero(failing):
+                    if expr.op == "//":
+                        self._refuse(expr, words, failing, valid)
+                    divisors = np.where(failing, 1, divisors)
             return divide(dividends, divisors), valid
 
         return run

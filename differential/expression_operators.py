@@ -1,9 +1,9 @@
 """What does each operator of an expression compute?
 
 Functions from compiled operands to a compiled result (see `compiled.py` for the forms that values have),
-but for division by zero and casts, which can fail and are in `evaluation.py`. Float arithmetic is silent:
-by IEEE rules it has a result for everything, and a warning on the screen of one of many workers helps
-nobody.
+but for arithmetic of whole numbers and casts, which can fail and are in `evaluation.py`. Float arithmetic
+is silent: by IEEE rules it has a result for everything, and a warning on the screen of one of many workers
+helps nobody.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from differential.column_types import Bools, ColumnType, Int64s
 from differential.compiled import Compiled, Natural, Pair, Run, as_float, in_common_words, null_constant
+from differential.errors import RowError
 from differential.expressions import Operation
 from differential.float_words import words_to_floats
 
@@ -105,7 +106,7 @@ def logical(is_and: bool, parts: Sequence[Compiled]) -> Run:
 
 
 def unary(expr: Operation, parts: Sequence[Compiled]) -> Run:
-    """Operators of one value: negative, abs, ~, is_null; and fill_null, is_in."""
+    """Operators of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
     run = parts[0].run
     if expr.op == "is_in":
         return _is_in(parts)
@@ -148,9 +149,10 @@ def _is_in(parts: Sequence[Compiled]) -> Run:
 
 def _fill_null(parts: Sequence[Compiled]) -> Run:
     """The first value, or the second where it is null; the second sees only those rows if it can fail."""
+    can_overflow = parts[1].can_overflow
     if parts[1].type.kind != parts[0].type.kind:
         parts = [as_float(part) for part in parts]
-    value, default, can_fail = parts[0].run, parts[1].run, parts[1].can_fail
+    value, default, can_fail = parts[0].run, parts[1].run, parts[1].can_fail or can_overflow
 
     def run(words: Int64s) -> Pair:
         values, valid = value(words)
@@ -187,8 +189,27 @@ def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Run:
         values.append(null_constant(type_))
     if type_.kind == "float":
         values = [as_float(value) for value in values]
+    by_rows = _when_by_rows(tests, values, type_)
     if any(part.can_fail for part in parts):
-        return _when_by_rows(tests, values, type_)
+        return by_rows
+    at_once = _when_at_once(tests, values)
+    return _tried(at_once, by_rows) if any(part.can_overflow for part in parts) else at_once
+
+
+def _tried(run: Run, instead: Run) -> Run:
+    """`run`; where that fails, `instead`, which costs more and looks at fewer rows."""
+
+    def tried(words: Int64s) -> Pair:
+        try:
+            return run(words)
+        except RowError:
+            return instead(words)
+
+    return tried
+
+
+def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Run:
+    """Every part sees all rows, and the first true condition chooses."""
     runs = [(test.mask, value.run) for test, value in zip(tests, values[:-1], strict=True)]
     last = values[-1].run
 

@@ -13,8 +13,8 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       + - * wrap at 64 bits, as in numpy; // and % round down, as in Python
-    zero      `//` and `%` of an integer by 0 stop the dataflow with a RowError; choose with
+    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
+    zero      so do `//` and `%` of an integer by 0; choose with
               `when(b != 0).then(a // b)` instead: a value of `when` or `fill_null` is worked out only in the
               rows that take it, but both sides of `&` and `|` always are. `/` gives a float: inf or nan by 0.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal

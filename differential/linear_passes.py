@@ -22,6 +22,7 @@ import numpy as np
 
 from differential.column_types import Bools, Int64s
 from differential.compiled import Compiled
+from differential.errors import RowError
 from differential.evaluation import Compiler
 from differential.expressions import Expr
 from differential.overflow import negate_diffs
@@ -220,6 +221,7 @@ def _all(conditions: Sequence[Compiled]) -> Callable[[Int64s], Bools]:
     first, rest = masks[0], masks[1:]
     if not rest:
         return first
+    can_overflow = any(condition.can_overflow for condition in conditions)
 
     def mask(words: Int64s) -> Bools:
         found = first(words)
@@ -227,7 +229,23 @@ def _all(conditions: Sequence[Compiled]) -> Callable[[Int64s], Bools]:
             found = found & other(words)
         return found
 
-    return mask
+    def tried(words: Int64s) -> Bools:
+        try:
+            return mask(words)
+        except RowError:  # perhaps in a row that an earlier condition excludes
+            return _one_by_one(masks, words)
+
+    return tried if can_overflow else mask
+
+
+def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bools:
+    """Where all conditions are true, each of which sees only rows that those before it let through."""
+    left = np.arange(words.shape[1])
+    for mask in masks:
+        left = left[mask(words.take(left, 1))]
+    found = np.zeros(words.shape[1], dtype=np.bool_)
+    found[left] = True
+    return found
 
 
 def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -> RowFunction:

@@ -25,9 +25,9 @@ _MIN: Final = -(1 << 63)
 _MAX: Final = (1 << 63) - 1
 
 _MEND_ROW: Final = (
-    "What is added to itself again and again (as a loop does that concats or joins without distinct()) doubles "
-    "each time: put distinct() or an aggregate into it, or limit its iterations. Rows that are inserted so often "
-    "should carry a column with their number."
+    "What is added to itself again and again, as in a loop that concats or joins without distinct(), doubles "
+    "each time: put distinct() or an aggregate into the loop. Rows that are inserted so often should be one "
+    "row, with their number in a column."
 )
 _MEND_SUM: Final = "Use larger units, smaller groups, or filter such rows out before."
 
@@ -45,14 +45,14 @@ def row_overflow(tables: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflo
         return MultiplicityOverflowError(f"the multiplicity of a row leaves 64 bits.\n  {_MEND_ROW}")
     row, total = found
     return MultiplicityOverflowError(
-        f"the row {show(row)} would be there {total} times, which 64 bits do not hold.\n  {_MEND_ROW}"
+        f"the row {show(row)} would be there more often than 64 bits can say{total}.\n  {_MEND_ROW}"
     )
 
 
 def sum_overflow(
     words: Int64s, kw: int, value: int | None, what: str, show: ShowRow
 ) -> SumOverflowError | None:
-    """The error about a group whose sum (`value`: a value word) or count (None) is too large, if there is one.
+    """The error about a group whose sum (`value`: a value word) or count (None) is too large, if any is.
 
     words   all rows of the groups in question: key words, value words, time, diff
     """
@@ -61,9 +61,7 @@ def sum_overflow(
     if found is None:
         return None
     key, total = found
-    return SumOverflowError(
-        f"{what} of the group {show(key)} would be {total}, which 64 bits do not hold.\n  {_MEND_SUM}"
-    )
+    return SumOverflowError(f"{what} of the group {show(key)} leaves 64 bits{total}.\n  {_MEND_SUM}")
 
 
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
@@ -80,8 +78,8 @@ def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> 
             if not _MIN <= diff * other <= _MAX:
                 row = show(delta[:-2, index].tolist())
                 return MultiplicityOverflowError(
-                    f"the row {row}, {diff} times, matches one that is there {other} times: the pair would be "
-                    f"there {diff * other} times, which 64 bits do not hold.\n  {_MEND_ROW}"
+                    f"the row {row}, {diff} times, matches one that is there {other} times: "
+                    f"the pair would be there more often than 64 bits can say.\n  {_MEND_ROW}"
                 )
     return MultiplicityOverflowError(f"the multiplicity of a pair leaves 64 bits.\n  {_MEND_ROW}")
 
@@ -96,8 +94,8 @@ def negate_diffs(words: Int64s) -> None:
         ) from None
 
 
-def _first_beyond(keys: Int64s, values: Int64s, diffs: Int64s) -> tuple[tuple[int, ...], int] | None:
-    """The first key whose products value · diff, those of one sign together, leave 64 bits, and their sum.
+def _first_beyond(keys: Int64s, values: Int64s, diffs: Int64s) -> tuple[tuple[int, ...], str] | None:
+    """The first key whose products value · diff, those of one sign together, leave 64 bits; and their sum.
 
     A sum at some time is one of some of the products, so that no other key can be meant.
     """
@@ -113,9 +111,8 @@ def _first_beyond(keys: Int64s, values: Int64s, diffs: Int64s) -> tuple[tuple[in
         lost = sum(product for product in products if product < 0)
         if gained > _MAX or lost < _MIN:
             total = gained + lost
-            if _MIN <= total <= _MAX:  # only for a while, at some time or other
-                total = gained if gained > _MAX else lost
-            return tuple(unique[:, group].tolist()), total
+            fits = _MIN <= total <= _MAX  # then it did not at some time before
+            return tuple(unique[:, group].tolist()), "" if fits else f" ({total} in all)"
     return None
 
 

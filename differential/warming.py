@@ -72,7 +72,7 @@ def _every_operator(flow: Dataflow) -> None:
     connected_components(edges.filter(col.src < _EDGES_MANY // 8)).output("components")
     grouped = edges.group_by("src")
     grouped.agg(n=count(), top=greatest("dst")).output("aggregates")
-    few = edges.filter(col.src < 8).select("src", "dst")
+    few = edges.filter(col.src < 8).select(src=col.src + 0, dst=col.dst)
     few.group_by("src").reduce(lambda key, rows: [len(rows)], "n: int").consolidate().output("reduced")
 
 

@@ -172,8 +172,28 @@ def _summed(table: pa.Table) -> pa.Table:
     keys = [name for name in names if name != "diff"]
     if not keys:
         return table
+    if np.abs(table.column("diff").to_numpy().astype(np.float64)).sum() >= 2.0**62:
+        table = _widened(table)
     summed = table.group_by(keys).aggregate([("diff", "sum")]).rename_columns([*keys, "diff"])
+    if pa.types.is_decimal(summed.schema.field("diff").type):
+        summed = _narrowed(summed)
     return summed.filter(pc.not_equal(summed.column("diff"), 0)).select(names)
+
+
+def _widened(table: pa.Table) -> pa.Table:
+    """The same with `diff` as decimals, which add up exactly where 64 bits would wrap."""
+    index = table.column_names.index("diff")
+    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.decimal128(38, 0)))
+
+
+def _narrowed(table: pa.Table) -> pa.Table:
+    """The same with `diff` in 64 bits; `MisuseError` with the row if one does not fit."""
+    index = table.column_names.index("diff")
+    for row, diff in enumerate(table.column("diff").to_pylist()):
+        if not -(1 << 63) <= diff < 1 << 63:
+            (values,) = table.slice(row, 1).drop_columns(["diff"]).to_pylist()
+            raise MisuseError(f"the row {values} is there {diff} times, which 64 bits do not hold")
+    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.int64()))
 
 
 def _without_diff(table: pa.Table) -> pa.Table:

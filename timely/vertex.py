@@ -89,7 +89,7 @@ class Vertex:
         return False
 
     def on_resume(self) -> None:
-        """Called once after `resume`, when other vertices have had their turn. It may send at what is held."""
+        """Called once after `resume`, when others have had their turn; it may send at what is held."""
         raise MisuseError(f"{self!r} asked to be resumed, but its class defines no on_resume")
 
     def counters(self) -> dict[str, int]:

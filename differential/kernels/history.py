@@ -196,7 +196,7 @@ def consolidate_rows(rows: Int64s, count: int) -> int:
 def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
     """Add row `index` of `source` to sorted consolidated rows; returns how many there are then.
 
-    Requires: room for two more rows; what is in it is overwritten; small diffs. `source` may be the same array.
+    Requires: small diffs; room for two more rows, which is overwritten. `source` may be the same array.
     """
     columns = rows.shape[0]
     spare = rows.shape[1] - 1

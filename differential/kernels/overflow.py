@@ -1,10 +1,11 @@
 """Adding and multiplying whole numbers, none of which may leave 64 bits.
 
-A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called it
-then finds the row slowly, with Python's integers, for a message (`differential/overflow.py`).
+A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called
+it then finds the row slowly, with Python's integers, for a message (`differential/overflow.py`). What a
+kernel had allocated is lost then, as numba has it: once, for the dataflow ends.
 
-Additions wrap, and a sum that fits is right however its partial sums wrapped. So what counts is the sum alone.
-It is made in two words, which costs one more addition with carry:
+Additions wrap, and a sum that fits is right however its partial sums wrapped. So what counts is the sum
+alone. It is made in two words, which costs one more addition with carry:
 
     number = high · 2⁶⁴ + (low as an unsigned number)
 
@@ -47,19 +48,19 @@ def _multiply_add(typing_context, high, low, a, b):  # type: ignore[no-untyped-d
 @kernel
 def wide_add(high: int, low: int, a: int) -> tuple[int, int]:
     """(high, low) of a number plus `a`."""
-    return _multiply_add(high, low, a, np.int64(1))
+    return _multiply_add(high, low, a, np.int64(1))  # type: ignore[call-arg]
 
 
 @kernel
 def wide_multiply(a: int, b: int) -> tuple[int, int]:
     """(high, low) of a · b."""
-    return _multiply_add(np.int64(0), np.int64(0), a, b)
+    return _multiply_add(np.int64(0), np.int64(0), a, b)  # type: ignore[call-arg]
 
 
 @kernel
 def add_product(high: int, low: int, a: int, b: int) -> tuple[int, int]:
     """(high, low) of a number plus a · b. Requires: the number is less than 2¹²⁶, see `far`."""
-    return _multiply_add(high, low, a, b)
+    return _multiply_add(high, low, a, b)  # type: ignore[call-arg]
 
 
 @kernel

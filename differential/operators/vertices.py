@@ -307,7 +307,7 @@ class AggregateVertex(WaitingVertex):
 
 
 class DistinctVertex(WaitingVertex):
-    """Rows of `words` words with a positive multiplicity, once each; `schema`: their columns, for messages."""
+    """Rows of `words` words with a positive multiplicity, once each; `schema` is for messages."""
 
     def __init__(self, words: int, schema: Schema | None = None) -> None:
         super().__init__()

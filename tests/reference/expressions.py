@@ -1,7 +1,7 @@
 """What is the value of an expression in one row? The slow, obvious twin of `differential/evaluation.py`.
 
-Works on Python values, row by row, with None for null. Integers wrap at 64 bits, floats follow IEEE, and
-the order of values is that of rows: NaN equals itself and is above every number.
+Works on Python values, row by row, with None for null. An integer that leaves 64 bits is no value, floats
+follow IEEE, and the order of values is that of rows: NaN equals itself and is above every number.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from differential.rows import datetime_to_micros, micros_to_datetime
 from differential.schema import Schema
 from differential.symbols import unpack
 
-__all__ = ["DividedByZero", "value_in_row"]
+__all__ = ["NoValue", "value_in_row"]
 
 Record = Mapping[str, object]
 
 
-class DividedByZero(Exception):
-    """An integer was divided by zero, or a float without an integer was cast to one."""
+class NoValue(Exception):
+    """Division of an integer by zero, a result beyond 64 bits, a cast of a float that is no integer."""
 
 
 def value_in_row(expr: Expr, record: Record, schema: Schema) -> object:
-    """The value of `expr` where the columns have the values of `record`; raises DividedByZero."""
+    """The value of `expr` where the columns have the values of `record`; raises NoValue."""
     if isinstance(expr, ColumnRef):
         return record[expr.name]
     if isinstance(expr, LiteralValue):
@@ -101,7 +101,7 @@ def _apply(expr: Operation, values: Sequence[object], type_: ColumnType) -> obje
 
 def _int(op: str, left: int, right: int = 0) -> int:
     if op in ("//", "%") and right == 0:
-        raise DividedByZero
+        raise NoValue
     result = {
         "+": lambda: left + right,
         "-": lambda: left - right,
@@ -111,7 +111,9 @@ def _int(op: str, left: int, right: int = 0) -> int:
         "negative": lambda: -left,
         "abs": lambda: abs(left),
     }[op]()
-    return (result + 2**63) % 2**64 - 2**63
+    if not -(2**63) <= result < 2**63:
+        raise NoValue
+    return result
 
 
 def _float(op: str, left: float, right: float = 0.0) -> float:
@@ -132,7 +134,7 @@ def _float(op: str, left: float, right: float = 0.0) -> float:
 def _cast(value: object, type_: ColumnType) -> object:
     if type_.kind == "int" and isinstance(value, float):
         if not -(2.0**63) <= value < 2.0**63:
-            raise DividedByZero
+            raise NoValue
         return int(value)
     if type_.kind == "timestamp" and isinstance(value, int):
         return micros_to_datetime(value)

@@ -250,7 +250,7 @@ def test_words_an_input_that_closes_leaves_an_empty_frontier() -> None:
 
 
 class InPieces(Vertex):
-    """Sends the numbers below a number that comes in, one in each activation, and resumes until all are sent."""
+    """Sends the records that come in, one in each activation, and resumes until all are sent."""
 
     word_times: ClassVar[bool] = True
 
