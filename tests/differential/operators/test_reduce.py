@@ -8,7 +8,9 @@ held_*       what is sent later was held for
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -37,9 +39,20 @@ def _plain_function(rows: dict[Row, int], kw: int) -> dict[Row, int]:
     return found
 
 
-def _check(machine: ReduceMachine, plain: Plain, rng: random.Random, depth: int, retract: float) -> None:
+def _check(
+    machine: ReduceMachine,
+    plain: Plain,
+    rng: random.Random,
+    depth: int,
+    retract: float,
+    compacted: Sequence[str] = ("input", "output"),
+    negative: bool = False,
+) -> None:
+    """`compacted`: which traces may be; `negative`: most rows are taken away that were never there."""
     guards = CODES[depth].guards
     history, sent = RandomHistory(rng, depth, machine.kw + machine.vw, retract), []
+    if negative:
+        history.diffs = [-1, -1, -2, 1, 2]
     for step in range(8):
         machine.recv(history.next_rows())
         history.rise() if step < 7 else history.finish()
@@ -50,9 +63,11 @@ def _check(machine: ReduceMachine, plain: Plain, rng: random.Random, depth: int,
         assert not any(beyond(row[-2], frontier, guards) for row in some)
         assert all(beyond(word, frontier, guards) for word in machine.capabilities().tolist())
         sent += some
-        for trace in (machine.input, machine.output):
-            if rng.random() < 0.3:
+        for name, trace in (("input", machine.input), ("output", machine.output)):
+            if name in compacted and rng.random() < 0.3:
                 trace.compact()
+            elif rng.random() < 0.5:
+                trace.freeze_head()
         machine.check_invariants()
         for time in closure_of({row[-2] for row in history.rows}, guards):
             if not beyond(time, frontier, guards):
@@ -93,6 +108,50 @@ def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed:
     for trial in range(5 * effort):
         machine = ReduceMachine(kw, vw, CODES[depth].guards, GroupFunction(two_least, vw))
         _check(machine, lambda rows: _plain_function(rows, kw), random.Random(f"{seed} {trial}"), depth, 0.35)
+
+
+@pytest.mark.parametrize("kind", ["min", "max", "count", "distinct", "function"])
+def test_meaning_at_depth_3_after_the_input_alone_was_compacted(kind: str, seed: int, effort: int) -> None:
+    """The answer's history has then times of its own, which the input's no longer has."""
+    for trial in range(60 * effort):
+        rng = random.Random(f"{seed} {trial}")
+        aggregate: Aggregates | GroupFunction = GroupFunction(two_least, 1)
+        parts = () if kind == "distinct" else ((kind, 0),)
+        if kind != "function":
+            aggregate = Aggregates(parts)  # type: ignore[arg-type]
+        machine = ReduceMachine(1, 1, CODES[3].guards, aggregate)
+        plain = _plain_function if kind == "function" else partial(reduced, parts=parts)
+        _check(machine, partial(plain, kw=1), rng, 3, 0.4, compacted=("input",))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("vw", [1, 2])
+def test_meaning_of_the_least_and_greatest_among_negative_rows_in_several_runs(
+    kind: Literal["min", "max"], vw: int, depth: int, seed: int, effort: int
+) -> None:
+    """With one value word and with two: the two ways in which it is found."""
+    for trial in range(15 * effort):
+        machine = ReduceMachine(1, vw, CODES[depth].guards, Aggregates(((kind, vw - 1),)))
+        plain = partial(reduced, kw=1, parts=[(kind, vw - 1)])
+        rng = random.Random(f"{seed} {trial}")
+        _check(machine, plain, rng, depth, 0.2, compacted=(), negative=True)
+
+
+def test_negative_rows_are_no_answer_and_hide_as_many_of_their_value() -> None:
+    machine = ReduceMachine(1, 1, CODES[1].guards, Aggregates((("min", 0),)))
+    steps: list[tuple[list[Row], list[Row]]] = [
+        ([(7, 5, 0, -1)], []),
+        ([(7, 9, 1, 1)], [(7, 9, 1, 1)]),
+        ([(7, 5, 2, 1)], []),
+        ([(7, 5, 3, 1)], [(7, 5, 3, 1), (7, 9, 3, -1)]),
+        ([(7, 5, 4, -3)], [(7, 5, 4, -1), (7, 9, 4, 1)]),
+        ([(7, 9, 5, -1)], [(7, 9, 5, -1)]),
+    ]
+    for epoch, (rows, want) in enumerate(steps):
+        machine.recv(as_words(rows, 4))
+        assert rows_of(machine.advance(np.array([epoch + 1]))) == want
+        machine.input.freeze_head()
 
 
 def test_pending_a_time_at_which_nothing_arrives() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from reference.words import as_words, consolidated, rows_of
 from strategies_words import CODES
 
@@ -40,14 +41,29 @@ def test_rows_that_cancel_leave_no_run() -> None:
     assert merge.result() is None
 
 
-def test_a_sum_that_outgrows_its_column_begins_again_with_a_wider_one() -> None:
+@pytest.mark.parametrize("diff", [1, -1, 2**31, -(2**31), 2**40, -(2**40)])
+def test_a_sum_that_outgrows_its_column_begins_again_with_a_wider_one(diff: int) -> None:
     """2000 rows of one key, at times that become one: their diffs sum to what no byte can hold."""
     times = [CODES[2].pack((0, i)) for i in range(2000)]
-    run = Run.from_words(as_words([(5, 5, time, 1) for time in times], 4), GUARDS)
+    run = Run.from_words(as_words([(5, 5, time, diff) for time in times], 4), GUARDS)
     since = np.array([CODES[2].pack((1, 3000))])
     merge = Merging(run, None, since, GUARDS)
     while not merge.is_done:
         merge.work(1 << 20)
     result = merge.result()
     assert result is not None
-    assert rows_of(result.words()) == [(5, 5, int(since[0]), 2000)]
+    assert rows_of(result.words()) == [(5, 5, int(since[0]), 2000 * diff)]
+
+
+@pytest.mark.parametrize("total", [127, 128, -127, -128, 129, -129])
+def test_a_sum_at_the_edge_of_its_column_is_kept_as_it_is(total: int) -> None:
+    """Diffs of ±1 get a byte for -127 to 128."""
+    times = [CODES[2].pack((0, i)) for i in range(abs(total))]
+    sign = 1 if total > 0 else -1
+    run = Run.from_words(as_words([(5, 5, time, sign) for time in times], 4), GUARDS)
+    merge = Merging(run, None, np.array([CODES[2].pack((1, 3000))]), GUARDS)
+    while not merge.is_done:
+        merge.work(1 << 20)
+    result = merge.result()
+    assert result is not None
+    assert result.words()[3].tolist() == [total]

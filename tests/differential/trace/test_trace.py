@@ -7,6 +7,7 @@ sizes_*     what it costs: few runs, no growth under a sliding window
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from strategies_words import CODES, RandomHistory
 from differential.kernels.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
-from differential.trace.trace import Trace
+from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace
 
 
 def _something_else(trace: Trace, rng: random.Random) -> None:
@@ -56,20 +57,62 @@ def test_against_all_rows_at_every_later_time(
                 assert got == accumulated(history.rows, time, guards), (seed, trial)
 
 
+def _check_sizes(trace: Trace) -> None:
+    """Every run is larger than the next newer one by the factor, unless one of the two is being merged."""
+    sizes = [run.rows for run in trace._runs]
+    for index, (older, newer) in enumerate(pairwise(sizes)):
+        factor = SMALL_GROWTH if newer < SMALL_ROWS else GROWTH
+        under_way = {index - 1, index, index + 1} & trace._merges.keys()
+        assert older >= factor * newer or under_way, (sizes, trace._merges.keys())
+
+
 def test_sizes_of_runs_fall_geometrically_and_nothing_is_lost() -> None:
     rng = np.random.default_rng(5)
     trace = Trace(1, 1, CODES[2].guards)
-    for count in [1, 20, 3000, 700, 700, 9000, 9000, 9000, 40, 20_000]:
+    for count in [1, 20, 3000, 700, 700, 9000, 9000, 9000, 40, 20_000, *[600] * 40]:
         words = rng.integers(0, 500, (4, count))
         words[2], words[3] = 0, 1
         trace.insert(sort_consolidate(words))
         trace.check_invariants()
-    while trace.effort(5000):
+        _check_sizes(trace)
+    while trace.settle(5000):
         trace.check_invariants()
-    trace.freeze_head()
+        _check_sizes(trace)
+    assert len(trace._runs) <= 6, "75,000 rows, each run four times as large as the next, none below 512"
     trace.compact()
     trace.check_invariants()
-    assert trace.snapshot()[3].sum() == 1 + 20 + 3000 + 1400 + 27_000 + 40 + 20_000
+    assert len(trace._runs) == 1
+    assert trace.snapshot()[3].sum() == 1 + 20 + 3000 + 1400 + 27_000 + 40 + 20_000 + 24_000
+
+
+def test_merges_under_way_move_when_an_older_one_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two small runs become one while two large ones behind them are being merged, too."""
+    monkeypatch.setattr(trace_module, "EFFORT_PER_ROW", 0)
+    trace = Trace(1, 0, CODES[1].guards)
+    want = 0
+    for number, count in enumerate((600, 600, 5000, 5000)):
+        trace.insert(as_words([(key + 10_000 * number, 0, 1) for key in range(count)], 3))
+        want += count
+    assert sorted(trace._merges) == [0, 2]
+    trace.settle(1300)
+    assert sorted(trace._merges) == [1]
+    trace.check_invariants()
+    while trace.settle(1300):
+        trace.check_invariants()
+    assert trace.snapshot().shape[1] == trace.rows == want
+
+
+def test_merges_whose_rows_all_cancel_leave_the_others_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module, "EFFORT_PER_ROW", 0)
+    trace = Trace(1, 0, CODES[1].guards)
+    for sign in (1, -1):
+        trace.insert(as_words([(key, 0, sign) for key in range(600)], 3))
+    for number in (1, 2):
+        trace.insert(as_words([(key + 10_000 * number, 0, 1) for key in range(5000)], 3))
+    trace.settle(1300)
+    assert sorted(trace._merges) == [0]
+    trace.check_invariants()
+    assert trace.snapshot().shape[1] == 10_000
 
 
 def test_sizes_do_not_grow_under_a_sliding_window() -> None:
