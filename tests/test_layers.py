@@ -123,10 +123,12 @@ def test_only_one_folder_imports_pyspark() -> None:
     )
 
 
-def test_only_two_files_import_numba() -> None:
-    """The decorator, and the machine instructions (unchecked loads, copies) that Python has no words for."""
+def test_only_three_files_import_numba() -> None:
+    """The decorator, and the machine instructions (unchecked loads, products of 128
+    bits) that Python has no words for."""
     users = {module.path.as_posix() for module, _ in _imports(_ours(), "numba")}
-    assert users <= {"progress/_compile.py", "differential/kernels/memory.py"}, users
+    kernels = {"differential/kernels/memory.py", "differential/kernels/overflow.py"}
+    assert users <= {"progress/_compile.py", *kernels}, users
 
 
 def test_only_the_kernel_decorator_compiles() -> None:

@@ -125,8 +125,7 @@ def reduce_groups(
             else compare_keys(ready, i, pending, p, kw)
         )
         keys, key = (ready, i) if order <= 0 else (pending, p)
-        first, first_pending = i, p
-        state[0] = 0
+        first, first_pending, state[0] = i, p, 0
         if order <= 0:
             i, one_time = key_end(ready, i, kw, kw + vw)
             last_seed = first + 1 if one_time else i
@@ -212,8 +211,7 @@ def collect_groups(
             else compare_keys(ready, i, pending, p, kw)
         )
         keys, key = (ready, i) if order <= 0 else (pending, p)
-        first, first_pending = i, p
-        state[0] = 0
+        first, first_pending, state[0] = i, p, 0
         if order <= 0:
             i, one_time = key_end(ready, i, kw, kw + vw)
             last_seed = first + 1 if one_time else i

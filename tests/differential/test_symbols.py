@@ -244,7 +244,7 @@ def test_collision_two_values_with_one_word_are_named() -> None:
     table.intern(["first", "first"])
     with pytest.raises(SymbolCollisionError, match="'second' and 'first'"):
         table.intern(["second"])
-    with pytest.raises(SymbolCollisionError, match=r"\(1, 2\)|\[1, 2\]"):
+    with pytest.raises(SymbolCollisionError, match=r"\[1, 2\] and 'first'"):
         table.intern([[1, 2]])
     with pytest.raises(SymbolCollisionError, match="'third' and 'first'"):
         table.learn(SymbolEntries((7,), (pack("third"),)), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -148,6 +149,22 @@ def test_a_snapshot_repeats_rows_and_sums_over_workers() -> None:
     assert expanded([pa.table({"a": [2]}), pa.table({"a": [1]})]) == pa.table({"a": [1, 2]})
     with pytest.raises(MisuseError, match="a negative number of times"):
         expanded([one])
+
+
+@pytest.mark.parametrize("combine", [merged_changes, expanded])
+def test_sums_over_workers_that_leave_64_bits_are_refused(
+    combine: Callable[[list[pa.Table]], pa.Table],
+) -> None:
+    parts = [pa.table({"k": [7, 8], "diff": [2**62, 1]}) for _ in range(2)]
+    with pytest.raises(MisuseError, match=rf"row {{'k': 7}} is there {2**63} times"):
+        combine(parts)
+
+
+def test_sums_over_workers_are_exact_up_to_64_bits() -> None:
+    parts = [pa.table({"k": [7, 8], "diff": [diff, 1]}) for diff in (2**62, 2**62, -1, -(2**62))]
+    merged = merged_changes(parts)
+    assert merged.column("diff").to_pylist() == [2**62 - 1, 4]
+    assert merged.schema == parts[0].schema
 
 
 @given(st.integers(0, 500), st.integers(8, 900))

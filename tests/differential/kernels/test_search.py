@@ -49,8 +49,8 @@ def test_a_key_is_found_where_it_is(packed_from: int, kw: int, wide: bool, data:
 def test_a_key_behind_or_before_all_others_is_not_looked_for_outside_the_directory(step: int) -> None:
     """What lies behind the directory in memory would say that there are rows."""
     each = 4 if step == 1 else 1
-    held = [(key * step, value, 0, 1) for key in range(100, 20_100, each) for value in range(each)]
-    held = [(key // each, *rest) for key, *rest in held] if step == 1 else held
+    keys = [key * step // each for key in range(100, 20_100, each)]
+    held: list[Row] = [(key, value, 0, 1) for key in keys for value in range(each)]
     run = Run.from_words(as_words(held, 4), GUARDS)
     assert run.directory is not None
     size = run.directory.shape[0]

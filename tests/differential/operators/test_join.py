@@ -125,8 +125,10 @@ def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: py
     assert machine.capabilities().tolist() == [0]
     assert rows_of(machine.work()) == [(1, second, 1)]
     assert rows_of(machine.work()) == [(2, third, 1)]
-    assert not machine.is_done and rows_of(machine.work()) == []
-    assert machine.is_done and machine.capabilities().tolist() == []
+    assert machine.capabilities().tolist() == [0], "one more waits"
+    assert rows_of(machine.work()) == []
+    assert machine.capabilities().tolist() == []
+    assert machine.is_done
 
 
 def test_pieces_are_of_one_state_of_the_other_side_and_later_rows_meet_all(

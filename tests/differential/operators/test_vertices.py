@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import groupby
 from typing import cast
 
 import numpy as np
@@ -35,6 +36,7 @@ from strategies_collections import NUMBERS
 import differential as dd
 from differential import Collection, col
 from differential.algorithms import connected_components
+from differential.operators import join as join_module
 from differential.operators.vertices import ConsolidateVertex, JoinVertex, OperatorVertex
 from timely.dataflow import Dataflow
 
@@ -124,6 +126,54 @@ def test_holds_nothing_for_a_join() -> None:
     steps.emit(((1, 1), (2, 0), 1))
     steps.emit(((1, 2), (0, 2), 1), source=1)
     assert steps.held() == [] and steps.sent() == {(2, 2): plainly.collection([(2, 1)])}
+
+
+def test_holds_the_times_of_what_a_join_has_not_sent_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three pieces; rows that come in between wait, and are held for, too."""
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    steps = _Steps(BUILD_JOIN, inputs=2)
+    steps.emit(*[((1, value), (0, 0), 1) for value in range(3)])
+    left, right = steps.sources
+    code = steps.capture.code
+    right.emit([((1, 7), (1, 2), 1), ((1, 8), (1, 1), 1), ((1, 9), (2, 0), 1)], right.held[0])
+    (join,) = (host for host in steps.cluster.instances[0].hosts if isinstance(host.vertex, JoinVertex))
+    right.move_to([(3, 0)])
+    held: list[list[Time]] = []
+    sent: list[int] = []
+    worker = steps.cluster.workers[0]
+    while worker.step():
+        held.append(sorted(code.unpack(word) for word in join.held_words()))
+        sent.append(sum(sum(rows.values()) for rows in steps.sent().values()))
+        if len(held) == 1:
+            left.emit([((1, 5), (4, 0), 1)], left.held[0])
+    changed = [part for part, _ in groupby(held)]
+    assert changed == [[(1, 1), (2, 0)], [(2, 0)], [(4, 0)], []]
+    assert [part for part, _ in groupby(sent)] == [3, 6, 9, 12], "a piece is taken before the next is made"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_holds_while_a_join_is_cut_change_nothing(
+    workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 2)
+    rng = random.Random(seed)
+    for trial in range(4 * effort):
+        changes: list[list[Change]] = [
+            [
+                (
+                    (rng.randrange(2), rng.randrange(3)),
+                    (rng.randrange(3), rng.randrange(3)),
+                    rng.choice([1, -1, 2]),
+                )
+                for _ in range(8)
+            ]
+            for _ in range(2)
+        ]
+
+        def plain(left: plainly.Collection, right: plainly.Collection) -> plainly.Collection:
+            return plainly.map_rows(plainly.join(left, right), lambda row: (row[2], row[1]))
+
+        check_at_times(BUILD_JOIN, plain, changes, depth=2, seed=trial, workers=workers)
 
 
 def BUILD_JOIN(left: Collection, right: Collection) -> Collection:
