@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
@@ -37,11 +37,11 @@ def combined(op: str, left: Natural, right: Natural) -> tuple[Int64s, bool]:
 
     Each operand has n elements, or no dimension.
     """
-    dimensions = left.ndim or right.ndim
-    first, second = cast(Int64s, left.reshape(-1)), cast(Int64s, right.reshape(-1))
-    out = np.empty(second.shape[0] if left.ndim == 0 else first.shape[0], np.int64)
-    fits = combine(_KERNELS[op], first, second, out)
-    return (out if dimensions else out.reshape(())), fits
+    first = left if left.ndim else left.reshape(1)
+    second = right if right.ndim else right.reshape(1)
+    out = np.empty((first if left.ndim else second).shape[0], np.int64)
+    fits = combine(_KERNELS[op], first, second, out)  # type: ignore[arg-type]  # never floats or bools
+    return (out if left.ndim or right.ndim else out.reshape(())), fits
 
 
 def beyond(op: str, left: Natural, right: Natural) -> Bools:

@@ -21,30 +21,40 @@ def combine(operation: int, left: Int64s, right: Int64s, out: Int64s) -> bool:
     left, right   int64[n], or int64[1]: the same number in all rows; `out` int64[n]
     """
     rows = out.shape[0]
-    if left.shape[0] != rows:
-        for row in range(rows):
-            out[row] = left[0]
-        left = out
-    elif right.shape[0] != rows:
-        for row in range(rows):
-            out[row] = right[0]
-        right = out
+    if left.shape[0] != rows and operation != SUBTRACT:
+        left, right = right, left
+    a, b = np.int64(0), np.int64(0)
     flags = np.int64(0)
-    if operation == ADD:
+    if left.shape[0] != rows:
+        a = left[0]
         for row in range(rows):
-            a, b = left[row], right[row]
-            out[row] = a + b
-            flags |= (a ^ out[row]) & (b ^ out[row])
-    elif operation == SUBTRACT:
-        for row in range(rows):
-            a, b = left[row], right[row]
+            b = right[row]
             out[row] = a - b
             flags |= (a ^ b) & (a ^ out[row])
-    else:
-        excesses = np.int64(0)
+        return flags >= 0
+    if operation == MULTIPLY:
+        last = right.shape[0] - 1
         for row in range(rows):
-            high, low = wide_multiply(left[row], right[row])
+            high, low = wide_multiply(left[row], right[min(row, last)])
             out[row] = low
-            excesses |= excess(high, low)
-        flags = -np.int64(excesses != 0)
+            flags |= excess(high, low)
+        return flags == 0
+    if right.shape[0] != rows:
+        b = right[0]
+        if operation == SUBTRACT:
+            for row in range(rows):
+                out[row] = left[row] - b
+                flags |= (left[row] ^ b) & (left[row] ^ out[row])
+        else:
+            for row in range(rows):
+                out[row] = left[row] + b
+                flags |= (left[row] ^ out[row]) & (b ^ out[row])
+    elif operation == SUBTRACT:
+        for row in range(rows):
+            out[row] = left[row] - right[row]
+            flags |= (left[row] ^ right[row]) & (left[row] ^ out[row])
+    else:
+        for row in range(rows):
+            out[row] = left[row] + right[row]
+            flags |= (left[row] ^ out[row]) & (right[row] ^ out[row])
     return flags >= 0

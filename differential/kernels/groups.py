@@ -64,8 +64,10 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
             present = True
             for part in range(parts):
                 kind = aggregates[0, part]
-                value = rows[aggregates[1, part], row] if kind != COUNT else np.int64(1)
-                if kind <= SUM:
+                if kind == COUNT:
+                    continue
+                value = rows[aggregates[1, part], row]
+                if kind == SUM:
                     at = parts + 2 + part
                     wanted[at], wanted[part] = add_product(wanted[at], wanted[part], total, value)
                     excesses |= far(wanted[at])
@@ -80,8 +82,11 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     if parts == 0:
         return is_positive(high, low)
     for part in range(parts):
-        if aggregates[0, part] <= SUM:
+        if aggregates[0, part] == SUM:
             excesses |= excess(wanted[parts + 2 + part], wanted[part])
+        elif aggregates[0, part] == COUNT:
+            excesses |= excess(high, low)
+            wanted[part] = low
     refuse(excesses)
     for part in range(parts):
         if aggregates[0, part] >= LEAST:

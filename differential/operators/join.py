@@ -43,11 +43,11 @@ class _Batch:
 
     __slots__ = ("_times", "delta", "port", "start", "words")
 
-    def __init__(self, port: int, words: Int64s) -> None:
+    def __init__(self, port: int, words: Int64s, delta: Int64s | None, start: int) -> None:
         self.port = port
         self.words = words
-        self.delta: Int64s | None = None
-        self.start = 0
+        self.delta = delta
+        self.start = start
         self._times: tuple[int, Int64s] | None = None
 
     def times(self, guards: int) -> Int64s:
@@ -64,7 +64,7 @@ class JoinMachine:
     projection   for each word of the output where it comes from; None: key, left values, right values
     Output rows: int64[words of the projection + 2, m], neither sorted nor consolidated.
 
-    Rows are handed over with `recv` and matched with `work`, piece by piece, so that a large output does not
+    What `recv` leaves is matched with `work`, piece by piece, so that a large output does not
     have to be in memory, nor be waited for, as a whole.
     """
 
@@ -85,9 +85,18 @@ class JoinMachine:
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
 
-    def recv(self, port: int, words: Int64s) -> None:
-        """Let rows that came in on `port` wait for `work`; the array may be kept."""
-        self._unfinished.append(_Batch(port, words))
+    def recv(self, port: int, words: Int64s) -> Int64s:
+        """Rows came in on `port`: the first piece of their pairs, perhaps none; if rows wait already, they do,
+        too. The array may be kept.
+        """
+        if self._unfinished:
+            self._unfinished.append(_Batch(port, words, None, 0))
+            return self._nothing
+        delta = self._sorted(port, words)
+        pairs, start = self._match(port, delta, 0)
+        if start < delta.shape[1]:
+            self._unfinished.append(_Batch(port, words, delta, start))
+        return pairs
 
     @property
     def is_done(self) -> bool:
@@ -95,32 +104,42 @@ class JoinMachine:
         return not self._unfinished
 
     def work(self) -> Int64s:
-        """Make one piece: pairs of rows that wait, from the batch that came first; perhaps there are none.
+        """Make one more piece: pairs of rows that wait, from the batch that came first; perhaps there are none.
 
-        The piece has less than MATCHED_ROWS_MAX rows but for those of its last row. Until a batch is finished
-        no rows are stored: what is read stays as it was when its first piece was made.
         Requires: not `is_done`.
         """
         batch = self._unfinished[0]
-        delta = batch.delta
-        if delta is None:
-            delta = batch.delta = self._sorted(batch)
-        pairs = None
-        other = self.traces[1 - batch.port]
-        if other is not None and delta.shape[1] > 0:
-            projection = self._projections[batch.port]
+        if batch.delta is None:
+            batch.delta = self._sorted(batch.port, batch.words)
+        pairs, batch.start = self._match(batch.port, batch.delta, batch.start)
+        if batch.start == batch.delta.shape[1]:
+            self._unfinished.popleft()
+        return pairs
+
+    def _match(self, port: int, delta: Int64s, start: int) -> tuple[Int64s, int]:
+        """A piece, and the row where the next begins; it has less than MATCHED_ROWS_MAX rows but for those of
+        the last row matched.
+
+        Rows are stored when all are matched: until then, what is read stays as it was at the first piece.
+        """
+        rows = delta.shape[1]
+        pairs = self._nothing
+        other = self.traces[1 - port]
+        if other is None:
+            start = rows
+        elif rows:
+            projection = self._projections[port]
             try:
-                pairs, batch.start = match(
-                    delta, batch.start, other.table, self.kw, projection, self.guards, MATCHED_ROWS_MAX
+                pairs, start = match(
+                    delta, start, other.table, self.kw, projection, self.guards, MATCHED_ROWS_MAX
                 )
             except OverflowError:
-                raise product_overflow(delta, other.words(), self.kw, self._shows[batch.port]) from None
-        if pairs is None or batch.start == delta.shape[1]:
-            self._unfinished.popleft()
-            own = self.traces[batch.port]
+                raise product_overflow(delta, other.words(), self.kw, self._shows[port]) from None
+        if start == rows:
+            own = self.traces[port]
             if own is not None:
                 own.insert(delta)
-        return self._nothing if pairs is None else pairs
+        return pairs, start
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent before more comes in, ascending."""
@@ -148,11 +167,11 @@ class JoinMachine:
             if trace is not None:
                 trace.show = show
 
-    def _sorted(self, batch: _Batch) -> Int64s:
+    def _sorted(self, port: int, words: Int64s) -> Int64s:
         try:
-            return sort_consolidate(batch.words)
+            return sort_consolidate(words)
         except OverflowError:
-            raise row_overflow([batch.words], self._shows[batch.port]) from None
+            raise row_overflow([words], self._shows[port]) from None
 
     def _bounds(self, port: int, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the times of the rows of a side that wait."""

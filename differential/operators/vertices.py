@@ -157,23 +157,18 @@ class JoinVertex(OperatorVertex):
         machine = self._machine
         assert machine is not None
         self._look_at_frontiers(machine)
-        is_first = machine.is_done
-        machine.recv(port, _joined_words(messages))
-        if is_first:
-            self._work(machine)
-        else:
-            self.hold_exactly(machine.capabilities())
+        self._send(machine, machine.recv(port, _joined_words(messages)))
 
     def on_resume(self) -> None:
         """Send the next piece of what waits; what other vertices made of the last one is done."""
         machine = self._machine
         assert machine is not None
         self._look_at_frontiers(machine)
-        self._work(machine)
+        self._send(machine, machine.work())
 
-    def _work(self, machine: JoinMachine) -> None:
-        """Send one piece; if there is more, hold the right to send it, and ask to be called again."""
-        self.send_rows(machine.work())
+    def _send(self, machine: JoinMachine, pairs: Int64s) -> None:
+        """Send a piece; if there is more, hold the right to send it, and ask to be called again."""
+        self.send_rows(pairs)
         if not machine.is_done:
             self.hold_exactly(machine.capabilities())
             self.resume()

@@ -164,17 +164,14 @@ def test_row_that_fits_at_each_time_may_not_at_a_later_one() -> None:
 def test_row_of_a_join_is_named_on_either_side_and_as_a_pair() -> None:
     for port in (LEFT, RIGHT):
         machine = JoinMachine(1, 1, 1, GUARDS)
-        machine.recv(port, as_words([(1, 2, 0, MAX), (1, 2, 0, 1)], 4))
         with pytest.raises(MultiplicityOverflowError, match=r"the row with the words \(1, 2\)"):
-            machine.work()
+            machine.recv(port, as_words([(1, 2, 0, MAX), (1, 2, 0, 1)], 4))
         machine = JoinMachine(1, 1, 1, GUARDS)
         machine.recv(port, as_words([(1, 2, 0, 2**40), (2, 2, 0, 1)], 4))
-        machine.work()
-        machine.recv(1 - port, as_words([(1, 3, 0, -(2**23)), (2, 3, 0, 2**40)], 4))
-        assert machine.work()[-1].tolist() == [-(2**63), 2**40]
-        machine.recv(1 - port, as_words([(1, 4, 0, 2**23)], 4))
+        pairs = machine.recv(1 - port, as_words([(1, 3, 0, -(2**23)), (2, 3, 0, 2**40)], 4))
+        assert pairs[-1].tolist() == [-(2**63), 2**40]
         with pytest.raises(MultiplicityOverflowError, match=r"words \(1, 4\), 8388608 times, matches one"):
-            machine.work()
+            machine.recv(1 - port, as_words([(1, 4, 0, 2**23)], 4))
 
 
 def test_row_without_a_negative_is_refused() -> None:

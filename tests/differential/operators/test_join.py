@@ -26,9 +26,8 @@ def _run(rng: random.Random, depth: int, kw: int, values: tuple[int, int]) -> No
     sent: list[Row] = []
     for _ in range(10):
         port = rng.choice([LEFT, RIGHT])
-        machine.recv(port, sides[port].next_rows())
-        while not machine.is_done:
-            sent += rows_of(machine.work())
+        for words in _pieces(machine, port, sides[port].next_rows()):
+            sent += rows_of(words)
         moving = rng.choice(sides)
         moving.finish() if rng.random() < 0.05 else moving.rise()
         machine.set_frontiers(sides[0].frontier, sides[1].frontier)
@@ -49,8 +48,7 @@ def test_meaning_at_every_time(depth: int, kw: int, values: tuple[int, int], see
 
 
 def _pieces(machine: JoinMachine, port: int, words: Words) -> list[Words]:
-    machine.recv(port, words)
-    pieces = []
+    pieces = [machine.recv(port, words)]
     while not machine.is_done:
         pieces.append(machine.work())
     return pieces
@@ -69,7 +67,11 @@ def _run_in_pieces(rng: random.Random, depth: int, kw: int, values: tuple[int, i
         if chosen == 0 and came < 12:
             came += 1
             port = rng.choice([LEFT, RIGHT])
-            machine.recv(port, sides[port].next_rows(8))
+            rows = sides[port].next_rows(8)
+            held += rows[-2].tolist()
+            some = rows_of(machine.recv(port, rows))
+            assert all(any(less_equal(word, row[-2], guards) for word in held) for row in some)
+            sent += some
             held = machine.capabilities().tolist()
         elif chosen == 1:
             moving = rng.choice(sides)
@@ -117,11 +119,10 @@ def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: py
     machine = JoinMachine(1, 0, 0, code.guards)
     _pieces(machine, LEFT, as_words([(key, 0, 1) for key in range(3)], 3))
     assert machine.capabilities().tolist() == []
-    machine.recv(RIGHT, as_words([(2, third, 1), (0, first, 1), (1, second, 1)], 3))
-    assert machine.capabilities().tolist() == [first, second]
-    assert rows_of(machine.work()) == [(0, first, 1)]
+    rows = as_words([(2, third, 1), (0, first, 1), (1, second, 1)], 3)
+    assert rows_of(machine.recv(RIGHT, rows)) == [(0, first, 1)]
     assert machine.capabilities().tolist() == [third, second]
-    machine.recv(LEFT, as_words([(9, 0, 1)], 3))
+    assert machine.recv(LEFT, as_words([(9, 0, 1)], 3)).shape == (1 + 2, 0)
     assert machine.capabilities().tolist() == [0]
     assert rows_of(machine.work()) == [(1, second, 1)]
     assert rows_of(machine.work()) == [(2, third, 1)]
@@ -137,8 +138,7 @@ def test_pieces_are_of_one_state_of_the_other_side_and_later_rows_meet_all(
     monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
     machine = JoinMachine(0, 1, 1, CODES[1].guards)
     _pieces(machine, LEFT, as_words([(5, 0, 1)], 3))
-    machine.recv(RIGHT, as_words([(7, 1, 1), (8, 1, 1)], 3))
-    machine.work()
+    assert rows_of(machine.recv(RIGHT, as_words([(7, 1, 1), (8, 1, 1)], 3))) == [(5, 7, 1, 1)]
     machine.recv(LEFT, as_words([(6, 1, 1)], 3))
     machine.set_frontiers(np.array([9]), np.empty(0, np.int64))
     assert machine.traces[LEFT] is not None, "one row of the right side has not met it yet"
