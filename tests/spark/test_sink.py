@@ -171,7 +171,7 @@ def test_failure_elsewhere_still_commits_the_epochs_that_are_complete(
     assert read(spark, tmp_path / "changes") == [(1, 0, 0, 1)]
 
 
-def committed_in_time(sink: ChangesSink, tables: Sequence[pa.Table], seconds: float = 60) -> bool:
+def committed_in_time(sink: ChangesSink, tables: Sequence[pa.Table], seconds: float = 40) -> bool:
     """Whether all these were taken; without giving room back, the sink would wait for ever."""
     committing = threading.Thread(
         target=lambda: [sink.commit(epoch, table) for epoch, table in enumerate(tables)], daemon=True
