@@ -49,8 +49,7 @@ def new_writer() -> str:
 
 
 class Numbers:
-    """A set of whole numbers as intervals: small while they follow one another, in whatever order they come.
-    """
+    """A set of whole numbers as intervals: small while they follow one another, however they come."""
 
     __slots__ = ("_firsts", "_lasts")
 

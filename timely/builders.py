@@ -81,7 +81,8 @@ def _function_of(module: ModuleType, spec: str, what: str) -> Builder:
             name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
         )
         raise MisuseError(
-            f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function {function_name!r}; it has "
+            f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function "
+            f"{function_name!r}; it has "
             f"{', '.join(offered) or 'none'}"
         )
     found: Builder = function

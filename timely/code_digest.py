@@ -2,9 +2,9 @@
 
 A digest of what a function does: its instructions and constants, the values that it has closed over, its
 defaults, and the functions of its module that it calls by name; of a class its methods and constants, and
-those of its bases; of an object that is called the same, and what it holds. File and line are not in it, so that an
-edited comment changes nothing, and two lambdas on one line differ. It is the same in every process with the
-same version of Python; workers with different versions refuse each other before.
+those of its bases; of an object that is called the same, and what it holds. File and line are not in it, so
+that an edited comment changes nothing, and two lambdas on one line differ. It is the same in every process
+with the same version of Python; workers with different versions refuse each other before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
             yield from _parts_of_class(thing, depth, seen)
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
-            if isinstance(getattr(type(thing), "__call__", None), FunctionType):
+            if isinstance(vars(type(thing)).get("__call__"), FunctionType):
                 yield from _parts((type(thing), getattr(thing, "__dict__", None)), depth + 1, seen)
 
 

@@ -194,7 +194,7 @@ class FlowOutput:
         return max(sealed, pc.max(epochs).as_py() + 1) if len(epochs) else sealed
 
     def _wait_for_more(self, timeout: float | None) -> int:
-        """Wait until the epoch at this client's place is complete on all workers; the first one that is not."""
+        """Wait until the epoch at this client's place is complete on all workers; the first that is not."""
         flow = self._flow
         waited = 0.0
         while True:

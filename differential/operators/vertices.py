@@ -23,8 +23,8 @@ from differential.rows import row_shower
 from differential.schema import Schema
 from differential.trace.trace import Trace
 from differential.update_batch import UpdateBatch, words_of
-from progress.antichain import not_beyond
 from differential.worker_symbols import SYMBOLS
+from progress.antichain import not_beyond
 from timely.batch import Batch
 from timely.vertex import Vertex
 

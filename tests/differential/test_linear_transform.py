@@ -51,3 +51,12 @@ def test_a_batch_of_another_kind_is_our_mistake() -> None:
     assert transform is not None
     with pytest.raises(InternalError, match="Records"):
         transform(Records([1]))
+
+
+def test_it_says_which_of_the_words_that_it_makes_are_symbols() -> None:
+    chain = LinearChain.over("k: int, name: string").select({"name": col.name, "k": col.k})
+    transform = LinearTransform.of(chain)
+    assert transform is not None
+    words = np.array([[7], SYMBOLS.intern(["ada"]), [0], [1]], dtype=np.int64)
+    result = transform(UpdateBatch(words, (1,)))
+    assert isinstance(result, UpdateBatch) and result.symbol_words == (0,)

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
 
+from differential.symbols import SymbolEntries
 from differential.update_batch import KeyRoute, UpdateBatch, words_of
+from differential.worker_symbols import SYMBOLS
 from timely.batch import Records, decode
 from timely.errors import InternalError, PeerError
 
@@ -76,3 +78,15 @@ def test_other_batches_and_other_arrays_are_refused() -> None:
         KeyRoute(1).split(Records([1]), 2)
     with pytest.raises(InternalError):
         UpdateBatch(np.zeros((3, 4), np.int64)[:, ::2])
+
+
+def test_wire_symbols_are_those_that_rows_can_hold_and_go_along_after_a_shift() -> None:
+    words = SYMBOLS.intern(["shifted"])
+    batch = UpdateBatch(np.array([words, [0], [1]], dtype=np.int64), (0,))
+    code = CODES[1]
+    moved = batch.shifted(code.valid, code.unit)
+    assert moved is not batch and moved.symbol_words == (0,)
+    header, rows_sent = _frames(UpdateBatch(moved.words))
+    two = SymbolEntries((1, 2), (b"a", b"b")).to_bytes()
+    with pytest.raises(PeerError, match="sent 2 symbols with 2 values, for rows that hold 1 at most"):
+        UpdateBatch.absorb([header, rows_sent, memoryview(two)], 3)

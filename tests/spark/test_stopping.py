@@ -37,3 +37,14 @@ def test_a_second_interrupt_interrupts_the_tidying_up() -> None:
         finally:
             os.kill(os.getpid(), signal.SIGINT)
             signal.sigtimedwait([], 10)
+
+
+def test_an_error_of_the_tidying_up_gives_way_to_the_signal() -> None:
+    with pytest.raises(Stopped, match="stopped by SIGTERM") as stopped, stopped_by_signals():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            raise ConnectionError("the workers got the signal, too")
+    assert isinstance(stopped.value.__cause__, ConnectionError)
+    with pytest.raises(ConnectionError, match="alone"), stopped_by_signals():
+        raise ConnectionError("alone")
