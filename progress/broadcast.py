@@ -35,6 +35,13 @@ _CHANGE: Final = struct.Struct("<3q")
 assert _HEADER.size == 16 and _CHANGE.size == 24, "the format has no padding"
 
 
+def changes_in(payload: bytes | bytearray | memoryview) -> list[Change]:
+    """The changes in a payload of the right form, whoever it is for: to look at what is under way."""
+    changes: list[Change] = list(_CHANGE.iter_unpack(memoryview(payload)[_HEADER.size :]))
+    assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, len(payload)
+    return changes
+
+
 class Broadcaster:
     """One worker's end of the protocol: numbers what it says, and checks what the others say.
 
@@ -97,7 +104,7 @@ class Broadcaster:
             raise PeerError(
                 f"progress {sequence} of worker {sender} has {len(body)} bytes of changes, not n × 24, n > 0"
             )
-        changes: list[Change] = list(_CHANGE.iter_unpack(body))
+        changes = changes_in(payload)
         assert len(changes) * _CHANGE.size == len(body)
         self._check_changes(changes, sender, sequence)
         assert self._received[self.worker] == 0, "nobody hears himself"

@@ -1,55 +1,34 @@
-"""Many workers in one process, random delays, an all-knowing count: is a view ever too optimistic?
+"""The progress protocol alone, explored at random: workers, delays, vertices that do what they may.
 
-The model runs the real `Tracker`, `CountChanges` and `Broadcaster` of every worker. Vertices behave at
-random, within the rules: what they receive or hold at t lets them send, hold or ask at t or later. Data goes
-to random workers and arrives in any order; progress is FIFO between each pair of workers, and as late as it
-likes. Beside it stands what is true: how many events are outstanding, everywhere, now.
+The model runs the real `Tracker`, `CountChanges` and `Broadcaster` of every worker, on any graph: also on
+those that no dataflow of today has (stages whose inputs lead to some outputs only, prioritised loops).
+Vertices behave at random, within the rules: what they receive or hold at t lets them send, hold or ask at t
+or later. Data goes to random workers and arrives in any order; progress is FIFO between each pair of workers,
+and as late as it likes. Beside it stands what is true: how many events are outstanding, everywhere, now.
 
-`Schedule.check` compares every worker's view with the truth; the letters are those of the literature:
-
-    A1   no true count is negative
-    A5   truth = a worker's view + what is under way to it + what others have not told yet
-    A6   what is outstanding is, for every worker, at or after something active in its view
-    B6   what is negative in a view is after something positive there
-    E2   what is outstanding holds every frontier back that it can lead to, at every worker
-    S3   frontiers only move forward
-    B5   what is under way is justified by what is true (costs more: `check_justified`)
-
-`Fault` names ways to break the protocol, each of which these checks must notice.
+After every action the predicates of `progress/predicates.py` are evaluated on the state, as they are on
+running workers (`timely/worker/monitor.py`, whose tests show that they notice what is broken). Besides:
+notifications come when nothing outstanding can lead to them, frontiers only move forward, everything ends.
 """
 
 from __future__ import annotations
 
 import random
-import struct
 from collections import Counter, deque
-from enum import Enum, auto
+from collections.abc import Sequence
 
-from progress.broadcast import Broadcaster
+from progress.broadcast import Broadcaster, changes_in
 from progress.count_changes import Change, CountChanges
 from progress.graph import Graph
+from progress.pointstamp_order import Pointstamp, PointstampOrder
+from progress.predicates import total, unheld
+from progress.protocol_state import ProtocolState, failures, failures_between
+from progress.timestamp import Timestamp
 from progress.tracker import Tracker
-
-Pointstamp = tuple[int, int]
-"""(location, word)."""
 
 SENDS_MAX = 14
 EPOCHS_MAX = 3
 DRAIN_ROUNDS_MAX = 400
-
-
-class Fault(Enum):
-    """A way to break the protocol."""
-
-    NONE = auto()
-    DECREMENTS_FIRST = auto()
-    """A step's decrements and increments leave as two payloads, decrements first."""
-    OVERTAKING = auto()
-    """Payloads between two workers may overtake one another, and nobody looks at the numbers."""
-    OWN_VIEW_FOR_A_RIGHT = auto()
-    """A vertex sends at a time that its worker's view still allows, without holding anything there."""
-    LOST_PAYLOAD = auto()
-    """One payload never arrives, and nobody looks at the numbers."""
 
 
 class ViolationError(AssertionError):
@@ -65,7 +44,7 @@ class Table:
         for number, connector in enumerate(graph.connectors):
             location = graph.connector_location(number)
             ports.setdefault((connector.target, connector.input), []).append(location)
-        self.ports = list(ports.values())
+        self.ports = [tuple(group) for group in ports.values()]
         self.ports_of_stage: list[list[int]] = [[] for _ in graph.stages]
         for port, (stage, _) in enumerate(ports):
             self.ports_of_stage[stage].append(port)
@@ -80,31 +59,11 @@ class Table:
             connector.summary.to_words(graph.codes[connector.source], graph.codes[connector.target])
             for connector in graph.connectors
         ]
-        self._images: dict[Pointstamp, list[tuple[int, int]]] = {}
-        self._below: dict[tuple[Pointstamp, Pointstamp], bool] = {}
+        self.order = PointstampOrder(graph)
 
-    def images(self, pointstamp: Pointstamp) -> list[tuple[int, int]]:
-        """The (port, earliest word) that an event at `pointstamp` can lead to."""
-        if pointstamp not in self._images:
-            location, word = pointstamp
-            self._images[pointstamp] = [
-                (port, (word & keep) + add)
-                for port, group in enumerate(self.ports)
-                for target in group
-                for keep, add in self.table.between(location, target)
-                if ((word & keep) + add) & ~self.valid[target] == 0
-            ]
-        return self._images[pointstamp]
-
-    def could_result_in(self, a: Pointstamp, b: Pointstamp) -> bool:
-        """Whether an event at `a` can lead to one at `b`. Reflexive."""
-        if (a, b) not in self._below:
-            guards = self.guards[b[0]]
-            self._below[a, b] = any(
-                image & ~self.valid[b[0]] == 0 and ((b[1] | guards) - image) & guards == guards
-                for image in ((a[1] & keep) + add for keep, add in self.table.between(a[0], b[0]))
-            )
-        return self._below[a, b]
+    def unpack(self, location: int, words: Sequence[int]) -> list[Timestamp]:
+        """Words at a location as times."""
+        return [self.graph.code_of(location).unpack(word) for word in words]
 
 
 class ModelWorker:
@@ -128,36 +87,30 @@ class ModelWorker:
 class Schedule:
     """One run, decided by its seed alone. `run` raises `ViolationError` as soon as a check fails."""
 
-    def __init__(self, table: Table, workers: int, seed: int, fault: Fault = Fault.NONE) -> None:
+    def __init__(self, table: Table, workers: int, seed: int) -> None:
         self.table = table
         self.graph = table.graph
         self.random = random.Random(seed)
-        self.fault = fault
         self.workers = [ModelWorker(index, workers, table) for index in range(workers)]
         self.truth: Counter[Pointstamp] = Counter({(0, 0): workers})
         self.data: list[tuple[int, Pointstamp]] = []
         self.wires: dict[tuple[int, int], deque[bytes]] = {
             (p, q): deque() for p in range(workers) for q in range(workers) if p != q
         }
-        self.unchecked = set(range(workers))
-        """Workers for whom something the checks look at has changed since the last check."""
         self.sends_left = SENDS_MAX
-        self.lost = False
         self.notified = 0
+        self.before: ProtocolState | None = None
 
     # -- the whole run --
 
-    def run(self, steps: int, thorough: bool = False) -> None:
+    def run(self, steps: int) -> None:
         """`steps` random actions, then everything is finished; checked after every action."""
-        for step in range(steps):
+        for _ in range(steps):
             self._act(self.random.choice(self.workers), self.random.random())
             self.check()
-            if thorough and step % 4 == 0:
-                self.check_justified()
-                self.check_trackers()
+        self.check_trackers()
         self.drain()
-        if thorough:
-            self.check_trackers()
+        self.check_trackers()
 
     def drain(self) -> None:
         """Close the inputs and let everything finish. Fails if it does not, in bounded time."""
@@ -201,17 +154,13 @@ class Schedule:
             self._notify(worker)
         elif chance < 0.65:
             self._flush(worker)
-        elif chance < 0.95:
+        else:
             self._deliver_to(worker)
-        elif self.fault is Fault.OWN_VIEW_FOR_A_RIGHT:
-            self._send_without_a_right(worker)
 
     def _count(self, worker: ModelWorker, pointstamp: Pointstamp, delta: int) -> None:
         """What happens is true at once; others hear of it when the worker tells."""
-        self.unchecked.update(range(len(self.workers)))
         worker.changes.add(*pointstamp, delta)
         self.truth[pointstamp] += delta
-        self._require(self.truth[pointstamp] >= 0, f"A1: a negative count at {pointstamp}")
         if not self.truth[pointstamp]:
             del self.truth[pointstamp]
 
@@ -303,27 +252,15 @@ class Schedule:
             self._count(worker, (stage, word), -1)
             self.notified += 1
 
-    def _send_without_a_right(self, worker: ModelWorker) -> None:
-        possible = [(port, f) for port, front in enumerate(worker.fronts) for f in front]
-        if possible:
-            port, word = self.random.choice(possible)
-            self._send_from(worker, self.graph.stage_of(self.table.ports[port][0]), word)
-
     # -- telling and hearing --
 
     def _flush(self, worker: ModelWorker) -> None:
         """Tell all others what has changed, in one payload, and take it in oneself."""
         changes = worker.changes.take()
-        if changes:
-            self.unchecked.update(range(len(self.workers)))
-        parts = [changes]
-        if self.fault is Fault.DECREMENTS_FIRST:
-            parts = [[c for c in changes if c[2] < 0], [c for c in changes if c[2] > 0]]
-        for part in parts:
-            payload = worker.broadcaster.on_step_done(part)
-            for peer in range(len(self.workers)):
-                if payload is not None and peer != worker.index:
-                    self.wires[worker.index, peer].append(payload)
+        payload = worker.broadcaster.on_step_done(changes)
+        for peer in range(len(self.workers)):
+            if payload is not None and peer != worker.index:
+                self.wires[worker.index, peer].append(payload)
         self._apply(worker, changes)
 
     def _deliver_to(self, worker: ModelWorker) -> bool:
@@ -333,23 +270,11 @@ class Schedule:
         if arriving and (not senders or self.random.random() < 0.5):
             worker.inbox.append(self.data.pop(self.random.choice(arriving))[1])
         elif senders:
-            wire = self.wires[self.random.choice(senders), worker.index]
-            if self.fault is Fault.OVERTAKING:
-                wire.rotate(-self.random.randrange(len(wire)))
-            payload = wire.popleft()
-            if self.fault is Fault.LOST_PAYLOAD and not self.lost:
-                self.lost = True
-                return True
-            self._apply(worker, self._heard(worker, payload))
+            payload = self.wires[self.random.choice(senders), worker.index].popleft()
+            self._apply(worker, worker.broadcaster.on_message(payload))
         return bool(arriving or senders)
 
-    def _heard(self, worker: ModelWorker, payload: bytes) -> list[Change]:
-        if self.fault in (Fault.OVERTAKING, Fault.LOST_PAYLOAD):
-            return list(struct.iter_unpack("<3q", payload[16:]))
-        return worker.broadcaster.on_message(payload)
-
     def _apply(self, worker: ModelWorker, changes: list[Change]) -> None:
-        self.unchecked.add(worker.index)
         for port in worker.tracker.apply(changes):
             front = worker.tracker.frontier(port).tolist()
             guards = self.table.port_guards[port]
@@ -365,85 +290,55 @@ class Schedule:
             raise ViolationError(what)
 
     def _require_complete(self, worker: ModelWorker, stage: int, word: int) -> None:
-        """Safety: at a notification nothing outstanding, anywhere, can lead to a message at or before it."""
-        guards = self.table.guards[stage]
-        ports = self.table.ports_of_stage[stage]
-        for pointstamp in self.truth:
-            for port, image in self.table.images(pointstamp):
-                if port in ports and ((word | guards) - image) & guards == guards:
+        """At a notification nothing outstanding, anywhere, can lead to a message at or before it."""
+        shape, time = self.graph.shape_of(stage), self.graph.codes[stage].unpack(word)
+        for port in self.table.ports_of_stage[stage]:
+            for pointstamp in self.truth:
+                if any(
+                    shape.less_equal(image, time)
+                    for image in self.table.order.images(pointstamp, self.table.ports[port])
+                ):
                     raise ViolationError(
-                        f"worker {worker.index} notified stage {stage} at {word:#x} with {pointstamp} "
-                        "outstanding"
+                        f"worker {worker.index} notified stage {stage} at {time}; {pointstamp} is outstanding"
                     )
+
+    def state(self) -> ProtocolState:
+        """Everything, as the predicates want it."""
+        open_epochs = [[] if one.epoch is None else [(0, one.epoch)] for one in self.workers]
+        caps = [Counter([*one.inbox, *one.held, *one.asked, *open_epochs[one.index]]) for one in self.workers]
+        return ProtocolState(
+            nrec=dict(self.truth),
+            records=total(*caps, Counter(pointstamp for _, pointstamp in self.data)),
+            caps=[dict(owned) for owned in caps],
+            temp=[_by_point(one.changes.consolidated()) for one in self.workers],
+            glob=[
+                {(location, word): count for location, word, count, _ in one.tracker.active()}
+                for one in self.workers
+            ],
+            msg={pair: [_by_point(changes_in(one)) for one in wire] for pair, wire in self.wires.items()},
+        )
 
     def check(self) -> None:
-        """A5, A6, B6 and E2 for every worker for whom anything has changed."""
-        for worker in [self.workers[index] for index in sorted(self.unchecked)]:
-            for pointstamp in self.truth:
-                for port, image in self.table.images(pointstamp):
-                    guards = self.table.port_guards[port]
-                    if not any(((image | guards) - f) & guards == guards for f in worker.fronts[port]):
-                        raise ViolationError(
-                            f"E2: {pointstamp} is outstanding, but the frontier of port {port} at worker "
-                            f"{worker.index} is {worker.fronts[port]}"
-                        )
-            view = {(location, word): count for location, word, count, _ in worker.tracker.active()}
-            for pointstamp in self.truth:
-                vacant = not any(self.table.could_result_in(other, pointstamp) for other in view)
-                self._require(not vacant, f"A6: worker {worker.index} sees nothing up to {pointstamp}")
-            positive = [pointstamp for pointstamp, count in view.items() if count > 0]
-            for pointstamp, count in view.items():
-                if count < 0:
-                    known = any(self.table.could_result_in(other, pointstamp) for other in positive)
-                    self._require(
-                        known, f"B6: only negative counts up to {pointstamp} at worker {worker.index}"
-                    )
-            self._check_sum(worker, view)
-        self.unchecked.clear()
-
-    def _check_sum(self, worker: ModelWorker, view: dict[Pointstamp, int]) -> None:
-        """A5: the view and all that is still to come make up the truth."""
-        if self.fault is Fault.LOST_PAYLOAD:
-            return
-        total = Counter(view)
-        for other in self.workers:
-            for location, word, delta in self._untold(other, worker):
-                total[location, word] += delta
-        found = {pointstamp: count for pointstamp, count in total.items() if count}
-        if found != self.truth:
-            raise ViolationError(f"A5: {found} is not {self.truth} for worker {worker.index}")
-
-    def _untold(self, speaker: ModelWorker, listener: ModelWorker, skip: int = 0) -> list[Change]:
-        """What `speaker` has done and `listener` has not heard, without the first `skip` payloads."""
-        changes = list(speaker.changes.consolidated())
-        for payload in list(self.wires.get((speaker.index, listener.index), ()))[skip:]:
-            changes += struct.iter_unpack("<3q", payload[16:])
-        return changes
-
-    def check_justified(self) -> None:
-        """B5: an increment not heard yet is at something true, or after a decrement or something true."""
-        for listener in self.workers:
-            for speaker in self.workers:
-                for skip in range(len(self.wires.get((speaker.index, listener.index), ())) + 1):
-                    info: Counter[Pointstamp] = Counter()
-                    for other in self.workers:
-                        for location, word, delta in self._untold(
-                            other, listener, skip if other is speaker else 0
-                        ):
-                            info[location, word] += delta
-                    for pointstamp, count in info.items():
-                        self._require(count <= 0 or self._is_justified(pointstamp, info), f"B5: {pointstamp}")
-
-    def _is_justified(self, pointstamp: Pointstamp, info: Counter[Pointstamp]) -> bool:
-        before = [p for p in info if p != pointstamp and self.table.could_result_in(p, pointstamp)]
-        supported = any(
-            info[p] < 0 and not any(info[r] > 0 and self.table.could_result_in(r, p) for r in info)
-            for p in before
-        )
-        owned = any(p != pointstamp and self.table.could_result_in(p, pointstamp) for p in self.truth)
-        return supported or owned or info[pointstamp] <= self.truth[pointstamp]
+        """All predicates, on the state and on the pair of it and the last; and E2 for every port."""
+        state, order = self.state(), self.table.order
+        found = list(failures(state, order, self.before))
+        if self.before is not None:
+            found += failures_between(self.before, state, order)
+        earliest = order.minimal(state.records)
+        for worker in self.workers:
+            for port, group in enumerate(self.table.ports):
+                frontier = self.table.unpack(group[0], worker.fronts[port])
+                points = unheld(earliest, group, frontier, order)
+                found += [("E2", f"at worker {worker.index}, port {port}", points)] if points else []
+        for label, where, points in found:
+            raise ViolationError(f"{label} {where} at {[order.name(point) for point in points]}")
+        self.before = state
 
     def check_trackers(self) -> None:
         """C4: every tracker's counts and frontiers are what their definitions say."""
         for worker in self.workers:
             worker.tracker.check_invariants()
+
+
+def _by_point(changes: Sequence[Change]) -> dict[Pointstamp, int]:
+    return {(location, word): delta for location, word, delta in changes}
