@@ -6,12 +6,13 @@ import os
 import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import timely
 from progress.timestamp import Timestamp
 from timely.exchange import RecordRoute
+from timely.freeze import FrozenDataflow
 from timely.worker.core import Worker
 
 Number = tuple[int, int, int]
@@ -20,12 +21,16 @@ Number = tuple[int, int, int]
 __all__ = [
     "CollectVertex",
     "CountWordsVertex",
+    "MiscountsVertex",
+    "PassesOnVertex",
     "SplitLinesVertex",
     "broken_builder",
     "collatz",
     "differs_between_processes",
     "exit_hard",
     "fails_on",
+    "frozen",
+    "miscounts",
     "no_function",
     "settle",
     "sleeps_on",
@@ -40,6 +45,13 @@ no_function = 7
 def word_hash(word: object) -> int:
     """The same in every process, unlike `hash`."""
     return zlib.crc32(str(word).encode())
+
+
+def frozen(build: Callable[[timely.Dataflow], object]) -> FrozenDataflow:
+    """What a worker can install, for each worker anew."""
+    flow = timely.Dataflow("tested")
+    build(flow)
+    return flow.freeze()
 
 
 def settle(workers: Sequence[Worker]) -> None:
@@ -184,3 +196,25 @@ def collatz(flow: timely.Dataflow) -> None:
 def _by_start() -> timely.Route:
     """By the number as it is now, so that it moves about between workers."""
     return RecordRoute(lambda record: word_hash(cast(Number, record)[1]))
+
+
+class MiscountsVertex(timely.Vertex):
+    """Passes on what comes in; what one record asks for, it does to the counts behind everybody's back."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, message, time)
+        if "drop a count" in message:
+            changes = self._host._instance._changes._deltas
+            changes.pop([point for point, delta in changes.items() if delta > 0][-1])
+
+
+def miscounts(flow: timely.Dataflow) -> None:
+    far = flow.input("words").stage("miscounts", MiscountsVertex, exchange=timely.ToWorker(1))
+    flow.output("words", far.stage("collect", PassesOnVertex, exchange=timely.ToWorker(0)))
+
+
+class PassesOnVertex(timely.Vertex):
+    """Passes on what comes in."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, message, time)

@@ -60,6 +60,7 @@ from timely.transport.memory import MemoryNetwork
 from timely.vertex import Vertex
 from timely.worker.core import Worker
 from timely.worker.instance import Instance
+from timely.worker.monitor import Monitor
 
 __all__ = [
     "Build",
@@ -96,6 +97,7 @@ class Cluster:
     Args:
         seed: of the delays of messages between workers; None: they arrive at the next step.
         own_symbols: each worker has a symbol table to itself, as it has in a process of its own.
+        monitored: every predicate of progress tracking is evaluated after every activation.
     """
 
     def __init__(
@@ -104,10 +106,13 @@ class Cluster:
         workers: int = 1,
         seed: int | None = None,
         own_symbols: bool = False,
+        monitored: bool = False,
     ) -> None:
         self._network = MemoryNetwork(workers, seed)
         self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
         self.workers = [Worker(index, workers, self._network.transport(index)) for index in range(workers)]
+        if monitored:
+            Monitor(self.workers, self._network)
         self.instances: list[Instance] = []
         for index, worker in enumerate(self.workers):
             flow = Dataflow("tested")
@@ -419,6 +424,7 @@ def run_at_times(
     seed: int = 0,
     schemas: Sequence[str] | str = "k: int, v: int",
     check: Callable[[Callable[[Time], bool], History], None] | None = None,
+    monitored: bool = False,
 ) -> History:
     """What `build(collection, …)` puts out for the given histories of its inputs, all at times of `depth`.
 
@@ -431,7 +437,7 @@ def run_at_times(
         inputs = [timed_source(flow, f"source {n}", schema, loops) for n, schema in enumerate(each)]
         timed_capture(build(*inputs))
 
-    cluster = Cluster(build_all, workers, seed)
+    cluster = Cluster(build_all, workers, seed, monitored=monitored)
     driver = _Driver(cluster, histories, random.Random(seed))
     while driver.act():
         if check is not None and driver.rng.random() < 0.1:

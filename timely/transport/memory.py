@@ -34,6 +34,10 @@ class MemoryNetwork:
         """Messages sent and not yet received."""
         return sum(map(len, self._queues.values()))
 
+    def waiting(self, source: int, target: int) -> list[list[memoryview]]:
+        """What `source` has sent and `target` not received, oldest first; to look at, not to take."""
+        return list(self._queues[source, target])
+
     def put(self, source: int, target: int, frames: Sequence[Frame]) -> None:
         """A message starts its way. Frames are copied, as a socket would: sender and receiver share no
         memory.

@@ -124,8 +124,10 @@ class Worker:
 
     def fail(self, number: int, error: BaseException) -> None:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
-        if self.on_failure is None or number in self._ended:
+        if self.on_failure is None:
             raise error
+        if number in self._ended:
+            return  # what fails afterwards is no news
         name = self._instances[number].frozen.name if number in self._instances else ""
         told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
         told.add_note(
@@ -136,6 +138,10 @@ class Worker:
         self.on_failure(number, told)
         if isinstance(error, KeyboardInterrupt):
             raise error
+
+    def early(self, dataflow: int) -> list[tuple[int, list[memoryview]]]:
+        """What peers have sent to a dataflow that is not installed here yet, oldest first; to look at."""
+        return self._early.get(dataflow, [])
 
     def step(self) -> bool:
         """One round; returns whether anything happened."""

@@ -92,6 +92,10 @@ class Instance:
         """The changes of counts since the last call, consolidated, increments first."""
         return self._changes.take()
 
+    def untold(self) -> list[Change]:
+        """What `take_changes` would hand over; to look at."""
+        return self._changes.consolidated()
+
     def enqueue(self, target: Host, port: int, location: int, word: int, batch: Batch) -> None:
         """A message waits for `target`."""
         target.inbox.append((port, location, word, batch))

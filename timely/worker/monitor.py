@@ -1,0 +1,255 @@
+"""All workers of this process, watched: do the predicates of progress tracking hold, at every moment?
+
+A monitor knows every worker and the network between them. After each step of a worker, and after each
+activation within it, it looks (`snapshot.py`) and evaluates `progress/predicates.py` on what it sees and on
+the pair of that and what it saw before. Workers, vertices and delays are as they would be without it.
+
+    network = MemoryNetwork(3, seed)
+    workers = [Worker(index, 3, network.transport(index)) for index in range(3)]
+    monitor = Monitor(workers, network)            # before anything is installed
+
+A worker that has not installed a dataflow yet counts as one that has done nothing and heard nothing.
+
+Beside what it sees, the monitor remembers two things of each dataflow: what was there at first and all
+changes that callbacks have made since (nrec); and for each worker the sum of what its tracker was given,
+which is what E1 compares. While a worker receives it does not look: what has left the network and is not
+in an inbox yet is nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from progress.count_changes import Change
+from progress.pointstamp_order import Pointstamp, PointstampOrder
+from progress.predicates import (
+    Counts,
+    frontier_of,
+    total,
+    unaccounted,
+    unearned,
+    unforeseen,
+    unheld,
+    violation,
+)
+from progress.protocol_state import Failure, ProtocolState, failures, failures_between
+from progress.timestamp import Timestamp
+
+from ..batch import Batch
+from ..freeze import FrozenDataflow
+from ..transport.memory import MemoryNetwork
+from .core import Worker
+from .instance import Instance
+from .snapshot import counted, first_epochs, owned, under_way, untold, view
+
+__all__ = ["Monitor"]
+
+_RECENT_EVENTS = 8
+
+
+@dataclass(eq=False)
+class _Flow:
+    """One dataflow as the monitor knows it."""
+
+    number: int
+    frozen: FrozenDataflow
+    order: PointstampOrder
+    performed: dict[Pointstamp, int]
+    given: list[dict[Pointstamp, int]]
+    """What each worker's tracker was given so far."""
+    instances: dict[int, Instance] = field(default_factory=dict)
+    frontiers: dict[int, list[list[Timestamp]]] = field(default_factory=dict)
+    """Of each worker's ports, as times."""
+    earliest: list[Pointstamp] = field(default_factory=list)
+    """What was outstanding at the last look, before which nothing else was."""
+    news: set[int] = field(default_factory=set)
+    """Workers whose tracker was given something since the last look."""
+    is_changed: bool = True
+    before: ProtocolState | None = None
+
+
+class Monitor:
+    """Raises `InternalError`, out of the step in question, as soon as a predicate does not hold.
+
+        workers   all workers of the cluster; nothing is installed yet
+        network   what joins them; None for a single worker
+
+    `looks` counts the states in which everything held.
+    """
+
+    def __init__(self, workers: Sequence[Worker], network: MemoryNetwork | None = None) -> None:
+        assert network is not None or len(workers) == 1, "several workers have a network between them"
+        assert not any(worker.instances for worker in workers), "it must see everything from the start"
+        self.looks = 0
+        self._workers = list(workers)
+        self._network = network
+        self._flows: dict[int, _Flow] = {}
+        self._events: deque[str] = deque(maxlen=_RECENT_EVENTS)
+        for worker in workers:
+            self._watch_worker(worker)
+
+    # -- being told: methods of workers and instances tell the monitor, too --
+
+    def _watch_worker(self, worker: Worker) -> None:
+        start, step = worker.start, worker.step
+
+        def watched_start(instance: Instance) -> None:
+            self._watch_instance(instance)
+            start(instance)
+
+        def watched_step() -> bool:
+            happened = step()
+            for flow in self._flows.values():
+                if happened or flow.is_changed:
+                    self._look(flow, f"worker {worker.index} stepped")
+            return happened
+
+        worker.start = watched_start  # type: ignore[method-assign]
+        worker.step = watched_step  # type: ignore[method-assign]
+
+    def _watch_instance(self, instance: Instance) -> None:
+        flow = self._flows.get(instance.index) or self._begin(instance)
+        flow.instances[instance.worker] = instance
+        flow.news.add(instance.worker)
+        worker, run, receive = instance.worker, instance.run, instance.receive
+        apply, count = instance.apply, instance.count
+
+        def watched_count(location: int, word: int, delta: int) -> None:
+            flow.is_changed = True
+            flow.performed[location, word] = flow.performed.get((location, word), 0) + delta
+            count(location, word, delta)
+
+        def watched_receive(connector: int, word: int, batch: Batch) -> None:
+            flow.is_changed = True
+            receive(connector, word, batch)
+
+        def watched_apply(changes: list[Change]) -> None:
+            flow.is_changed = True
+            flow.news.add(worker)
+            before = flow.given[worker]
+            flow.given[worker] = total(before, *({(where, word): delta} for where, word, delta in changes))
+            moved = unforeseen(flow.given[worker], before, flow.order)
+            self._require(flow, [("S3", f"at worker {worker}", moved)] if moved else [])
+            apply(changes)
+
+        def watched_run(activations: int) -> int:
+            self._look(flow, f"worker {worker} received")
+            ran = 0
+            while ran < activations and run(1):
+                ran += 1
+                self._look(flow, f"worker {worker} ran a vertex", worker)
+            return ran
+
+        instance.count = watched_count
+        instance.receive = watched_receive  # type: ignore[method-assign]
+        instance.apply = watched_apply  # type: ignore[method-assign]
+        instance.run = watched_run  # type: ignore[method-assign]
+
+    def _begin(self, instance: Instance) -> _Flow:
+        workers, order = len(self._workers), PointstampOrder(instance.frozen.graph)
+        opening = dict.fromkeys(first_epochs(instance.frozen), workers)
+        flow = _Flow(
+            instance.index, instance.frozen, order, dict(opening), [dict(opening) for _ in self._workers]
+        )
+        self._flows[instance.index] = flow
+        standing = order.standing_pairs()
+        if standing:
+            graph = instance.frozen.graph
+            pairs = " · ".join(
+                f"{graph.name_of(here)} and {graph.name_of(there)}" for here, there in standing
+            )
+            raise violation("no zero cycle", f"between {pairs}", [], order, self._events)
+        return flow
+
+    # -- looking --
+
+    def _look(self, flow: _Flow, event: str, acting: int | None = None) -> None:
+        """Judge the state as it is now; `acting`: since the last look nobody but this worker did anything."""
+        if not flow.is_changed and acting is None:
+            return
+        flow.is_changed = False
+        self._events.append(event)
+        state = self._state(flow)
+        self._require(flow, failures(state, flow.order, flow.before))
+        if flow.before is not None:
+            self._require(flow, failures_between(flow.before, state, flow.order))
+            if acting is not None:
+                self._require(flow, _unearned(flow, flow.before, state, acting))
+        earliest = flow.order.minimal(t for t, count in state.records.items() if count > 0)
+        for worker in flow.instances:
+            if worker in flow.news or not set(earliest) <= set(flow.earliest):
+                self._require(flow, _of_tracker(flow, state, worker, earliest))
+        flow.earliest = earliest
+        flow.news.clear()
+        flow.before = state
+        self.looks += 1
+
+    def _state(self, flow: _Flow) -> ProtocolState:
+        everyone = range(len(self._workers))
+        first = first_epochs(flow.frozen)
+        instances = [flow.instances.get(worker) for worker in everyone]
+        msg: dict[tuple[int, int], list[Counts]] = {}
+        data: list[Pointstamp] = []
+        for p in everyone:
+            for q in everyone:
+                payloads, messages = under_way(self._wire(flow, p, q), p, flow.number, flow.frozen)
+                msg[p, q] = payloads
+                data += messages
+        caps = [counted(first) if one is None else owned(one) for one in instances]
+        flow.performed = total(flow.performed)
+        return ProtocolState(
+            nrec=dict(flow.performed),
+            records=total(*caps, counted(data)),
+            caps=caps,
+            temp=[{} if one is None else untold(one) for one in instances],
+            glob=[flow.given[worker] if one is None else view(one) for worker, one in enumerate(instances)],
+            msg=msg,
+        )
+
+    def _wire(self, flow: _Flow, source: int, target: int) -> list[list[memoryview]]:
+        """What `source` has sent and the dataflow of `target` has not taken in, oldest first."""
+        if self._network is None or source == target:
+            return []
+        early = self._workers[target].early(flow.number)
+        return [frames for peer, frames in early if peer == source] + self._network.waiting(source, target)
+
+    def _require(self, flow: _Flow, found: Iterable[Failure]) -> None:
+        for label, where, points in found:
+            raise violation(label, where, points, flow.order, self._events)
+
+
+def _unearned(flow: _Flow, before: ProtocolState, after: ProtocolState, acting: int) -> list[Failure]:
+    """B0: what a worker's activation has made."""
+    fresh = {t: count - before.records.get(t, 0) for t, count in after.records.items()}
+    stages = len(flow.frozen.stages)
+    points = unearned(fresh, before.caps[acting], lambda t: t[0] >= stages, flow.order)
+    return [("B0", f"at worker {acting}", points)] if points else []
+
+
+def _of_tracker(
+    flow: _Flow, state: ProtocolState, worker: int, earliest: list[Pointstamp]
+) -> Iterator[Failure]:
+    """E1, C4 and E2: what a worker's tracker makes of what it was given."""
+    tracker, where = flow.instances[worker].tracker, f"at worker {worker}"
+    before, new = flow.frontiers.get(worker), [t for t in earliest if t not in flow.earliest]
+    if worker in flow.news:
+        points = unaccounted(flow.given[worker], state.glob[worker], {})
+        if points:
+            yield "E1", where, points
+        code_of = flow.frozen.graph.code_of
+        flow.frontiers[worker] = [
+            [code_of(port[0]).unpack(int(word)) for word in tracker.frontier(number)]
+            for number, port in enumerate(tracker.watched)
+        ]
+        believed = flow.order.minimal(t for t, count in state.glob[worker].items() if count > 0)
+        for number, port in enumerate(tracker.watched):
+            found, wanted = flow.frontiers[worker][number], frontier_of(believed, port, flow.order)
+            if sorted(found) != wanted:
+                yield "C4", f"{where}, port {number}, whose frontier is {found} and should be {wanted}", []
+    for number, (port, frontier) in enumerate(zip(tracker.watched, flow.frontiers[worker], strict=True)):
+        is_same = before is not None and before[number] == frontier
+        points = unheld(new if is_same else earliest, port, frontier, flow.order)
+        if points:
+            yield "E2", f"{where}, port {number}, whose frontier is {frontier}", points
