@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -142,7 +143,11 @@ class Cluster:
 
 
 def connect(
-    *addresses: str, workers: int | None = None, embedded: bool = False, log_level: str = "warning"
+    *addresses: str,
+    workers: int | None = None,
+    embedded: bool = False,
+    log_level: str = "warning",
+    check_progress: bool = False,
 ) -> Cluster:
     """A cluster to work with.
 
@@ -151,13 +156,15 @@ def connect(
         connect("host:7401", …)               joins a cluster that runs; one address of it is enough
 
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
-    those of a running cluster from where they were started. Raises `PeerError` if a worker does not start or
-    cannot be reached.
+    those of a running cluster from where they were started. With `check_progress` each worker checks its
+    progress tracking after each step, which is slow (docs/progress_tracking.md). Raises `PeerError` if a
+    worker does not start or cannot be reached.
     """
     if addresses:
-        if workers is not None or embedded:
+        if workers is not None or embedded or check_progress:
             raise MisuseError(
-                "connect takes either addresses of a running cluster or a number of workers to start"
+                "connect takes either addresses of a running cluster or a number of workers to start, and "
+                "how: whether they check_progress was decided when those that run were started"
             )
         from .client import RemoteWorkers, discover
 
@@ -166,11 +173,11 @@ def connect(
     if embedded:
         from .embedded import EmbeddedWorkers
 
-        return Cluster(EmbeddedWorkers(count))
-    return Cluster(_start_workers(count, log_level))
+        return Cluster(EmbeddedWorkers(count, check_progress=check_progress))
+    return Cluster(_start_workers(count, log_level, check_progress))
 
 
-def _start_workers(count: int, log_level: str) -> Workers:
+def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:
     from .client import RemoteWorkers
     from .launcher import Launcher, LocalFolder
     from .worker.settings import check_workers, local_settings
@@ -181,6 +188,7 @@ def _start_workers(count: int, log_level: str) -> Workers:
         settings = local_settings(
             count, folder.path, paths=[path for path in sys.path if path], log_level=log_level
         )
+        settings = [replace(each, check_progress=check_progress) for each in settings]
     except BaseException:
         folder.remove()
         raise

@@ -27,7 +27,7 @@ __all__ = ["EmbeddedWorkers"]
 class EmbeddedWorkers:
     """`count` workers that run while they are asked something."""
 
-    def __init__(self, count: int, seed: int | None = None) -> None:
+    def __init__(self, count: int, seed: int | None = None, check_progress: bool = False) -> None:
         if not 1 <= count <= WORKERS_MAX:
             raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
         network = MemoryNetwork(count, seed)
@@ -35,7 +35,8 @@ class EmbeddedWorkers:
         self.addresses: list[str] = []
         self._network = network
         self._workers = [
-            Worker(index, count, network.transport(index) if count > 1 else None) for index in range(count)
+            Worker(index, count, network.transport(index) if count > 1 else None, check_progress)
+            for index in range(count)
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._broken: BaseException | None = None

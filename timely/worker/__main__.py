@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -51,6 +52,7 @@ def _run(options: Options) -> int:
         installs=options.installs,
         log_level=options.log_level,
     )
+    settings = [replace(each, check_progress=options.check_progress) for each in settings]
     # Their modules are looked for where the command was given, as `python -m` does for its own.
     with Launcher(settings, _forward, folder) as launcher:
         launcher.wait_ready(

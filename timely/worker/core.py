@@ -34,6 +34,7 @@ from ..wire import (
     write_data_header,
     write_progress_header,
 )
+from .checking import ProgressChecker, is_switched_on
 from .instance import Instance
 
 ACTIVATIONS_PER_STEP_MAX = 256
@@ -41,9 +42,19 @@ ACTIVATIONS_PER_STEP_MAX = 256
 
 
 class Worker:
-    """Worker `index` of `workers`; `transport` may be `None` for a single worker."""
+    """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
-    def __init__(self, index: int = 0, workers: int = 1, transport: Transport | None = None) -> None:
+    With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
+    ask for that, too.
+    """
+
+    def __init__(
+        self,
+        index: int = 0,
+        workers: int = 1,
+        transport: Transport | None = None,
+        check_progress: bool = False,
+    ) -> None:
         if not 0 <= index < workers:
             raise InternalError(f"worker {index} of {workers}")
         if workers > 1 and transport is None:
@@ -56,6 +67,7 @@ class Worker:
         self._early: dict[int, list[tuple[int, list[memoryview]]]] = {}
         self._ended: dict[int, TimelyError] = {}
         self._ended_by: dict[int, int] = {}
+        self._checks_progress = check_progress or is_switched_on()
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
@@ -81,6 +93,8 @@ class Worker:
         """Let a prepared dataflow take part, beginning with what other workers have sent to it already."""
         number = instance.index
         self._instances[number] = instance
+        if self._checks_progress:
+            instance.checker = ProgressChecker(instance)
         self._broadcasters[number] = Broadcaster(
             self.index, self.workers, instance.frozen.graph.location_count
         )
@@ -165,6 +179,8 @@ class Worker:
         if changes:
             happened = True
             instance.apply(changes)
+            if instance.checker is not None:
+                instance.checker.on_step_done(changes)
             if self.workers > 1:
                 self._tell_all(number, changes)
         instance.check_notifications()
@@ -239,6 +255,8 @@ class Worker:
             changes = self._broadcasters[header.dataflow].on_message(frames[1])
             try:
                 instance.apply(changes)
+                if instance.checker is not None:
+                    instance.checker.on_progress(peer, changes)
                 instance.check_notifications()
             except Exception as error:
                 self.fail(header.dataflow, error)
@@ -248,7 +266,11 @@ class Worker:
                 f"worker {peer} sent by connector {header.connector}, but there are "
                 f"{len(instance.connectors)}"
             )
-        instance.receive(header.connector, header.word, decode(header.batch_kind, frames[1:], peer))
+        batch = decode(header.batch_kind, frames[1:], peer)
+        try:
+            instance.receive(header.connector, header.word, batch)
+        except Exception as error:
+            self.fail(header.dataflow, error)
 
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
         """A message for a dataflow that does not run here: not yet, or not any more."""

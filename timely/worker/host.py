@@ -252,6 +252,8 @@ class Host:
         for word in due:
             self.requested.discard(word)
             self._received.add(word)
+            if self._instance.checker is not None:
+                self._instance.checker.on_notify(self, word)
             self.events.append(("on_notify", word))
             vertex.on_notify(self.code.unpack(word))
             self._received.discard(word)

@@ -23,6 +23,7 @@ from .connector import Connector
 from .host import Host
 
 if TYPE_CHECKING:
+    from .checking import ProgressChecker
     from .core import Worker
 
 
@@ -31,6 +32,7 @@ class Instance:
 
     def __init__(self, owner: Worker, index: int, frozen: FrozenDataflow) -> None:
         self._owner = owner
+        self.checker: ProgressChecker | None = None
         self.index = index
         self.worker = owner.index
         self.workers = owner.workers
@@ -105,11 +107,15 @@ class Instance:
 
     def receive(self, connector: int, word: int, batch: Batch) -> None:
         """A message came in from another worker."""
+        if self.checker is not None:
+            self.checker.on_data(connector, word)
         arrived = self.connectors[connector]
         self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
+        if self.checker is not None:
+            self.checker.on_sent(connector, word)
         self._owner.send_data(peer, self.index, connector, word, batch)
 
     def has_work(self) -> bool:

@@ -36,6 +36,7 @@ class Options:
     warm: str | None
     log_level: str
     is_json: bool
+    check_progress: bool
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -69,6 +70,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         warm=given.warm,
         log_level=given.log_level,
         is_json=given.json,
+        check_progress=given.check_progress,
     )
 
 
@@ -159,6 +161,11 @@ def _parser() -> argparse.ArgumentParser:
         "--warm",
         metavar="MODULE:FUNCTION",
         help="called once before the workers start, for example to compile kernels",
+    )
+    add(
+        "--check-progress",
+        action="store_true",
+        help="each worker checks its progress tracking after each step: slow, for looking into a suspicion",
     )
     add("--keys", metavar="FOLDER", help="reserved")
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")

@@ -65,7 +65,7 @@ class WorkerProcess:
         self._mesh.watch(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
         self.address = _public_address(self._clients.address, settings.client_host)
-        self._worker = Worker(settings.index, settings.workers, self._mesh)
+        self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         self._server = Server(self._worker, self.address, installs=settings.installs)
 
     def stop_soon(self, reason: str = "") -> None:

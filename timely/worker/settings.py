@@ -33,6 +33,7 @@ class WorkerSettings:
     paths             prepended to `sys.path`: for workers started by their client, where that imports from
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
+    check_progress    whether it checks its progress tracking after each step
     """
 
     index: int
@@ -45,6 +46,7 @@ class WorkerSettings:
     installs: tuple[str, ...] = ()
     log_level: str = "warning"
     gather_seconds: float = START_SECONDS_MAX
+    check_progress: bool = False
 
     def to_json(self) -> str:
         """One line of text."""
