@@ -296,6 +296,15 @@ class InputHandle:
         for identity in list(self._staged):
             self.drop_staged(identity)
 
+    @property
+    def held_epoch(self) -> int | None:
+        """The first epoch at which rows may still enter: the open one, or one that is sealed and whose rows have
+        not entered yet; `None` when none will.
+        """
+        if self._sealed:
+            return self._sealed[0].old
+        return None if self.is_closed else self.epoch
+
     def release(self) -> None:
         """Let the rows of sealed epochs enter: the activation of the input's stage."""
         while self._sealed:

@@ -31,9 +31,9 @@ def owned(instance: Instance) -> Counts:
     stages = instance.frozen.stage_of
     declared = instance.frozen.dataflow.inputs
     found = [
-        (stages[declared[name].stage], handle.epoch_word(handle.epoch))
+        (stages[declared[name].stage], handle.epoch_word(handle.held_epoch))
         for name, handle in instance.inputs.items()
-        if not handle.is_closed
+        if handle.held_epoch is not None
     ]
     for host in instance.hosts:
         found += [(location, word) for _, location, word, _ in host.inbox]
