@@ -67,7 +67,9 @@ def _module_of(spec: str, what: str) -> ModuleType:
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
             "where the module is, or set PYTHONPATH for them"
         ) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
         ) from error
@@ -115,7 +117,9 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         builder(flow, **arguments)
     except TimelyError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise VertexError(
             f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"
         ) from error

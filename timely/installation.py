@@ -171,7 +171,9 @@ class Installations:
             return self._worker.prepare(frozen, dataflow)
         except TimelyError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise VertexError(
                 f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {error}"
             ) from error

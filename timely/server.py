@@ -173,7 +173,9 @@ class Server:
             return self._handle(request, table)
         except TimelyError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
             trace = "".join(traceback.format_exception(error)).rstrip()
             raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error
 

@@ -37,6 +37,7 @@ class Vertex:
 
     word_times: ClassVar[bool] = False
     wants_frontier: ClassVar[bool] = False
+    wants_end: ClassVar[bool] = False
 
     _bound: Host | None = None
 
@@ -79,7 +80,9 @@ class Vertex:
             self.on_recv(port, list(batch.records), code.unpack(word))
 
     def on_frontier(self) -> None:
-        """The frontier of an input changed; called only when the class says `wants_frontier = True`."""
+        """The frontier of an input changed; called only when the class says `wants_frontier = True`, or,
+        when nothing will ever come in there any more, `wants_end = True`.
+        """
 
     def on_idle(self) -> bool:
         """Called while the worker has nothing else to do, for work that may wait (merging, for example).

@@ -130,6 +130,8 @@ class JoinVertex(OperatorVertex):
     once.
     """
 
+    wants_end: ClassVar[bool] = True
+
     def __init__(
         self,
         key_words: int,
@@ -143,6 +145,11 @@ class JoinVertex(OperatorVertex):
         self._schemas = (None, None) if schemas is None else schemas
         self._machine: JoinMachine | None = None
         self._frontiers = (_NO_TIMES, _NO_TIMES)
+
+    def on_frontier(self) -> None:
+        """An input is complete for ever: what the other side keeps for its rows goes."""
+        assert self._machine is not None
+        self._look_at_frontiers(self._machine)
 
     def on_start(self) -> None:
         """Take over the projection of the only connector, if there is one."""

@@ -41,7 +41,7 @@ class Host:
         "_held", "_held_in_order", "_instance", "_received", "_received_minimal", "_waiting",
         "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
         "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested", "site", "source",
-        "stage", "vertex", "wants_frontier", "wants_resume", "worker", "workers",
+        "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,7 @@ class Host:
         self.wants_frontier = False
         self.wants_resume = False
         self.may_resume = False
+        self.wants_end = False
         self.notifies = False
         self.activations = 0
         self._held: dict[int, int] = {}
@@ -172,7 +173,7 @@ class Host:
             self._notify()
         if self.has_frontier_news:
             self.has_frontier_news = False
-            if self.wants_frontier:
+            if self.wants_frontier or self.wants_end:
                 self.vertex.on_frontier()
         if self.may_resume:
             self.may_resume = self.wants_resume = False

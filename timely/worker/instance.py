@@ -184,7 +184,7 @@ class Instance:
             host.has_frontier_news = True
             if host.requested:
                 self.recheck.add(stage)
-            if host.wants_frontier:
+            if host.wants_frontier or (host.wants_end and not len(self.tracker.frontier(port))):
                 self.wake(host)
 
     def check_notifications(self) -> None:
@@ -256,6 +256,7 @@ class Instance:
             host = self.hosts[stage]
             host.vertex = declaration.vertex()
             host.wants_frontier = host.vertex.wants_frontier
+            host.wants_end = host.vertex.wants_end
             host.notifies = not host.vertex.word_times
             for port in range(declaration.inputs):
                 feeding = [

@@ -1,0 +1,171 @@
+"""Dataflows that go wrong in one way each, for tests to install by name: `"failing_flows:divides"`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import differential as dd
+import timely
+from differential import col, count
+from progress.timestamp import Timestamp
+
+__all__ = [
+    "clears_and_keeps",
+    "differs_from_the_second_on",
+    "divides",
+    "fails_from_the_second_on",
+    "forgets_when_closed",
+    "leaps",
+    "not_marked",
+    "passes",
+    "raises",
+    "spins",
+]
+
+
+class Odd(BaseException):
+    """None of those that programs usually catch."""
+
+
+def raise_what(name: str) -> NoReturn:
+    """Raise what `name` stands for."""
+    if name == "exit":
+        sys.exit(3)
+    if name == "odd":
+        raise Odd("none of the usual")
+    raise ValueError(f"cannot bear {name!r}")
+
+
+def not_marked(flow: timely.Dataflow) -> None:
+    """A function like a builder, but nobody said that it is one."""
+    os._exit(19)
+
+
+@timely.builder
+def divides(flow: timely.Dataflow) -> None:
+    """Fails directly behind the input, for rows with x = 0."""
+    rows = dd.input(flow, "rows", "id: int, x: int")
+    rows.select(id=col.id, y=100 // col.x).output("quotients")
+    rows.group_by("id").agg(n=count()).output("counts")
+
+
+@timely.builder
+def passes(flow: timely.Dataflow) -> None:
+    """Rows as they are, and records as they are."""
+    dd.input(flow, "rows", "insertion: int, n: int").output("rows")
+    flow.output("records", flow.input("records"))
+
+
+@timely.builder
+def forgets_when_closed(flow: timely.Dataflow) -> None:
+    """A join whose traces are of no use when no row can come any more."""
+    left = dd.input(flow, "left", "k: int, a: int")
+    right = dd.input(flow, "right", "k: int, b: int")
+    left.join(right, on="k").output("both")
+
+
+class Clears(timely.Vertex):
+    """Takes its message for its own, as it may."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        count_of = len(message)
+        message.clear()
+        self.send_by(0, [count_of], time)
+
+
+class Keeps(timely.Vertex):
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.send_by(0, message, time)
+
+
+@timely.builder
+def clears_and_keeps(flow: timely.Dataflow) -> None:
+    """One stream, three consumers; the first and the last empty the list that they are handed."""
+    records = flow.input("records")
+    first, kept = records.stage("clears", Clears), records.stage("keeps", Keeps)
+    flow.output("cleared", first)
+    flow.output("kept", kept)
+    flow.output("cleared again", kept.stage("clears again", Clears))
+
+
+class Raises(timely.Vertex):
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        for record in message:
+            if isinstance(record, str):
+                raise_what(record)
+        self.send_by(0, message, time)
+
+
+@timely.builder
+def raises(flow: timely.Dataflow, while_building: str = "", in_the_constructor: str = "") -> None:
+    """Raises what a record, or an argument, names."""
+    if while_building:
+        raise_what(while_building)
+
+    def made() -> Raises:
+        if in_the_constructor:
+            raise_what(in_the_constructor)
+        return Raises()
+
+    flow.output("records", flow.input("records").stage("raises", made))
+
+
+def _is_second(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return False
+
+
+@timely.builder
+def fails_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
+    """Builds on the first worker that comes, and on no other."""
+    flow.input("records").stage("keeps", Keeps)
+    if _is_second(path):
+        raise ValueError("the second may not")
+
+
+@timely.builder
+def differs_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
+    """The workers run different lambdas of one line."""
+    add = [lambda n: n + 1, lambda n: n + 2][_is_second(path)]
+    dd.input(flow, "rows", "n: int").map(lambda n: add(n), "m: int").output("sums")
+
+
+class Spins(timely.Vertex):
+    """Sends its records round and round, until it hears "stop"."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        if "stop" in message:
+            self.is_stopped = True
+        if not self.is_stopped:
+            self.send_by(0, message, time)
+        self.send_by(1, message[:1], time)
+
+
+@timely.builder
+def spins(flow: timely.Dataflow) -> None:
+    """A record loop that never waits, an output behind it, and one that has nothing to do with it."""
+    records = flow.input("records")
+    with flow.loop("round", iterations_max=2**40) as loop:
+        back = loop.feedback()
+        again, out = flow.stage("spins", Spins, [loop.enter(records).feed(), back.stream.feed()], outputs=2)
+        back.connect(again)
+        left = loop.leave(out)
+    flow.output("behind", left.stage("keeps", Keeps))
+    flow.output("beside", flow.input("others").stage("keeps beside", Keeps))
+
+
+@timely.builder
+def leaps(flow: timely.Dataflow, iterations_max: int) -> None:
+    """Goes round as often as the largest n: what is at n comes back at n - 1."""
+    dd.input(flow, "rows", "n: int").iterate(
+        lambda x: x.filter(col.n > 0).select(n=col.n - 1).concat(x).distinct(),
+        iterations_max=iterations_max,
+    ).output("reached")

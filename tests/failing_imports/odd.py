@@ -1,0 +1,5 @@
+"""Raises while it is imported."""
+
+import failing_flows
+
+failing_flows.raise_what("odd")
