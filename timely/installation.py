@@ -140,6 +140,10 @@ class Installations:
             )
         self._worker.start(prepared)
 
+    def is_awaited(self, dataflow: object) -> bool:
+        """Whether a dataflow is built here, and worker 0 may have started it already without our knowing."""
+        return dataflow in self._prepared
+
     def outcome(self, dataflow: int) -> Instance | None:
         """The running dataflow; `None` while it is not judged; raises why it was refused."""
         if dataflow in self._worker.ended:

@@ -170,6 +170,8 @@ class Server:
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
         """Do what is asked. Raises a `TimelyError` for the client; nothing has changed then."""
         try:
+            if self.installations.is_awaited(getattr(request, "dataflow", None)):
+                return self._once_started(request, table)
             return self._handle(request, table)
         except TimelyError:
             raise
@@ -269,6 +271,28 @@ class Server:
                 "is worker "
                 f"{self._worker.index}"
             )
+
+    def _once_started(self, request: Request, table: pa.Table | None) -> Later:
+        """A client may come here before the verdict does, which worker 0 has told both of them."""
+        begun: Later | None = None
+
+        def ready() -> Reply | None:
+            nonlocal begun
+            if begun is None:
+                answer = self.handle(request, table)
+                if isinstance(answer, Reply):
+                    return answer
+                if self.installations.is_awaited(getattr(request, "dataflow", None)):
+                    return None
+                begun = answer
+            if self._clock() >= begun.deadline:
+                raise begun.late()
+            return begun.ready()
+
+        def late() -> TimelyError:
+            return WaitTimeoutError(f"worker 0 has not told worker {self._worker.index} to start it yet")
+
+        return Later(ready, late, float("inf"))
 
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:
         def ready() -> Reply | None:

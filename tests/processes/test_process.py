@@ -11,10 +11,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,6 +216,8 @@ NOISE = [
     [b""],
     [b"\xc1"],
     [b"not msgpack at all"],
+    [b"\x81\x90\x01"],
+    [b"\x91" * 5_000],
     [msgpack.packb(7)],
     [msgpack.packb([PROTOCOL_VERSION, 1, "no such request", {}])],
     [msgpack.packb([99, 1, "hello", {}])],
@@ -249,3 +254,122 @@ def test_noise_at_the_client_port_gets_an_error_each_and_the_worker_goes_on() ->
             with socket.create_connection((host, int(port))) as raw:
                 raw.sendall(garbage)
         count_words(address)
+
+
+def test_ending_a_killed_worker_is_named_to_every_client() -> None:
+    """Also to one that has not started it, whatever it asks, before and after it has heard."""
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        addresses = ready(process, 2)
+        pids = children(process.pid)
+        with timely.connect(addresses[0]) as one, timely.connect(addresses[1]) as other:
+            flow = one.install("dataflows:word_count")
+            theirs = other.flow(flow.index)
+            heard: list[timely.PeerError] = []
+
+            def waits() -> None:
+                try:
+                    theirs.wait(5, timeout=30)
+                except timely.PeerError as error:
+                    heard.append(error)
+
+            waiting = threading.Thread(target=waits)
+            waiting.start()
+            with pytest.raises(timely.WaitTimeoutError):
+                flow.wait(5, timeout=0.2)
+            os.kill(pids[1], signal.SIGKILL)
+            started = time.monotonic()
+            told = rf"worker 1 \(process {pids[1]}\) was killed by SIGKILL"
+            for call in (lambda: flow.wait(5, timeout=30), flow.seal):
+                with pytest.raises(timely.PeerError, match=told):
+                    call()
+            waiting.join(10)
+            assert re.search(told, str(*heard)), heard
+            assert time.monotonic() - started < 5
+
+
+def test_ending_a_stopped_worker_is_called_silent() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        addresses = ready(process, 2)
+        pids = children(process.pid)
+        with timely.connect(addresses[0]) as cluster:
+            flow = cluster.install("dataflows:word_count")
+            os.kill(pids[1], signal.SIGSTOP)
+            try:
+                started = time.monotonic()
+                with pytest.raises(timely.PeerError, match="worker 1 .*is silent: no answer to a probe"):
+                    flow.wait(0, timeout=30)
+                assert time.monotonic() - started < 6
+            finally:
+                os.kill(pids[1], signal.SIGCONT)
+        assert process.wait(20) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("--install", "dataflows:word_count"), ()),
+        ((), ("--install", "dataflows:word_count")),
+        (("--install", "dataflows:word_count"), ("--install", "dataflows:collatz")),
+    ],
+)
+def test_refusing_dataflows_that_only_some_hosts_install(
+    first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    common = ("-n", "2", "--base-port", str(free_port(2)), "--client-port", "0")
+    started = time.monotonic()
+    with command(*common, "-p", "0", *first) as one, command(*common, "-p", "1", *second) as other:
+        assert one.wait(60) == 1 and other.wait(60) == 1
+        assert time.monotonic() - started < 30
+        for process in (one, other):
+            assert process.stderr is not None
+            message = process.stderr.read()
+            assert "give all hosts the same --install" in message, message
+            assert "Traceback" not in message
+
+
+def test_refusing_a_dataflow_that_cannot_be_built_ends_the_command_with_the_reason() -> None:
+    with command("-w", "2", "--client-port", "0", "--install", "dataflows:broken_builder") as process:
+        assert process.wait(60) == 1
+        assert process.stderr is not None
+        assert "the builder 'dataflows:broken_builder' failed" in process.stderr.read()
+
+
+def test_noise_from_many_connections_at_once_hurts_nobody() -> None:
+    """Random bytes, in frames and raw, while a client works; then requests that are all but right."""
+    rng = random.Random(7)
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        addresses = ready(process, 2)
+        pids = children(process.pid)
+        with timely.connect(addresses[0]) as cluster:
+            flow = cluster.install("dataflows:word_count")
+            sockets = ClientSockets([f"tcp://{address}" for address in addresses])
+            try:
+                for turn in range(300):
+                    frames = _all_but_a_request(rng)
+                    sockets.send(turn % 2, frames)
+                flow.input("lines").insert(["a b a"])
+                flow.seal()
+                assert sorted(flow.output("counts").changes(timeout=30)) == [(0, ("a", 2)), (0, ("b", 1))]
+            finally:
+                sockets.close()
+        count_words(addresses[1])
+        assert all(map(is_alive, pids))
+
+
+def _all_but_a_request(rng: random.Random) -> list[bytes]:
+    names = ["hello", "install", "append", "insert", "stage", "enter", "seal", "wait", "changes", "forget"]
+    values = [0, -1, 2**62, 2**63 - 1, 2**64 - 1, 1.5, "x", b"x", None, True, [], {}, [[]] * 3]
+    kind = rng.randrange(4)
+    if kind == 0:
+        return [rng.randbytes(rng.randrange(50)) for _ in range(rng.randrange(1, 4))]
+    if kind == 1:
+        return [b"\x81\x90\x01", rng.randbytes(3)][: rng.randrange(1, 3)]
+    header = [PROTOCOL_VERSION, rng.choice(values), rng.choice(names), {}]
+    if kind == 2:
+        header[3] = {
+            name: rng.choice(values)
+            for name in ("dataflow", "input", "output", "epoch", "writer", "sequence", "diff", "part")
+        }
+    else:
+        header = [rng.choice(values) for _ in range(rng.randrange(6))]
+    return [msgpack.packb(header)]

@@ -7,6 +7,7 @@ index_*     each dataflow has its number once
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from dataflows import SplitLinesVertex, broken_builder, settle, word_count
 
@@ -16,7 +17,7 @@ from timely.errors import class_names
 from timely.handshake import Build, Control, Ended, Offer, Verdict, encode_control
 from timely.installation import Installations, describe
 from timely.limits import INSTALL_SECONDS_MAX
-from timely.requests import Install
+from timely.requests import Insert, Install, Seal, Wait
 from timely.server import Later, Server
 from timely.transport.memory import MemoryNetwork
 from timely.wire import write_control_header
@@ -72,6 +73,55 @@ def test_verdict_nothing_starts_before_all_have_offered_the_same() -> None:
     reply = later.ready()
     assert reply is not None and reply.integer("dataflow") == 0
     assert all(list(worker.instances) == [0] for worker in group.workers)
+
+
+def test_verdict_that_a_client_hears_before_a_worker_does_is_waited_for() -> None:
+    """Worker 0 has told both, but the client was quicker to come to worker 1 with what it has to ask."""
+    group = Group(2)
+    later = group.install("dataflows:word_count")
+    group.workers[1].step()
+    group.workers[0].step()
+    assert later.ready() is not None and not group.workers[1].instances
+    lines = pa.table({"record": [b"\xa3a b"]})
+    insert = group.servers[1].handle(Insert(0, "lines", 0, "w", 0, 1), lines)
+    wait = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
+    wrong = group.servers[1].handle(Wait(0, "no such output", 0, 2.0))
+    assert isinstance(insert, Later) and isinstance(wait, Later) and isinstance(wrong, Later)
+    assert insert.ready() is wait.ready() is wrong.ready() is None
+    group.workers[1].step()
+    reply = insert.ready()
+    assert reply is not None and reply.values == {"is_new": True, "epoch": 0}
+    assert wait.ready() is None
+    with pytest.raises(timely.MisuseError, match="no output 'no such output'"):
+        wrong.ready()
+    group.servers[0].handle(Seal(0, 0))
+    settle(group.workers)
+    assert wait.ready() is not None
+    assert group.workers[1].instance(0).output("counts").complete_before == 1
+
+
+def test_verdict_that_never_starts_it_is_told_to_who_came_early() -> None:
+    group = Group(2)
+    group.install("dataflows:word_count")
+    group.workers[1].step()
+    early = group.servers[1].handle(Wait(0, "counts", 0, -1.0))
+    assert isinstance(early, Later) and early.ready() is None
+    group.installations(0).receive(1, Offer(0, "", (), "no file", ("VertexError",)))
+    group.workers[1].step()
+    with pytest.raises(timely.VertexError, match="worker 1 could not build it: no file"):
+        early.ready()
+
+
+def test_verdict_once_known_a_wait_has_its_own_deadline_again() -> None:
+    group = Group(2)
+    group.install("dataflows:word_count")
+    group.workers[1].step()
+    early = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
+    settle(group.workers)
+    assert isinstance(early, Later) and early.ready() is None
+    group.clock.now += 3
+    with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
+        early.ready()
 
 
 def test_verdict_a_worker_that_could_not_build_is_named_with_its_error() -> None:
