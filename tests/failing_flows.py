@@ -10,6 +10,7 @@ import differential as dd
 import timely
 from differential import col, count
 from progress.timestamp import Timestamp
+from timely.loop import Loop
 
 __all__ = [
     "clears_and_keeps",
@@ -136,16 +137,10 @@ def differs_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
 
 
 class Spins(timely.Vertex):
-    """Sends its records round and round, until it hears "stop"."""
-
-    def __init__(self) -> None:
-        self.is_stopped = False
+    """Sends its records round and round."""
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        if "stop" in message:
-            self.is_stopped = True
-        if not self.is_stopped:
-            self.send_by(0, message, time)
+        self.send_by(0, message, time)
         self.send_by(1, message[:1], time)
 
 
@@ -153,7 +148,7 @@ class Spins(timely.Vertex):
 def spins(flow: timely.Dataflow) -> None:
     """A record loop that never waits, an output behind it, and one that has nothing to do with it."""
     records = flow.input("records")
-    with flow.loop("round", iterations_max=2**40) as loop:
+    with Loop.inside(flow, flow.root, "round", iterations_max=2**40) as loop:
         back = loop.feedback()
         again, out = flow.stage("spins", Spins, [loop.enter(records).feed(), back.stream.feed()], outputs=2)
         back.connect(again)

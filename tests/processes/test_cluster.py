@@ -4,21 +4,24 @@ answers_*   1 and 2 processes against the plain definition
 appends_*   repeated, late, expected
 failing_*   a vertex that raises, a process that dies, workers that build different dataflows
 closing_*   nothing is left behind
+waiting_*   limits, followers, loops that never wait
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import timely
+from timely import reading
 from timely.launcher import Launcher
 from timely.rows import InputForm
 
@@ -255,3 +258,122 @@ def test_closing_idle_workers_use_no_processor_time(pair: timely.Cluster) -> Non
     before = ticks()
     time.sleep(1.0)
     assert ticks() - before <= 5  # hundredths of a second, of two processes
+
+
+def test_waiting_with_a_limit_ends_soon_after_it_though_a_worker_computes(pair: timely.Cluster) -> None:
+    flow = pair.install("dataflows:sleeps_on", seconds=4.0)
+    flow.input("words").insert(["slow", *map(str, range(20))])
+    flow.seal()
+    output = flow.output("words")
+    calls: dict[str, Callable[[], object]] = {
+        "wait": lambda: flow.wait(timeout=0.3),
+        "changes": lambda: output.changes(timeout=0.3),
+        "follow": lambda: next(output.follow(timeout=0.3)),
+    }
+    for what, call in calls.items():
+        started = time.monotonic()
+        with pytest.raises(timely.WaitTimeoutError):
+            call()
+        assert time.monotonic() - started < 1.6, what
+    assert len(output.changes(timeout=60)) == 21, "and nothing is lost"
+
+
+def test_waiting_without_a_limit_outlasts_a_worker_that_computes(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who follows makes himself heard now and then; that a worker cannot hear it is no error."""
+    monkeypatch.setattr(reading, "_PULSE_SECONDS", 0.1)
+    flow = pair.install("dataflows:sleeps_on", seconds=2.5)
+    flow.input("words").insert(["slow"])
+    flow.seal()
+    assert next(flow.output("words").follow()) == (0, ["slow"])
+
+
+def test_waiting_clients_follow_at_their_own_speeds_while_another_seals_and_forgets(
+    pair: timely.Cluster,
+) -> None:
+    """Each has a connection of its own; one begins with a snapshot; the sums are the collection, every epoch."""
+    flow = pair.install("failing_flows:passes")
+    epochs, history = 40, [Counter[int]()]
+    flow.input("rows").insert([(0, 0)])
+    flow.seal()
+    history.append(Counter({0: 1}))
+    failures: list[object] = []
+    slow = threading.Event()
+
+    def follow(kind: str) -> None:
+        try:
+            with timely.connect(pair.addresses[0]) as cluster:
+                total: Counter[int] = Counter()
+                expected: int | None = None if kind == "snapshot" else 0
+                output = cluster.flow(flow.index).output("rows")
+                is_joined = False
+                for epoch, table in output.follow(
+                    snapshot=kind == "snapshot", forget=kind == "forgets", timeout=60
+                ):
+                    if not is_joined:
+                        is_joined = True  # and has a place from now on
+                        joined.release()
+                    if expected is not None:
+                        assert epoch == expected, "no epoch is left out"
+                    expected = epoch + 1
+                    for row in table.to_pylist():
+                        total[row["insertion"]] += row["diff"]
+                    assert +total == history[epoch + 1], (kind, epoch)
+                    if kind == "slow" and epoch == 5:
+                        assert slow.wait(60)
+                    if epoch == epochs:
+                        return
+        except BaseException as error:
+            failures.append(error)
+            joined.release()
+
+    joined = threading.Semaphore(0)
+    threads = [threading.Thread(target=follow, args=(kind,)) for kind in ("slow", "snapshot", "forgets")]
+    for one in threads:
+        one.start()
+        assert joined.acquire(timeout=30)
+    with timely.connect(pair.addresses[1]) as other:
+        sealing = other.flow(flow.index)
+        sealing.output("rows").changes_nowait()
+        for epoch in range(1, epochs + 1):
+            now = Counter(history[-1])
+            now[epoch] += 1
+            now[epoch // 2] -= 1
+            history.append(+now)
+            sealing.input("rows").insert([(epoch, 0)])
+            sealing.input("rows").remove([(epoch // 2, 0)])
+            sealing.seal()
+            if epoch > 25:
+                sealing.output("rows").changes()
+                sealing.output("rows").forget()
+    slow.set()
+    for one in threads:
+        one.join(60)
+    assert failures == [] and not any(one.is_alive() for one in threads)
+
+
+def test_waiting_outputs_are_not_starved_by_a_loop_that_never_waits() -> None:
+    """What is beside it completes, and what is behind it goes on, epoch after epoch."""
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("failing_flows:spins")
+        flow.input("records").insert(["round", "and round"])
+        for epoch in range(3):
+            flow.input("others").insert([epoch])
+            flow.seal()
+            assert flow.output("beside").changes(timeout=30) == [(epoch, epoch)]
+        behind = _messages_to(cluster, "keeps")
+        deadline = time.monotonic() + 20
+        while _messages_to(cluster, "keeps") <= behind and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert _messages_to(cluster, "keeps") > behind
+
+
+def _messages_to(cluster: timely.Cluster, name: str) -> int:
+    return sum(
+        stage["activations"]
+        for worker in cluster.stats()
+        for dataflow in worker["dataflows"].values()  # type: ignore[attr-defined]  # plain values
+        for stage in dataflow["stages"]
+        if stage["name"] == name
+    )
