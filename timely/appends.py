@@ -49,7 +49,7 @@ def new_writer() -> str:
 
 
 class Numbers:
-    """A set of whole numbers as intervals: small while they follow one another, however they come."""
+    """A set of whole numbers as intervals: small while they follow one another, in whatever order."""
 
     __slots__ = ("_firsts", "_lasts")
 

@@ -84,8 +84,7 @@ def _function_of(module: ModuleType, spec: str, what: str) -> Builder:
         )
         raise MisuseError(
             f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function "
-            f"{function_name!r}; it has "
-            f"{', '.join(offered) or 'none'}"
+            f"{function_name!r}; it has {', '.join(offered) or 'none'}"
         )
     found: Builder = function
     return found

@@ -59,7 +59,7 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
             yield from _parts_of_class(thing, depth, seen)
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
-            if isinstance(vars(type(thing)).get("__call__"), FunctionType):
+            if callable(thing) and isinstance(type(thing).__call__, FunctionType):
                 yield from _parts((type(thing), getattr(thing, "__dict__", None)), depth + 1, seen)
 
 

@@ -182,19 +182,22 @@ class FlowOutput:
             end = max(stop, self._end(table))
         return table, max(start, end)
 
-    def _end(self, table: pa.Table) -> int:
-        """The epoch after the last one, when nothing can come any more and `table` is all that is left.
+    def _end(self, rest: pa.Table | None = None) -> int:
+        """The epoch after the last one, when nothing can come any more and the changes `rest` are left.
 
         An input that was closed let its rows enter up to epochs that others have not reached, and on each
         worker up to another one.
         """
         sealed = max(reply.integer("epoch") for reply in self._flow.ask_all(Describe(self._flow.index)))
         self._flow.note_epoch(sealed)
-        epochs = table.column("epoch")
-        return max(sealed, pc.max(epochs).as_py() + 1) if len(epochs) else sealed
+        if rest is None or not rest.num_rows:
+            return sealed
+        return max(sealed, int(pc.max(rest.column("epoch")).as_py()) + 1)
 
     def _wait_for_more(self, timeout: float | None) -> int:
-        """Wait until the epoch at this client's place is complete on all workers; the first that is not."""
+        """Wait until the epoch at this client's place is complete on all workers; returns the first that is
+        not.
+        """
         flow = self._flow
         waited = 0.0
         while True:
@@ -243,11 +246,10 @@ class FlowOutput:
     def complete_before_capped(self) -> int:
         """`complete_before`, or, when nothing can come any more, the epoch that would be next."""
         complete = self.complete_before()
-        return complete if complete < FOREVER else self._end(_NOTHING)
+        return complete if complete < FOREVER else self._end()
 
 
 _EPOCH_KEY = b"epoch"
-_NOTHING = pa.table({"epoch": pa.array([], pa.int64())})
 
 
 def seconds_of(timeout: float | None) -> float:

@@ -292,7 +292,7 @@ def test_waiting_without_a_limit_outlasts_a_worker_that_computes(
 def test_waiting_clients_follow_at_their_own_speeds_while_another_seals_and_forgets(
     pair: timely.Cluster,
 ) -> None:
-    """Each has a connection of its own; one begins with a snapshot; the sums are the collection, every epoch."""
+    """Each has a connection of its own; one begins with a snapshot; each sums up to the collection."""
     flow = pair.install("failing_flows:passes")
     epochs, history = 40, [Counter[int]()]
     flow.input("rows").insert([(0, 0)])

@@ -264,7 +264,7 @@ def epochs_by_insertion(flow: timely.Flow) -> dict[int, dict[int, int]]:
 
 
 def test_whole_insertions_of_two_while_a_third_seals_as_fast_as_it_can(cluster: timely.Cluster) -> None:
-    """Each is in exactly one epoch, the one that its caller was told, and a repetition counts once for ever."""
+    """Each is in exactly one epoch, the one that its caller was told; a repetition counts once."""
     flow = cluster.install("failing_flows:passes")
     entered: dict[int, int] = {}
     each = 4

@@ -179,7 +179,7 @@ class Cluster:
         """The accumulated rows of an output, on all workers, as of the last epoch that is complete on all."""
         total: Rows = Rows()
         outputs = [instance.output(name) for instance in self.instances]
-        epoch = min(min(output.complete_before for output in outputs), FOREVER) - 1
+        epoch = min(*(output.complete_before for output in outputs), FOREVER) - 1
         for index, output in enumerate(outputs):
             with self._turn_of(index):
                 table = output.log.snapshot(epoch)

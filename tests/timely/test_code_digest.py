@@ -174,8 +174,7 @@ def helper(x): return x in {"a", "b", "c", "d"}
 def make(names, table): return lambda x: helper(x) and x in names and table[x] and x in {"p", "q", "r"}
 class Called:
     def __call__(self, x, unset=frozenset(["x", "y", "z"])): return x in {"k", "l", "m"}
-print(digest_of(make({"one", "two", "three"}, {"x": {"u", "v", "w"}})), digest_of(Called),
-digest_of(Called()))
+print(digest_of(make({"one", "two", "three"}, {"x": {"u", "v"}})), digest_of(Called), digest_of(Called()))
 """
 
 

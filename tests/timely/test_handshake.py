@@ -56,7 +56,8 @@ def test_what_is_said_comes_back_as_it_was(control: Control) -> None:
         msgpack.packb(["farewell", 1]),
         msgpack.packb(["greeting", 1, 2, 3]), msgpack.packb(["greeting", True, 2, 3, "", "", []]),
         msgpack.packb(["offer", 0, "", [1], "", []]), msgpack.packb([["farewell"], ""]),
-        msgpack.packb(["sealed", 0]), msgpack.packb(["sealed", 0, "1"]), msgpack.packb(["ended", 0, "x", "y"]),
+        msgpack.packb(["sealed", 0]), msgpack.packb(["sealed", 0, "1"]),
+        msgpack.packb(["ended", 0, "x", "y"]),
         b"\x81\x90\x01", msgpack.packb(["sealed", 0, 1, 2]), b"\x91" * 600,
     ],
 )  # fmt: skip

@@ -180,7 +180,7 @@ def test_follow_with_a_snapshot_of_an_empty_dataflow_begins_with_its_first_epoch
 def test_follow_three_at_different_speeds_sum_to_the_collection_at_every_epoch(
     cluster: timely.Cluster, seed: int
 ) -> None:
-    """While another client seals, reads and forgets, some begin with a snapshot and some drop what they read."""
+    """While another client seals, reads and forgets; some begin with a snapshot, some drop what they read."""
     rng = random.Random(seed)
     flow = cluster.install(numbers)
     history: list[Rows] = []
