@@ -28,6 +28,7 @@ from itertools import zip_longest
 import msgpack
 
 from .batch import Frame
+from .claims import shown
 from .errors import PeerError, TimelyError, revive
 from .limits import WORKERS_MAX
 
@@ -175,12 +176,12 @@ def decode_control(frame: Frame, peer: int) -> Control:
     kind = parts[0] if isinstance(parts, tuple) and parts else None
     made = _KINDS.get(kind) if isinstance(kind, str) else None
     if made is None or not isinstance(parts, tuple):
-        raise PeerError(f"worker {peer} sent a control message of no known kind: {str(parts)[:200]}")
+        raise PeerError(f"worker {peer} sent a control message of no known kind: {shown(parts)}")
     declared, values = fields(made), parts[1:]
     if len(values) != len(declared) or not all(
         _fits(value, str(one.type)) for value, one in zip(values, declared, strict=True)
     ):
-        raise PeerError(f"worker {peer} sent a malformed {kind}: {str(values)[:200]}")
+        raise PeerError(f"worker {peer} sent a malformed {kind}: {shown(values)}")
     return made(*values)
 
 

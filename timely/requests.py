@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from .arrow import aligned_buffer
 from .batch import Frame
+from .claims import check_table, check_uncompressed, is_nested_too_deeply, shown
 from .errors import PeerError, RequestError, TimelyError, class_names, revive
 from .failure import story_of
 from .handshake import PROTOCOL_VERSION
+from .limits import HEADER_BYTES_MAX, NAME_CHARS_MAX, VALUE_DEPTH_MAX
 
 __all__ = [
     "Append",
@@ -277,21 +279,21 @@ class Reply:
         """The value `name`, an integer; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, int):
-            raise PeerError(f"a reply says {name} = {value!r} where an integer belongs")
+            raise PeerError(f"a reply says {name} = {shown(value)} where an integer belongs")
         return value
 
     def text(self, name: str) -> str:
         """The value `name`, a string; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, str):
-            raise PeerError(f"a reply says {name} = {value!r} where a text belongs")
+            raise PeerError(f"a reply says {name} = {shown(value)} where a text belongs")
         return value
 
     def items(self, name: str) -> list[Value]:
         """The value `name`, a list; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, list):
-            raise PeerError(f"a reply says {name} = {value!r} where a list belongs")
+            raise PeerError(f"a reply says {name} = {shown(value)} where a list belongs")
         return value
 
     def columns(self) -> pa.Table:
@@ -319,23 +321,27 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
     version, _, name, values = _header(frames)
     if version != PROTOCOL_VERSION:
         raise RequestError(
-            f"the client speaks protocol version {version}, this worker {PROTOCOL_VERSION}: use the same "
-            "release"
+            f"the client speaks protocol version {shown(version)}, this worker {PROTOCOL_VERSION}: use "
+            "the same release"
         )
     made = _REQUESTS.get(name) if isinstance(name, str) else None
     if made is None:
-        raise RequestError(
-            f"there is no request {str(name)[:80]!r}: there are {', '.join(sorted(_REQUESTS))}"
-        )
+        raise RequestError(f"there is no request {shown(name)}: there are {', '.join(sorted(_REQUESTS))}")
     if not isinstance(values, dict):
         raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
     declared = {one.name: str(one.type) for one in fields(made)}
     if values.keys() != declared.keys():
-        raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {sorted(map(str, values))}")
+        raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
     for one, kind in declared.items():
         value = values[one]
         if type(value) is not _TYPES[kind]:
             raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
+        if isinstance(value, str) and len(value) > NAME_CHARS_MAX:
+            raise RequestError(f"{name!r}: the field {one!r} has more than {NAME_CHARS_MAX:,} characters")
+        if is_nested_too_deeply(value):
+            raise RequestError(
+                f"{name!r}: the field {one!r} is nested more than {VALUE_DEPTH_MAX} levels deep"
+            )
         if isinstance(value, int) and not -(1 << 62) <= value <= 1 << 62:
             raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")
     return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
@@ -376,20 +382,25 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:
         raise PeerError(
-            f"the worker speaks protocol version {version}, this client {PROTOCOL_VERSION}: use the same "
-            "release"
+            f"the worker speaks protocol version {shown(version)}, this client {PROTOCOL_VERSION}: use "
+            "the same release"
         )
     if kind == "ok" and isinstance(body, dict):
-        return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)
+        try:
+            return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)
+        except RequestError as error:
+            raise PeerError(f"a worker's answer cannot be read: {error}") from error
     match body:
         case [list(names), str(message)] if kind == "error":
-            return revive([str(name) for name in names], message)
-    raise PeerError(f"a worker's answer is neither a reply nor an error: {str(kind)[:80]!r}")
+            return revive([name for name in names if isinstance(name, str)], message)
+    raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
 
 
 def _header(frames: Sequence[memoryview]) -> tuple[Value, Value, Value, Value]:
     if not 1 <= len(frames) <= 2:
         raise RequestError(f"a message has one or two frames, not {len(frames)}")
+    if len(frames[0]) > HEADER_BYTES_MAX:
+        raise RequestError(f"the header has {len(frames[0]):,} bytes, and {HEADER_BYTES_MAX:,} are the limit")
     try:
         parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
@@ -410,10 +421,13 @@ def table_to_frame(table: pa.Table) -> Frame:
 def frame_to_table(frame: memoryview) -> pa.Table:
     """The table in an Arrow IPC stream, checked in full; `RequestError` if it is none."""
     try:
-        table = pa.ipc.open_stream(aligned_buffer(frame)).read_all()
+        stream = aligned_buffer(frame)
+        check_uncompressed(stream)
+        table = pa.ipc.open_stream(stream).read_all()
+        check_table(table, stream.size)
         table.validate(full=True)
     except Exception as error:  # damaged bytes make Arrow raise more than its own errors
-        raise RequestError(f"the table is not a valid Arrow IPC stream: {error}") from error
+        raise RequestError(f"the table is not a valid Arrow IPC stream: {str(error)[:500]}") from error
     return table
 
 
@@ -423,5 +437,8 @@ def schema_to_bytes(schema: pa.Schema) -> bytes:
 
 
 def schema_from_bytes(packed: bytes) -> pa.Schema:
-    """The inverse of `schema_to_bytes`."""
-    return pa.ipc.read_schema(pa.py_buffer(packed))
+    """The inverse of `schema_to_bytes`; `PeerError` for bytes that are no schema."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(packed))
+    except Exception as error:  # damaged bytes make Arrow raise more than its own errors
+        raise PeerError(f"a worker sent an Arrow schema that cannot be read: {error}") from error
