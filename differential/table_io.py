@@ -70,7 +70,7 @@ class TableIn:
         """What clients must send."""
         return self.schema.to_arrow()
 
-    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> UpdateBatch:
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """The rows of `table` at `epoch_word`, each `diff` times."""
         width = self.schema.width
         words = np.empty((width + 2, table.num_rows), dtype=np.int64)

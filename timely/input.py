@@ -25,11 +25,13 @@ import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from progress._compile import Int64s
 from progress.errors import InputClosedError, InternalError, MisuseError
 
 from .appends import AppendId, WriterNumbers
 from .batch import Batch, Records
-from .limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from .claims import is_nested_too_deeply
+from .limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX, VALUE_DEPTH_MAX
 
 if TYPE_CHECKING:
     from .worker.host import Host
@@ -41,8 +43,9 @@ class InputCodec(Protocol):
     tables.
     """
 
-    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
-        """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`.
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`; an array says
+        how often for each row.
 
         Raises `MisuseError` naming the column and row that does not fit.
         """
@@ -56,30 +59,37 @@ class InputCodec(Protocol):
 class RecordsIn:
     """Records come as one binary column `record` of msgpack values."""
 
-    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
         """Unpack each value; records can only be added."""
         del epoch_word
-        if diff != 1:
+        if not isinstance(diff, int) or diff != 1:
             raise MisuseError(
                 "an input of records can only be added to: removing is for differential collections"
             )
-        if table.column_names != ["record"]:
+        types = [str(type_) for type_ in table.schema.types]
+        if table.column_names != ["record"] or types[0] not in ("binary", "large_binary"):
+            listed = ", ".join(
+                f"{name!r}: {type_}" for name, type_ in zip(table.column_names, types, strict=True)
+            )
             raise MisuseError(
-                f"an input of records takes one binary column 'record', not {table.column_names}"
+                f"an input of records takes one binary column 'record', not {listed[:500] or 'none'}"
             )
-        try:
-            return Records(
-                [
-                    msgpack.unpackb(packed, use_list=False, strict_map_key=False)
-                    for packed in table.column(0).to_pylist()
-                ]
-            )
-        except (ValueError, TypeError, msgpack.UnpackException) as error:
-            raise MisuseError(f"the column 'record' holds a value that is not msgpack: {error!r}") from error
+        return Records([_record(row, packed) for row, packed in enumerate(table.column(0).to_pylist())])
 
     def describe(self) -> str:
         """Its name."""
         return "records"
+
+
+def _record(row: int, packed: bytes) -> object:
+    try:
+        record: object = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise MisuseError(f"the column 'record', row {row}, holds what is not msgpack: {error!r}") from error
+    # What has fewer bytes than there may be levels is not looked at.
+    if len(packed) > VALUE_DEPTH_MAX and is_nested_too_deeply(record):
+        raise MisuseError(f"the record in row {row} is nested more than {VALUE_DEPTH_MAX} levels deep")
+    return record
 
 
 @dataclass
@@ -252,12 +262,19 @@ class InputHandle:
             raise MisuseError(
                 f"input {self.name!r}: the column 'diff' holds integers without nulls, not {column.type}"
             )
+        try:
+            diffs: Int64s = column.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid as error:
+            raise MisuseError(
+                f"input {self.name!r}: the column 'diff' holds integers of 64 bits: {error}"
+            ) from error
         rows = table.remove_column(position)
-        values = sorted(pc.unique(column).to_pylist())
-        parts = [rows] if len(values) == 1 else [rows.filter(pc.equal(column, value)) for value in values]
-        return [
-            self.codec.encode(part, value, word) for value, part in zip(values, parts, strict=True) if value
-        ]
+        if not diffs.all():
+            rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
+        if not len(diffs):
+            return []
+        is_one = bool((diffs == diffs[0]).all())
+        return [self.codec.encode(rows, int(diffs[0]) if is_one else diffs, word)]
 
     def epoch_word(self, epoch: int) -> int:
         """The time word of an epoch; `TimeOverflowError` for one that no word holds."""
