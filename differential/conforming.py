@@ -116,12 +116,36 @@ def _conform_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> p
         _refuse_type(column, place)
     _check_nulls(column, place)
     if pa.types.is_dictionary(column.type):
-        # Nulls may hide among the values of a dictionary; rare, so such a column is simply written out.
-        if not any(chunk.dictionary.null_count for chunk in column.chunks):
-            return column
-        column = column.cast(column.type.value_type)
+        column = _with_plain_nulls(column)
         _check_nulls(column, place)
+        return column
     return _cast(column, place)
+
+
+def _with_plain_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of dictionaries in which no null hides among the values.
+
+    It is not written out: a few long values may be meant by very many rows.
+    """
+    if not any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column
+    chunks = []
+    for chunk in column.chunks:
+        filled = chunk.dictionary.fill_null("" if _is_text(chunk.dictionary.type) else b"")
+        chunks.append(pa.DictionaryArray.from_arrays(_indices_of_values(chunk), filled))
+    return pa.chunked_array(chunks, column.type)
+
+
+def _indices_of_values(chunk: pa.DictionaryArray) -> pa.Array:
+    """The indices of a dictionary's rows, null where the value is."""
+    is_there = chunk.dictionary.is_valid().take(chunk.indices)
+    return pc.if_else(is_there, chunk.indices, pa.scalar(None, chunk.indices.type))
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    )
 
 
 def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
@@ -149,7 +173,7 @@ def _refuse_type(column: pa.ChunkedArray, place: Place) -> None:
         return
     row = pc.index(column.is_valid(), True).as_py()
     mend = f'Cast the column before inserting, or declare it "{place.column}: {_suggested(column.type)}".'
-    raise place.error(row, column[row].as_py(), f"comes as {column.type}, not {place.type.kind}", mend)
+    raise place.error(row, _value_at(column, row), f"comes as {column.type}, not {place.type.kind}", mend)
 
 
 def _suggested(arrow: pa.DataType) -> str:
@@ -179,13 +203,19 @@ def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
             start = middle
         else:
             stop = middle
-    value = (
-        column[start].cast(pa.string()).as_py()
-        if pa.types.is_temporal(column.type)
-        else column[start].as_py()
-    )
+    value = _value_at(column, start)
     mend = "Only what loses nothing is cast: round, scale or filter the values before inserting them."
     raise place.error(start, value, f"({column.type}) cannot be stored as {target} without loss", mend)
+
+
+def _value_at(column: pa.ChunkedArray, row: int) -> object:
+    """One value for a message; that of a moment as text, since Python's years end at 9999."""
+    if not pa.types.is_temporal(column.type):
+        return column[row].as_py()
+    try:
+        return column[row].cast(pa.string()).as_py()
+    except pa.ArrowException:
+        return column[row].cast(pa.int64()).as_py()
 
 
 def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
@@ -201,10 +231,31 @@ def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.C
     _check_nulls(column, place)
     if is_packed:
         return column.cast(pa.binary())
+    if pa.types.is_dictionary(column.type):
+        return pa.chunked_array([_pack_dictionary(chunk, place) for chunk in column.chunks])
+    return pa.chunked_array([_packed(column, place)])
+
+
+def _pack_dictionary(chunk: pa.DictionaryArray, place: Place) -> pa.DictionaryArray:
+    """Each value packed once, however many rows mean it."""
+    values = _packed(chunk.dictionary, place).fill_null(b"\xc0")
+    packed = pa.DictionaryArray.from_arrays(_indices_of_values(chunk), values)
+    _check_nulls(pa.chunked_array([packed]), place)
+    return packed
+
+
+def _packed(column: pa.Array | pa.ChunkedArray, place: Place) -> pa.Array:
+    try:
+        values = column.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        mend = f"Cast the column before inserting: {error}."
+        raise place.error(
+            0, f"the column of {column.type}", "has a value that Python has not", mend
+        ) from error
     packed: list[bytes | None] = []
-    for row, value in enumerate(column.to_pylist()):
+    for row, value in enumerate(values):
         try:
             packed.append(None if value is None else pack(value))
         except SchemaError as error:
             raise place.error(row, value, "cannot be stored", str(error)) from error
-    return pa.chunked_array([pa.array(packed, pa.binary())])
+    return pa.array(packed, pa.binary())

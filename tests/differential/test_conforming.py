@@ -93,3 +93,22 @@ def test_refuse_finds_the_first_misfit_in_a_long_chunked_column() -> None:
     table = pa.concat_tables([pa.table({"a": good}), pa.table({"a": bad})])
     with pytest.raises(SchemaError, match="row 10777"):
         Schema.of("a: int").encode(table)
+
+
+def test_dictionaries_are_not_written_out_and_hide_no_nulls() -> None:
+    """A long value that many rows mean is kept once: to write it out would take memory out of proportion."""
+    hidden = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None]), pa.array(["a" * 1_000, None]))
+    for declared in ("x: string?", "x: any?"):
+        conformed = Schema.of(declared).conform(pa.table({"x": hidden}))
+        assert pa.types.is_dictionary(conformed.column("x").type)
+        assert conformed.column("x").is_null().to_pylist() == [False, True, False, True]
+    for declared in ("x: string", "x: any"):
+        with pytest.raises(SchemaError, match="row 1"):
+            Schema.of(declared).conform(pa.table({"x": hidden}))
+
+
+def test_values_that_python_has_not_are_refused_by_name() -> None:
+    late = pa.table({"x": pa.array([2**62], pa.int64()).cast(pa.date64(), safe=False)})
+    for declared in ("x: any", "x: int"):
+        with pytest.raises(SchemaError, match="column 'x'"):
+            Schema.of(declared).conform(late)
