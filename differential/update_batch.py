@@ -31,6 +31,7 @@ from differential.symbols import SymbolEntries
 from differential.worker_symbols import SYMBOLS
 from progress._compile import Int64s
 from timely.batch import UNPACK_ERRORS, Batch, Frame, register
+from timely.claims import shown
 from timely.errors import InternalError, PeerError
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
@@ -132,7 +133,7 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     columns, rows = header["words"], header["rows"]
     if type(columns) is not int or type(rows) is not int or not 2 <= columns <= _WORDS_MAX or rows < 1:
         raise PeerError(
-            f"worker {peer} sent updates of an impossible shape: {columns!r} words, {rows!r} rows"
+            f"worker {peer} sent updates of an impossible shape: {shown(columns)} words, {shown(rows)} rows"
         )
     size = frames[1].nbytes
     if size != 8 * columns * rows:

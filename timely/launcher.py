@@ -28,7 +28,7 @@ from .errors import InternalError, PeerError
 from .limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERDICT_SECONDS_MAX
 from .worker.settings import WorkerSettings
 
-__all__ = ["Launcher", "LocalFolder", "before_launch"]
+__all__ = ["Launcher", "LocalFolder", "before_launch", "read_report"]
 
 _hooks: list[Callable[[], None]] = []
 
@@ -289,15 +289,25 @@ class Launcher:
                 pass
 
 
-def _note_report(child: _Child, line: str) -> None:
+def read_report(index: int, line: str) -> dict[str, object]:
+    """What a worker says on its standard output: that it is ready, and where, or that it has failed."""
     try:
-        values = json.loads(line)
-    except ValueError as error:
-        raise InternalError(f"worker {child.index} reported {line[:200]!r}, which is not JSON") from error
+        values: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InternalError(f"worker {index} reported {line[:200]!r}, which is not JSON") from error
+    if not isinstance(values, dict) or ("ready" not in values or "address" not in values) == (
+        "failed" not in values
+    ):
+        raise InternalError(f"worker {index} reported {line[:200]!r}, which is neither ready nor failed")
+    return values
+
+
+def _note_report(child: _Child, line: str) -> None:
+    values = read_report(child.index, line)
     if "ready" in values:
         child.address = str(values["address"])
     else:
-        child.failure = str(values.get("failed", line))
+        child.failure = str(values["failed"])
         child.is_cause = bool(values.get("is_cause"))
 
 

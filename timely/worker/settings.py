@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from ..errors import InternalError, MisuseError
@@ -18,6 +18,7 @@ from ..limits import GATHER_SECONDS_MAX, START_SECONDS_MAX, WORKERS_MAX
 
 __all__ = ["HostAddress", "WorkerSettings", "check_workers", "cluster_settings", "local_settings"]
 
+_TYPES: dict[str, type] = {"int": int, "str": str, "float": float, "tuple[str, ...]": tuple}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -61,11 +62,18 @@ class WorkerSettings:
                 for name, value in json.loads(line).items()
             }
             settings: WorkerSettings = _make(**values)
-            return settings
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InternalError(
                 f"a worker process got settings that it cannot read: {line[:200]!r}"
             ) from error
+        for declared in fields(cls):
+            value = getattr(settings, declared.name)
+            entries = value if isinstance(value, tuple) else ()
+            if type(value) is not _TYPES[str(declared.type)] or any(type(one) is not str for one in entries):
+                raise InternalError(
+                    f"a worker process got settings whose {declared.name} is no {declared.type}"
+                )
+        return settings
 
 
 @dataclass(frozen=True)
