@@ -14,9 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from .limits import VALUE_DEPTH_MAX
-
-__all__ = ["check_table", "check_uncompressed", "is_nested_too_deeply", "shown"]
+__all__ = ["check_table", "check_uncompressed", "shown"]
 
 _ROWS_PER_BYTE_MAX = 8
 _VIEWED_PER_BYTE_MAX = 16
@@ -32,21 +30,6 @@ def shown(value: object) -> str:
         return repr(value)[:_SHOWN_CHARS_MAX]
     except RecursionError:
         return f"a {type(value).__name__} that is nested deeply"
-
-
-def is_nested_too_deeply(value: object, levels_max: int = VALUE_DEPTH_MAX) -> bool:
-    """Whether lists, tuples and maps stand in one another in more than `levels_max` levels."""
-    level = [value]
-    for _ in range(levels_max + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, list | tuple | dict)
-            for inner in (outer if not isinstance(outer, dict) else (*outer, *outer.values()))
-        ]
-        if not level:
-            return False
-    return True
 
 
 def check_uncompressed(stream: pa.Buffer) -> None:

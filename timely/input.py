@@ -30,8 +30,8 @@ from progress.errors import InputClosedError, InternalError, MisuseError
 
 from .appends import AppendId, WriterNumbers
 from .batch import Batch, Records
-from .claims import is_nested_too_deeply
-from .limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX, VALUE_DEPTH_MAX
+from .limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from .nesting import is_too_deep
 
 if TYPE_CHECKING:
     from .worker.host import Host
@@ -87,8 +87,8 @@ def _record(row: int, packed: bytes) -> object:
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise MisuseError(f"the column 'record', row {row}, holds what is not msgpack: {error!r}") from error
     # What has fewer bytes than there may be levels is not looked at.
-    if len(packed) > VALUE_DEPTH_MAX and is_nested_too_deeply(record):
-        raise MisuseError(f"the record in row {row} is nested more than {VALUE_DEPTH_MAX} levels deep")
+    if len(packed) > NESTING_LEVELS_MAX and is_too_deep(record):
+        raise MisuseError(f"the record in row {row} is nested more than {NESTING_LEVELS_MAX} levels deep")
     return record
 
 

@@ -26,10 +26,6 @@ is read, so this is less than a frame may have."""
 NAME_CHARS_MAX: Final = 4_096
 """One name in a client's request: of an input, a writer, a reader, a builder."""
 
-VALUE_DEPTH_MAX: Final = 128
-"""Levels of lists and maps in one record, or in the arguments of a builder. Msgpack writes 500: a dataflow
-may put what it was given into other lists."""
-
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 

@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from .arrow import aligned_buffer
 from .batch import Frame
-from .claims import check_table, check_uncompressed, is_nested_too_deeply, shown
+from .claims import check_table, check_uncompressed, shown
 from .errors import PeerError, RequestError, TimelyError, class_names, revive
 from .failure import story_of
 from .handshake import PROTOCOL_VERSION
-from .limits import HEADER_BYTES_MAX, NAME_CHARS_MAX, VALUE_DEPTH_MAX
+from .limits import HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
+from .nesting import is_too_deep
 
 __all__ = [
     "Append",
@@ -338,9 +339,9 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
             raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
         if isinstance(value, str) and len(value) > NAME_CHARS_MAX:
             raise RequestError(f"{name!r}: the field {one!r} has more than {NAME_CHARS_MAX:,} characters")
-        if is_nested_too_deeply(value):
+        if is_too_deep(value):
             raise RequestError(
-                f"{name!r}: the field {one!r} is nested more than {VALUE_DEPTH_MAX} levels deep"
+                f"{name!r}: the field {one!r} is nested more than {NESTING_LEVELS_MAX} levels deep"
             )
         if isinstance(value, int) and not -(1 << 62) <= value <= 1 << 62:
             raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")

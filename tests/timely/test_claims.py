@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from timely.claims import check_table, check_uncompressed, is_nested_too_deeply, shown
+from timely.claims import check_table, check_uncompressed, shown
 
 
 def stream(table: pa.Table, compression: str | None = None) -> pa.Buffer:
@@ -78,13 +78,6 @@ def test_streams_compressed_rows_and_dictionaries_are_refused(compression: str) 
         check_uncompressed(stream(table))
         with pytest.raises(ValueError, match="compressed"):
             check_uncompressed(stream(table, compression))
-
-
-def test_nested_levels_are_counted_in_lists_and_maps() -> None:
-    assert not is_nested_too_deeply([{"k": (1,)}], 3)
-    assert is_nested_too_deeply([{"k": (1,)}], 2)
-    assert is_nested_too_deeply({((1,),): 1}, 2)
-    assert not is_nested_too_deeply([[], "text", b"bytes"], 2)
 
 
 def test_shown_values_are_cut_and_deep_ones_are_named() -> None:

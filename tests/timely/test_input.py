@@ -14,7 +14,7 @@ import pytest
 from progress._compile import Int64s
 from timely import Batch, Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.input import AppendId, InputHandle, RecordsIn
-from timely.limits import VALUE_DEPTH_MAX
+from timely.limits import NESTING_LEVELS_MAX
 from timely.rows import records_of
 from timely.worker.core import Worker
 from timely.worker.instance import Instance
@@ -138,10 +138,10 @@ def test_records_are_nested_no_deeper_than_can_be_sent_on() -> None:
     def nested(levels: int) -> pa.Table:
         return pa.table({"record": [b"\x01", b"\x91" * levels + b"\x01"]})
 
-    (_, record) = RecordsIn().encode(nested(VALUE_DEPTH_MAX), 1, 0).records
+    (_, record) = RecordsIn().encode(nested(NESTING_LEVELS_MAX), 1, 0).records
     Records([[record] * 2]).to_frames()
-    with pytest.raises(MisuseError, match=f"row 1 is nested more than {VALUE_DEPTH_MAX} levels deep"):
-        RecordsIn().encode(nested(VALUE_DEPTH_MAX + 1), 1, 0)
+    with pytest.raises(MisuseError, match=f"row 1 is nested more than {NESTING_LEVELS_MAX} levels deep"):
+        RecordsIn().encode(nested(NESTING_LEVELS_MAX + 1), 1, 0)
 
 
 class Counted:
