@@ -1,0 +1,338 @@
+"""What reads bytes of others, and which errors may come out of it?
+
+A *target* has valid messages to begin with, a function that reads one, and the classes of errors that it may
+raise. Anything else that comes out, and memory or time out of proportion, is a defect (`probing.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+import timely
+from differential import input as table_input
+from differential.symbols import SymbolEntries, SymbolTable
+from differential.update_batch import UpdateBatch
+from progress.broadcast import Broadcaster
+from timely.batch import Records
+from timely.builders import build_dataflow
+from timely.errors import InternalError, MisuseError, PeerError, RequestError, TimelyError
+from timely.handshake import (
+    Build,
+    Closed,
+    Control,
+    Ended,
+    Entered,
+    Farewell,
+    Greeting,
+    Offer,
+    Sealed,
+    Verdict,
+    check_greeting,
+    decode_control,
+    encode_control,
+)
+from timely.launcher import read_report
+from timely.requests import (
+    Append,
+    Arrived,
+    Changes,
+    Install,
+    Reply,
+    Request,
+    Seal,
+    Snapshot,
+    Stats,
+    decode_reply,
+    decode_request,
+    encode_error,
+    encode_reply,
+    encode_request,
+    frame_to_table,
+    number_of,
+    table_to_frame,
+)
+from timely.rows import records_of
+from timely.session import Flow
+from timely.wire import (
+    DataHeader,
+    ProgressHeader,
+    read_header,
+    write_control_header,
+    write_data_header,
+    write_progress_header,
+)
+from timely.worker.core import Worker
+from timely.worker.instance import Instance
+from timely.worker.settings import WorkerSettings
+
+from .mutations import Frames
+from .odd_tables import bombs
+
+__all__ = ["TARGETS", "Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader of others' bytes."""
+
+    name: str
+    form: str
+    seeds: Sequence[Frames]
+    read: Callable[[list[memoryview]], object]
+    may_raise: tuple[type[TimelyError], ...]
+
+
+RECORDS = pa.table({"record": pa.array([b"\x01", b"\xa1a", b"\x92\x01\xc0"])})
+ROWS = pa.table(
+    {
+        "key": pa.array([1, 2, 3]),
+        "text": pa.array(["a", None, "c"]),
+        "number": pa.array([0.5, 1.0, -1.0]),
+        "truth": pa.array([True, False, True]),
+        "moment": pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
+        "blob": pa.array([b"", b"a", b"bc"]),
+        "diff": pa.array([1, 2, -1]),
+    }
+)
+_COLUMNS = "key: int, text: string?, number: float, truth: bool, moment: timestamp, blob: bytes"
+
+
+def _frames(frames: Sequence[bytes | bytearray | memoryview]) -> Frames:
+    return [bytes(frame) for frame in frames]
+
+
+def _requests() -> list[Frames]:
+    plain: list[Request] = [
+        Install("dataflows:word_count", {"a": [1, {"b": None}], "c": 2.5}),
+        Seal(0, 7),
+        Arrived(0, 3, [["lines", "writer", 0], ["lines", "writer", 1]]),
+        Changes(0, "counts", "reader", 0, 5, True, 1.5),
+        Snapshot(1, "sums", 3, -1.0),
+        Stats(),
+    ]
+    appends: list[Request] = [Append(0, "lines", 0, "writer", 1, 0), Append(1, "rows", 0, "writer", 1, 1)]
+    tables = [RECORDS, ROWS]
+    return [_frames(encode_request(number, request)) for number, request in enumerate(plain)] + [
+        _frames(encode_request(9, request, table)) for request, table in zip(appends, tables, strict=True)
+    ]
+
+
+def _read_request(frames: list[memoryview]) -> object:
+    number = number_of(frames)
+    assert type(number) is int and 0 <= number < 1 << 63
+    request, _ = decode_request(frames)
+    for declared in fields(request):
+        hash(declared.name)
+    return request
+
+
+@cache
+def _instance() -> Instance:
+    """A dataflow with an input of records and one of tables, of which only the inputs are used."""
+
+    def build(flow: timely.Dataflow) -> None:
+        flow.output("records", flow.input("records"))
+        table_input(flow, "rows", _COLUMNS).output("rows")
+        table_input(flow, "anything", "record: any?").output("anything")
+
+    return Worker().prepare(build_dataflow(build, "fuzzed", {}).freeze())
+
+
+def _read_rows(frames: list[memoryview]) -> object:
+    """A table, and then the words or records of it; the second frame names input and diff."""
+    how = bytes(frames[1]) if len(frames) > 1 else b"\0\0"
+    name = ("records", "rows", "anything")[how[0] % 3 if how else 0]
+    diff = (0, 1, -1, 5, -(2**62))[how[1] % 5 if len(how) > 1 else 0]
+    table = frame_to_table(frames[0] if frames else memoryview(b""))
+    return _instance().input(name).encode(table, diff, 0)
+
+
+def _tables() -> list[Frames]:
+    change_log = RECORDS.append_column("diff", pa.array([1, 1, 1]))
+    texts = pa.table({"record": pa.array(["a", "b", "a"]).dictionary_encode()})
+    return [
+        [bytes(table_to_frame(RECORDS)), b"\0\1"],
+        [bytes(table_to_frame(change_log)), b"\0\0"],
+        [bytes(table_to_frame(ROWS)), b"\1\0"],
+        [bytes(table_to_frame(ROWS.drop_columns(["diff"]))), b"\1\2"],
+        [bytes(table_to_frame(texts)), b"\2\1"],
+        *([bomb, how] for bomb in bombs().values() for how in (b"\0\1", b"\2\1")),
+    ]
+
+
+class _Answers:
+    """Workers of which each answers the same: what a client makes of it."""
+
+    count = 1
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.addresses: list[str] = []
+
+    def ask(self, requests: Sequence[object], timeout_seconds: float = 0.0) -> list[Reply]:
+        del timeout_seconds
+        return [self.reply for _ in requests]
+
+    def close(self) -> None:
+        return
+
+
+def _read_reply(frames: list[memoryview]) -> object:
+    number_of(frames)
+    reply = decode_reply(frames)
+    if isinstance(reply, TimelyError):
+        return None
+    if "outputs" in reply.values:
+        return Flow(_Answers(reply), reply)
+    return records_of(reply.columns()) if "records" in reply.values else reply.columns()
+
+
+def _replies() -> list[Frames]:
+    schema = bytes(ROWS.schema.serialize())
+    described: dict[str, object] = {
+        "dataflow": 0,
+        "name": "f",
+        "spec": "m:f",
+        "epoch": 3,
+        "fingerprint": "ab",
+        "inputs": [["lines", "records", None, None], ["rows", "table", schema, "m:f"]],
+        "outputs": [["counts", "records"]],
+        "stages": ["one", "two"],
+    }
+    read = RECORDS.add_column(0, "epoch", pa.array([0, 0, 1]))
+    return [
+        _frames(encode_reply(1, Reply(described))),
+        _frames(encode_reply(2, Reply({"complete": 3, "records": True}, read))),
+        _frames(encode_reply(3, Reply({"complete": 3}, ROWS))),
+        _frames(encode_error(4, PeerError("worker 1 is lost"))),
+    ]
+
+
+def _controls() -> list[Frames]:
+    said: list[Control] = [
+        Greeting(2, 2, 1, "tcp://h:1", "3.11", ("m:f",)),
+        Farewell("why"),
+        Build(0, "m:f", b"\x80"),
+        Offer(0, "ab", ("one", "two"), "", ("MisuseError",)),
+        Verdict(0, "", ()),
+        Sealed(0, 5),
+        Entered(0, "lines", "w", 3, 2),
+        Closed(0, "lines"),
+        Ended(0, "why", ("VertexError", "TimelyError")),
+    ]
+    return [[encode_control(one)] for one in said]
+
+
+def _read_control(frames: list[memoryview]) -> object:
+    control = decode_control(frames[0] if frames else b"", 1)
+    if isinstance(control, Greeting):
+        check_greeting(Greeting(2, 2, 0, "tcp://h:0", "3.11", ("m:f",)), control, 1)
+    if isinstance(control, Ended | Verdict):
+        assert isinstance(control.error(), TimelyError)
+    return control
+
+
+def _read_header(frames: list[memoryview]) -> object:
+    return read_header(frames[0] if frames else b"", 1)
+
+
+def _payloads() -> list[Frames]:
+    sender = Broadcaster(1, 2, 8)
+    first = sender.on_step_done([(0, 5, 1), (7, 2**40, -3)])
+    assert first is not None
+    return [[first]]
+
+
+def _read_payload(frames: list[memoryview]) -> object:
+    receiver = Broadcaster(0, 2, 8)
+    changes = receiver.on_message(frames[0] if frames else b"")
+    receiver.check_invariants()
+    return changes
+
+
+def _read_symbols(frames: list[memoryview]) -> object:
+    table = SymbolTable()
+    try:
+        table.learn(SymbolEntries.from_bytes(frames[0] if frames else b""), 1)
+    finally:
+        table.check_invariants()
+    return len(table)
+
+
+def _symbol_frames() -> list[Frames]:
+    table = SymbolTable()
+    words = table.intern(["a", b"b", 3, 2.5, ["x", {"y": None}], "a" * 300])
+    return [[table.delta_for(1, words).to_bytes()]]
+
+
+def _read_updates(frames: list[memoryview]) -> object:
+    batch = UpdateBatch.from_frames(frames)
+    return batch.shifted(-1, 1).latest(0, 3)
+
+
+def _update_frames() -> list[Frames]:
+    words = np.arange(12, dtype=np.int64).reshape(4, 3)
+    UpdateBatch(words).shifted(-1, 1).latest(0, 3)  # compiles the kernels
+    entries = SymbolEntries.from_bytes(_symbol_frames()[0][0])
+    return [_frames(UpdateBatch(words).to_frames()), _frames(UpdateBatch(words, entries).to_frames())]
+
+
+def _read_settings(frames: list[memoryview]) -> object:
+    text = bytes(frames[0] if frames else b"").decode(errors="replace")
+    settings = WorkerSettings.from_json(text)
+    return WorkerSettings.from_json(settings.to_json())
+
+
+def _read_launched(frames: list[memoryview]) -> object:
+    return read_report(0, bytes(frames[0] if frames else b"").decode(errors="replace"))
+
+
+def _settings() -> list[Frames]:
+    made = WorkerSettings(1, 2, ("ipc://a",), ("ipc://a", "ipc://b"), "tcp://*:0", "h", ("/p",), ("m:f",))
+    return [[made.to_json().encode()]]
+
+
+def _reports() -> list[Frames]:
+    ready: dict[str, object] = {"ready": 0, "address": "tcp://h:1"}
+    failed: dict[str, object] = {"failed": "PeerError: why", "is_cause": True}
+    return [[json.dumps(values).encode()] for values in (ready, failed)]
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("request", "msgpack", _requests(), _read_request, (RequestError,)),
+        Target("rows", "bytes", _tables(), _read_rows, (MisuseError,)),
+        Target("reply", "msgpack", _replies(), _read_reply, (PeerError,)),
+        Target("control", "msgpack", _controls(), _read_control, (PeerError,)),
+        Target(
+            "header",
+            "bytes",
+            [
+                [write_data_header(DataHeader(1, 2, 2**40, 2))],
+                [write_progress_header(ProgressHeader(1))],
+                [write_control_header()],
+            ],
+            _read_header,
+            (PeerError,),
+        ),
+        Target("progress", "bytes", _payloads(), _read_payload, (PeerError,)),
+        Target(
+            "records",
+            "msgpack",
+            [_frames(Records([1, ("a", b"b"), {"k": 2.5}, None]).to_frames())],
+            Records.from_frames,
+            (PeerError,),
+        ),
+        Target("updates", "msgpack", _update_frames(), _read_updates, (PeerError,)),
+        Target("symbols", "msgpack", _symbol_frames(), _read_symbols, (PeerError,)),
+        Target("settings", "json", _settings(), _read_settings, (InternalError,)),
+        Target("report", "json", _reports(), _read_launched, (InternalError,)),
+    )
+}
