@@ -232,7 +232,8 @@ def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.C
     if is_packed:
         return column.cast(pa.binary())
     if pa.types.is_dictionary(column.type):
-        return pa.chunked_array([_pack_dictionary(chunk, place) for chunk in column.chunks])
+        kind = pa.dictionary(column.type.index_type, pa.binary())
+        return pa.chunked_array([_pack_dictionary(chunk, place) for chunk in column.chunks], kind)
     return pa.chunked_array([_packed(column, place)])
 
 

@@ -112,3 +112,8 @@ def test_values_that_python_has_not_are_refused_by_name() -> None:
     for declared in ("x: any", "x: int"):
         with pytest.raises(SchemaError, match="column 'x'"):
             Schema.of(declared).conform(late)
+
+
+def test_dictionaries_without_a_row_have_their_type() -> None:
+    nothing = pa.chunked_array([], pa.dictionary(pa.int32(), pa.string()))
+    assert Schema.of("x: any").conform(pa.table({"x": nothing})).num_rows == 0

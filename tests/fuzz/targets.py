@@ -156,6 +156,7 @@ def _read_rows(frames: list[memoryview]) -> object:
 def _tables() -> list[Frames]:
     change_log = RECORDS.append_column("diff", pa.array([1, 1, 1]))
     texts = pa.table({"record": pa.array(["a", "b", "a"]).dictionary_encode()})
+    _instance().input("rows").encode(ROWS, 0, 0)  # compiles the kernels
     return [
         [bytes(table_to_frame(RECORDS)), b"\0\1"],
         [bytes(table_to_frame(change_log)), b"\0\0"],
