@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from progress import open_times
+from progress.antichain import minimal_words
 from progress.open_times import OpenTimes
 from progress.time_words import TimeCode, TimeLayout
 from progress.timestamp import ROOT, TimeShape
@@ -103,7 +104,6 @@ def test_scale_one_time_after_the_other_looks_at_a_few_blocks_only(
         found: np.typing.NDArray[np.int64] = minimal_words(words, guards)
         return found
 
-    minimal_words = open_times.minimal_words
     assert times.minimal().tolist() == words[:1]
     monkeypatch.setattr(open_times, "minimal_words", counted)
     for before, after in zip(words[:2000], words[1:2001], strict=True):
