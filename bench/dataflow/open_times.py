@@ -307,7 +307,7 @@ def main() -> None:
             results.append(result)
     if options.write:
         options.write.write_text(
-            "## Very many open times\n\n`python -m bench.dataflow.open_times`; seconds of the processor; MiB: "
+            "## Very many open times\n\n`python -m bench.dataflow.open_times`; processor seconds; MiB: "
             f"what the peak of the process rose by.\n\n{table(results)}\n\n{datetime.now(UTC).date()}, "
             f"{machine()}.\n"
         )
