@@ -208,6 +208,7 @@ class MiscountsVertex(timely.Vertex):
             changes.pop([point for point, delta in changes.items() if delta > 0][-1])
 
 
+@timely.builder
 def miscounts(flow: timely.Dataflow) -> None:
     far = flow.input("words").stage("miscounts", MiscountsVertex, exchange=timely.ToWorker(1))
     flow.output("words", far.stage("collect", PassesOnVertex, exchange=timely.ToWorker(0)))

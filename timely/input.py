@@ -315,7 +315,7 @@ class InputHandle:
 
     @property
     def held_epoch(self) -> int | None:
-        """The first epoch at which rows may still enter: the open one, or one that is sealed and whose rows have
+        """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have
         not entered yet; `None` when none will.
         """
         if self._sealed:

@@ -139,7 +139,7 @@ def test_records_are_nested_no_deeper_than_can_be_sent_on() -> None:
         return pa.table({"record": [b"\x01", b"\x91" * levels + b"\x01"]})
 
     (_, record) = RecordsIn().encode(nested(NESTING_LEVELS_MAX), 1, 0).records
-    Records([[record] * 2]).to_frames()
+    Records([[record] * 2]).to_frames(1)
     with pytest.raises(MisuseError, match=f"row 1 is nested more than {NESTING_LEVELS_MAX} levels deep"):
         RecordsIn().encode(nested(NESTING_LEVELS_MAX + 1), 1, 0)
 

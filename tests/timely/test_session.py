@@ -16,6 +16,7 @@ import pytest
 from dataflows import word_count
 
 import timely
+from progress._compile import Int64s
 from progress.time_words import TimeCode
 from timely import Batch, Records
 from timely.batch import Frame
@@ -51,8 +52,9 @@ class Rows:
 class TableIn:
     """A codec as `differential` has one: with a schema."""
 
-    def encode(self, table: pa.Table, diff: int, epoch_word: int) -> Batch:
-        return Rows(table.append_column("diff", pa.array([diff] * table.num_rows, pa.int64())))
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        diffs = np.broadcast_to(np.asarray(diff, np.int64), table.num_rows)
+        return Rows(table.append_column("diff", pa.array(diffs)))
 
     def describe(self) -> str:
         return "a: int"

@@ -24,6 +24,8 @@ def test_at_first_everybody_owns_the_first_epoch_of_each_input() -> None:
     assert owned(instance) == {(0, 0): 1} == view(instance)
     assert untold(instance) == {}
     instance.input("lines").close()
+    assert owned(instance) == {(0, 0): 1} and untold(instance) == {}, "nothing has entered yet"
+    instance.run(1)
     assert owned(instance) == {} and untold(instance) == {(0, 0): -1}
 
 
@@ -34,6 +36,7 @@ def test_messages_that_wait_and_rights_that_are_kept_are_owned() -> None:
     unit = instance.hosts[0].code.unit
     instance.input("numbers").send([1])
     instance.input("numbers").seal()
+    instance.run(1)
     assert owned(instance) == {(0, unit): 1, (2, 0): 1}, "an epoch open, a message on the connector"
     assert untold(instance) == {(0, unit): 1, (0, 0): -1, (2, 0): 1}
     instance.run(1)

@@ -8,6 +8,7 @@ out and never reaches the tracker; `take_changes` hands them over once per step.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from typing import TYPE_CHECKING
 
 from progress.count_changes import Change, CountChanges
@@ -41,7 +42,7 @@ class Instance:
         # (location, word, delta): the only way by which callbacks reach progress tracking.
         self.count = self._changes.add
         self._ready: list[int] = []
-        self._left_waiting = False
+        self._turns: deque[int] = deque()  # stages that were left waiting
         self._resumed: list[Host] = []
         self._idle_hosts: list[Host] = []
         self.recheck: set[int] = set()
@@ -136,20 +137,16 @@ class Instance:
         for host in resumed:
             host.may_resume = True
             self.wake(host)
-        ready = self._ready
-        hosts = self.hosts
+        ready, turns, hosts = self._ready, self._turns, self.hosts
         ran = 0
-        if self._left_waiting:
-            self._left_waiting = False
-            for stage in sorted(ready):
-                ready.remove(stage)
-                self._activate(hosts[stage])
-                ran += 1
-            heapq.heapify(ready)
         while ready and ran < activations:
-            self._activate(hosts[heapq.heappop(ready)])
-            ran += 1
-        self._left_waiting = bool(ready)
+            host = hosts[turns.popleft() if turns else heapq.heappop(ready)]
+            # One that has had its turn out of order is still listed: in that case it is not queued any more.
+            if host.is_queued:
+                self._activate(host)
+                ran += 1
+        if ready and not turns:
+            turns.extend(sorted(set(ready)))
         if ran:
             self._idle_hosts = hosts.copy()
         return ran
@@ -225,6 +222,7 @@ class Instance:
         self.connectors.clear()
         self.inputs.clear()
         self._ready.clear()
+        self._turns.clear()
         self._changes = CountChanges()
 
     def is_complete(self) -> bool:

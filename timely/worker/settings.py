@@ -18,7 +18,9 @@ from ..limits import GATHER_SECONDS_MAX, START_SECONDS_MAX, WORKERS_MAX
 
 __all__ = ["HostAddress", "WorkerSettings", "check_workers", "cluster_settings", "local_settings"]
 
-_TYPES: dict[str, type] = {"int": int, "str": str, "float": float, "tuple[str, ...]": tuple}
+_TYPES: dict[str, type] = {
+    "int": int, "bool": bool, "str": str, "float": float, "tuple[str, ...]": tuple
+}  # fmt: skip
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
