@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from dataflows import settle
 
+from differential.update_batch import UpdateBatch
 from progress.timestamp import Timestamp
 from timely import Batch, Broadcast, Dataflow, MisuseError, Records, Vertex
 from timely.loop import Loop
@@ -120,3 +122,43 @@ def test_a_loop_goes_round_as_often_as_its_counter_has_room_for_and_keeps_one_fo
     assert rounds(6, 100, (8, 3)) == [6]
     with pytest.raises(MisuseError, match="past its limit of 6 iterations"):
         rounds(7, 100, (8, 3))
+
+
+class Leaps(Vertex):
+    """Hands on what comes in, once, with rows that are `leap` iterations later than their envelope."""
+
+    word_times: ClassVar[bool] = True
+
+    def __init__(self, leap: int) -> None:
+        self.leap = leap
+        self.seen: list[int] = []
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        for word, batch in messages:
+            if isinstance(batch, UpdateBatch):
+                self.seen.extend(self.code.unpack(time)[-1] for time in batch.words[-2].tolist())
+            else:
+                (epoch, counter) = self.code.unpack(word)
+                rows = [(1, self.code.pack((epoch, counter + step)), 1) for step in (0, self.leap)]
+                self.send(0, UpdateBatch(np.array(rows, dtype=np.int64).T.copy()), word)
+
+
+@pytest.mark.parametrize("bits", [(8, 8), (8, 4)])
+def test_a_loop_has_a_limit_for_rows_that_are_later_than_their_envelope_too(bits: tuple[int, int]) -> None:
+    limit = min(20, (1 << bits[1]) - 2)
+    for leap in (0, limit - 1, limit):
+        vertex = Leaps(leap)
+        flow = Dataflow(level_bits=bits)
+        with Loop.inside(flow, flow.root, "round", iterations_max=limit) as loop:
+            back = loop.feedback()
+            feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
+            (again,) = flow.stage("leaps", lambda vertex=vertex: vertex, feeds, outputs=1)
+            back.connect(again)
+        worker = Worker()
+        instance = worker.install(flow.freeze())
+        if leap < limit:
+            feed([worker], [instance], ["x"])
+            assert vertex.seen == [1, leap + 1]
+        else:
+            with pytest.raises(MisuseError, match=f"past its limit of {limit} iterations"):
+                feed([worker], [instance], ["x"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, less_equal, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.times import minimal_times, shift_times
+from differential.kernels.times import latest_counter, minimal_times, shift_times
 
 
 @given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(0, depth))))
@@ -20,6 +20,15 @@ def test_minimal_times_are_an_antichain_below_all(case: tuple[int, list[Row]]) -
     assert minimal == sorted(
         {t for t in times.tolist() if not any(s != t and less_equal(s, t, guards) for s in times.tolist())}
     )
+
+
+@given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(1, depth))))
+def test_latest_counter_is_that_of_the_latest_row(case: tuple[int, list[Row]]) -> None:
+    depth, some = case
+    code, words = CODES[depth], as_words(some, 3)
+    for place, (shift, bits) in enumerate(code.fields):
+        counters = [code.unpack(row[1])[place] for row in some]
+        assert latest_counter(words, shift, (1 << bits) - 1) == max(counters, default=0)
 
 
 @given(rows(1))
