@@ -117,7 +117,10 @@ def test_enter_takes_a_later_epoch_if_the_client_knows_one() -> None:
     assert group.read() == {(3, "x"): 1}
 
 
-def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothing_waiting() -> None:
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothing_waiting(
+    is_settled: bool,
+) -> None:
     group = Group(2)
     for turn in range(3):
         for worker in range(2):
@@ -125,6 +128,8 @@ def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothi
         is_new, _ = group.orders.enter(0, "in", 0, AppendId("w", 0))
         assert is_new is (turn == 0)
         group.orders.seal(0, turn)
+        if is_settled:
+            group.settle()
     assert group.read() == {(0, 0): 1, (0, 1): 1}
     for instance in group.instances:
         handle = instance.input("in")
