@@ -2,6 +2,7 @@
 
 epochs_*     what enters when
 appends_*    repeated, late, expected
+insertions_* into whichever epoch is open, by name; parts that wait, and for how long
 records_*    the codec for Python records
 """
 
@@ -14,7 +15,7 @@ import pytest
 from progress._compile import Int64s
 from timely import Batch, Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.input import AppendId, InputHandle, RecordsIn
-from timely.limits import NESTING_LEVELS_MAX
+from timely.limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from timely.rows import records_of
 from timely.worker.core import Worker
 from timely.worker.instance import Instance
@@ -116,6 +117,54 @@ def test_appends_are_forgotten_two_epochs_later() -> None:
         handle.append(epoch, Records(["x"]), AppendId("writer", epoch))
         handle.seal()
     assert len(handle._seen) == 1
+
+
+def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
+    worker, instance, handle = running()
+    identity = AppendId("writer", 0)
+    assert handle.is_new(identity) and handle.insert(0, [Records(["a"])], identity) == 0
+    assert not handle.is_new(identity)
+    for _ in range(5):
+        handle.seal()
+    assert not handle.is_new(identity) and handle.is_new(AppendId("writer", 1))
+    assert handle.insert(2, [Records(["b"])], AppendId("writer", 1)) == 5
+    assert handle.insert(7, [Records(["c"])], AppendId("writer", 2)) == 7
+    handle.close()
+    assert not handle.is_new(identity), "a repetition is known even when nothing new is taken"
+    with pytest.raises(InputClosedError, match="nothing can be added"):
+        handle.is_new(AppendId("writer", 3))
+    assert entered(worker, instance) == [(0, "a"), (5, "b"), (7, "c")]
+
+
+def test_insertions_in_parts_wait_for_a_limited_time_and_the_others_no_shorter() -> None:
+    """Worker 0 refuses what is too old; no other worker has dropped what worker 0 does not refuse."""
+    _, _, handle = running()
+    now = [0.0]
+    handle._clock = lambda: now[0]
+    old, young = AppendId("old", 0), AppendId("young", 0)
+    handle.stage(old, 0, 0, [Records(["x"])], STAGED_BYTES_MAX)
+    handle.check_staged(old)
+    with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
+        handle.check_room(1)
+    handle.check_room(0)
+    now[0] = STAGED_SECONDS_MAX
+    handle.check_staged(old)
+    now[0] = STAGED_SECONDS_MAX + 1
+    with pytest.raises(
+        MisuseError, match="have waited for more than 600 s, and were dropped: insert the rows"
+    ):
+        handle.check_staged(old)
+    with pytest.raises(MisuseError, match="are the limit"):
+        handle.check_room(1)  # another worker may just have told that it enters
+    now[0] = 2 * STAGED_SECONDS_MAX + 1
+    handle.check_room(STAGED_BYTES_MAX)
+    handle.stage(young, 0, 0, [Records(["y"])], 1)
+    now[0] += STAGED_SECONDS_MAX
+    handle.stage(young, 1, 0, [Records(["z"])], 1)
+    now[0] += 1
+    handle.check_staged(young)  # its client was heard of
+    handle.enter_staged(young, 0)
+    assert handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
 
 
 def test_records_come_as_msgpack_and_can_only_be_added() -> None:
