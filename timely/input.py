@@ -97,8 +97,12 @@ class _Staged:
     """The parts of one insertion that have arrived here."""
 
     since: float
-    parts: dict[int, tuple[int, list[Batch]]] = field(default_factory=dict)  # time word, batches
-    bytes: int = 0
+    parts: dict[int, tuple[int, list[Batch], int]] = field(default_factory=dict)  # time word, batches, bytes
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all parts."""
+        return sum(size for _, _, size in self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -209,9 +213,9 @@ class InputHandle:
         """
         staged = self._staged.setdefault(identity, _Staged(self._clock()))
         staged.since = self._clock()
-        staged.parts[part] = word, batches
-        staged.bytes += size_bytes
-        self._staged_bytes += size_bytes
+        _, _, before = staged.parts.get(part, (0, [], 0))
+        staged.parts[part] = word, batches, size_bytes
+        self._staged_bytes += size_bytes - before
 
     def check_staged(self, identity: AppendId) -> None:
         """Raise `MisuseError` if the parts of an insertion are not here any more. Asked of worker 0, where
@@ -234,7 +238,7 @@ class InputHandle:
             return  # no part of it came here
         self._staged_bytes -= staged.bytes
         word = self.epoch_word(epoch)
-        for _, (at, batches) in sorted(staged.parts.items()):
+        for _, (at, batches, _) in sorted(staged.parts.items()):
             self._keep(epoch, batches if at == word else [batch.shifted(0, word) for batch in batches])
 
     def take_insertion(self, identity: AppendId) -> None:

@@ -167,6 +167,18 @@ def test_insertions_in_parts_wait_for_a_limited_time_and_the_others_no_shorter()
     assert handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
 
 
+def test_insertions_in_parts_that_are_repeated_take_their_room_once() -> None:
+    _, _, handle = running()
+    for _ in range(3):
+        handle.stage(AppendId("again", 0), 0, 0, [Records(["x"])], STAGED_BYTES_MAX - 5)
+    handle.stage(AppendId("again", 0), 1, 0, [Records(["x"])], 3)
+    handle.check_room(2)
+    with pytest.raises(MisuseError):
+        handle.check_room(3)
+    handle.drop_staged(AppendId("again", 0))
+    handle.check_room(STAGED_BYTES_MAX)
+
+
 def test_records_come_as_msgpack_and_can_only_be_added() -> None:
     table = pa.table({"record": [msgpack.packb(("a", 1)), msgpack.packb(None)]})
     batch = RecordsIn().encode(table, 1, 0)
