@@ -1,0 +1,208 @@
+"""Strangers at the client ports of two worker processes, while a proper client works with them.
+
+strangers_*   what is no request, what is no ZMTP, connections by the hundred
+nonsense_*    requests that are well-formed and make no sense
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgpack
+import pyarrow as pa
+import pytest
+from fuzz.strangers import connect_and_go, odd_messages, raw_bytes
+from soak.clusters import children, is_alive, started
+
+import timely
+from timely.client import RemoteWorkers
+from timely.errors import InternalError, MisuseError, TimelyError, WaitTimeoutError
+from timely.requests import (
+    Append,
+    Arrived,
+    Changes,
+    Close,
+    Describe,
+    Enter,
+    Forget,
+    Frontier,
+    Insert,
+    Install,
+    Leave,
+    Request,
+    Seal,
+    Snapshot,
+    Stage,
+    Stats,
+    Wait,
+    encode_request,
+)
+
+LINES = pa.table({"record": [msgpack.packb("b a b")]})
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[list[str]]:
+    """Two processes, of which both are there at the end as they were at the beginning."""
+    with started(2) as (process, addresses):
+        pids = children(process.pid)
+        yield addresses
+        assert len(pids) == 2 and all(map(is_alive, [process.pid, *pids]))
+        process.terminate()
+
+
+@contextmanager
+def proper_client(address: str) -> Iterator[None]:
+    """Counts words meanwhile; each answer must be right, and soon."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+    epochs: list[int] = []
+
+    def work() -> None:
+        try:
+            with timely.connect(address) as own:
+                flow = own.install("dataflows:word_count")
+                while not stop.is_set() or len(epochs) < 3:
+                    flow.input("lines").insert(["a b", "b"])
+                    epochs.append(flow.seal())
+                    times = len(epochs)
+                    changes = flow.output("counts").changes(epochs[-1], timeout=20)
+                    assert sorted(changes) == [(epochs[-1], ("a", times)), (epochs[-1], ("b", 2 * times))]
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not thread.is_alive(), "the proper client hangs"
+    if failures:
+        raise failures[0]
+
+
+def test_strangers_of_every_kind_disturb_nobody(cluster: list[str], seed: int, effort: int) -> None:
+    choose = random.Random(seed)
+    with proper_client(cluster[0]):
+        for _ in range(10 * effort):
+            for address in cluster:
+                odd_messages(address, choose, 50)
+                raw_bytes(address, choose)
+        for address in cluster:
+            connect_and_go(address, 300)
+
+
+def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
+    """Requests that no worker may fail at, each with the worker that is asked."""
+    far = 1 << 61
+    rows = LINES.append_column("diff", pa.array([1]))
+    asked: list[tuple[int, Request, pa.Table | None]] = [
+        (1, Seal(flow, 0), None),
+        (1, Enter(flow, "lines", 0, "w", 0), None),
+        (1, Close(flow, "lines"), None),
+        (1, Install("dataflows:word_count"), None),
+        (0, Install("os:_exit", {"status": 3}), None),
+        (0, Install("sys:exit"), None),
+        (0, Install("dataflows:word_count", {"no": "argument"}), None),
+        (0, Install("dataflows:broken_builder"), None),
+        (0, Install("\0:x"), None),
+        (0, Install("x" * 4_000), None),
+        (0, Enter(flow, "lines", far, "nobody", far), None),
+        (0, Enter(flow, "no such", 0, "w", 0), None),
+        (0, Close(flow, "no such"), None),
+        (0, Seal(-1, 0), None),
+        (0, Seal(flow, -far), None),
+        (0, Seal(flow, 1 << 62), None),
+    ]
+    for worker in (0, 1):
+        for number in (-1, 1 << 32, far, -far):
+            asked += [
+                (worker, Describe(number), None),
+                (worker, Insert(number, "lines", 0, "w", 0, 1), LINES),
+                (worker, Frontier(number, ""), None),
+                (worker, Changes(flow, "counts", "r", number, number, False, 0.0), None),
+                (worker, Changes(flow, "counts", "", number, -number, True, 0.0), None),
+                (worker, Snapshot(flow, "counts", number, 0.0), None),
+                (worker, Wait(flow, "", number, 0.0), None),
+                (worker, Append(flow, "lines", number if number < far else 1 << 62, "w", 0, 0), rows),
+                (worker, Stage(flow, "lines", 0, "parts", 0, number, 1), LINES),
+                (worker, Arrived(flow, number, [["lines", "w", number]]), None),
+            ]
+        asked += [
+            (worker, Wait(flow, "", 1 << 40, float("nan")), None),
+            (worker, Wait(flow, "", 1 << 40, float("-inf")), None),
+            (worker, Arrived(flow, 0, [[], "x", {"a": 1}, ["lines", 1, 1]]), None),
+            (worker, Insert(flow, "lines", 0, "w", 0, 5), LINES),
+            (worker, Insert(flow, "lines", 0, "w", 0, -(1 << 62)), LINES),
+            (worker, Insert(flow, "lines", 0, "w", 0, 1), None),
+            (worker, Insert(flow, "lines", 0, "\0" * 4_000, -1, 0), LINES),
+            (worker, Forget(flow, "counts", "", 1 << 62), None),
+            (worker, Forget(flow, "counts", "nobody", -far), None),
+            (worker, Leave(flow, "counts", "nobody"), None),
+            (worker, Leave(flow, "no such", ""), None),
+            (worker, Stats(), None),
+        ]
+    return asked
+
+
+def test_nonsense_is_answered_by_an_error_that_says_what_is_wrong(cluster: list[str]) -> None:
+    with timely.connect(cluster[0]) as own:
+        flow = own.install("dataflows:word_count")
+        workers = RemoteWorkers(cluster)
+        try:
+            with proper_client(cluster[1]):
+                for worker, request, table in nonsense(flow.index):
+                    forever = isinstance(request, Wait) and not request.timeout_seconds >= 0
+                    try:
+                        workers.ask([(worker, request, table)], 0.2 if forever else 20)
+                    except InternalError as error:
+                        raise AssertionError(f"{request} was a bug of ours: {error}") from error
+                    except (MisuseError, WaitTimeoutError):
+                        pass
+        finally:
+            workers.close()
+        # What was not refused has a meaning, and the dataflow is what it says.
+        flow.refresh()
+        flow.input("lines").insert(["c"])
+        epoch = flow.seal()
+        assert flow.output("counts").changes(epoch, timeout=20) == [(epoch, ("c", 1))]
+
+
+def test_nonsense_by_thousands_leaves_room_for_others(cluster: list[str]) -> None:
+    with timely.connect(cluster[0]) as own:
+        flow = own.install("dataflows:word_count")
+        with proper_client(cluster[1]):
+            workers = RemoteWorkers(cluster)
+            try:
+                places: list[tuple[int, Request, pa.Table | None]] = [
+                    (0, Changes(flow.index, "counts", f"reader {number}", 0, 0, False, 0.0), None)
+                    for number in range(5_000)
+                ]
+                with pytest.raises(MisuseError, match="4,096 clients have places in this output already"):
+                    workers.ask(places, 60)
+                parts: list[tuple[int, Request, pa.Table | None]] = [
+                    (0, Stage(flow.index, "lines", 0, f"writer {number}", 0, 0, 1), LINES)
+                    for number in range(500)
+                ]
+                assert len(workers.ask(parts, 60)) == 500
+            finally:
+                workers.close()
+        assert flow.output("counts").changes_nowait() == [] or True
+
+
+def test_nonsense_a_client_may_ask_and_go_before_it_is_answered(cluster: list[str]) -> None:
+    with timely.connect(cluster[0]) as own, proper_client(cluster[1]):
+        flow = own.install("dataflows:word_count")
+        for _ in range(30):
+            one = RemoteWorkers(cluster)
+            try:
+                with pytest.raises(TimelyError):
+                    one.ask([(0, Wait(flow.index, "", 10**6, -1.0), None)], 0.0)
+            finally:
+                one.close()
+        assert len(encode_request(1, Stats())) == 1
