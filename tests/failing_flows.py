@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 import differential as dd
@@ -132,7 +133,8 @@ def fails_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
 @timely.builder
 def differs_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
     """The workers run different lambdas of one line."""
-    add = [lambda n: n + 1, lambda n: n + 2][_is_second(path)]
+    adds: list[Callable[[int], int]] = [lambda n: n + 1, lambda n: n + 2]
+    add = adds[_is_second(path)]
     dd.input(flow, "rows", "n: int").map(lambda n: add(n), "m: int").output("sums")
 
 

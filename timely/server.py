@@ -274,25 +274,24 @@ class Server:
 
     def _once_started(self, request: Request, table: pa.Table | None) -> Later:
         """A client may come here before the verdict does, which worker 0 has told both of them."""
-        begun: Later | None = None
+        dataflow = getattr(request, "dataflow", None)
+        begun: list[Reply | Later] = []
 
         def ready() -> Reply | None:
-            nonlocal begun
-            if begun is None:
-                answer = self.handle(request, table)
-                if isinstance(answer, Reply):
-                    return answer
-                if self.installations.is_awaited(getattr(request, "dataflow", None)):
+            if not begun:
+                if self.installations.is_awaited(dataflow):
                     return None
-                begun = answer
-            if self._clock() >= begun.deadline:
-                raise begun.late()
-            return begun.ready()
+                begun.append(self.handle(request, table))
+            answer = begun[0]
+            return answer if isinstance(answer, Reply) else answer.ready()
 
         def late() -> TimelyError:
-            return WaitTimeoutError(f"worker 0 has not told worker {self._worker.index} to start it yet")
+            if begun and isinstance(begun[0], Later):
+                return begun[0].late()
+            return WaitTimeoutError(f"dataflow {dataflow} has not begun on worker {self._worker.index}")
 
-        return Later(ready, late, float("inf"))
+        seconds = getattr(request, "timeout_seconds", INSTALL_SECONDS_MAX)
+        return Later(ready, late, self._clock() + seconds if seconds >= 0 else float("inf"))
 
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:
         def ready() -> Reply | None:

@@ -7,9 +7,9 @@ import socket
 import struct
 
 import zmq
-
 from fuzz.mutations import mutated
 from fuzz.targets import TARGETS
+
 from timely.handshake import PROTOCOL_VERSION
 
 __all__ = ["connect_and_go", "odd_messages", "raw_bytes"]
@@ -48,7 +48,9 @@ def _asks_for_the_end(frames: list[bytes]) -> bool:
 def raw_bytes(address: str, choose: random.Random) -> None:
     """A connection on which something else than ZMTP is spoken, or that breaks off in the middle of it."""
     host, _, port = address.rpartition(":")
-    whole = _ZMTP_GREETING + b"\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+    whole = (
+        _ZMTP_GREETING + b"\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER\x08Identity\x00\x00\x00\x00"
+    )
     said = choose.choice(
         [
             b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",

@@ -18,6 +18,7 @@ import timely
 from differential import input as table_input
 from differential.symbols import SymbolEntries, SymbolTable
 from differential.update_batch import UpdateBatch
+from differential.worker_symbols import SYMBOLS
 from progress.broadcast import Broadcaster
 from timely.batch import Records
 from timely.builders import build_dataflow
@@ -260,7 +261,7 @@ def _read_payload(frames: list[memoryview]) -> object:
 def _read_symbols(frames: list[memoryview]) -> object:
     table = SymbolTable()
     try:
-        table.learn(SymbolEntries.from_bytes(frames[0] if frames else b""), 1)
+        table.learn(SymbolEntries.from_bytes(frames[0] if frames else b"", 1, 1_000), 1)
     finally:
         table.check_invariants()
     return len(table)
@@ -273,15 +274,15 @@ def _symbol_frames() -> list[Frames]:
 
 
 def _read_updates(frames: list[memoryview]) -> object:
-    batch = UpdateBatch.from_frames(frames)
+    batch = UpdateBatch.from_frames(frames, 1)
     return batch.shifted(-1, 1).latest(0, 3)
 
 
 def _update_frames() -> list[Frames]:
     words = np.arange(12, dtype=np.int64).reshape(4, 3)
     UpdateBatch(words).shifted(-1, 1).latest(0, 3)  # compiles the kernels
-    entries = SymbolEntries.from_bytes(_symbol_frames()[0][0])
-    return [_frames(UpdateBatch(words).to_frames()), _frames(UpdateBatch(words, entries).to_frames())]
+    named = np.vstack([SYMBOLS.intern(["a", b"b", ["x", 3]]), words[1:]])
+    return [_frames(UpdateBatch(words).to_frames(1)), _frames(UpdateBatch(named, (0,)).to_frames(1))]
 
 
 def _read_settings(frames: list[memoryview]) -> object:
@@ -327,8 +328,8 @@ TARGETS = {
         Target(
             "records",
             "msgpack",
-            [_frames(Records([1, ("a", b"b"), {"k": 2.5}, None]).to_frames())],
-            Records.from_frames,
+            [_frames(Records([1, ("a", b"b"), {"k": 2.5}, None]).to_frames(1))],
+            lambda frames: Records.from_frames(frames, 1),
             (PeerError,),
         ),
         Target("updates", "msgpack", _update_frames(), _read_updates, (PeerError,)),

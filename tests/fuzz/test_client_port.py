@@ -38,7 +38,6 @@ from timely.requests import (
     Stage,
     Stats,
     Wait,
-    encode_request,
 )
 
 LINES = pa.table({"record": [msgpack.packb("b a b")]})
@@ -192,7 +191,6 @@ def test_nonsense_by_thousands_leaves_room_for_others(cluster: list[str]) -> Non
                 assert len(workers.ask(parts, 60)) == 500
             finally:
                 workers.close()
-        assert flow.output("counts").changes_nowait() == [] or True
 
 
 def test_nonsense_a_client_may_ask_and_go_before_it_is_answered(cluster: list[str]) -> None:
@@ -205,4 +203,3 @@ def test_nonsense_a_client_may_ask_and_go_before_it_is_answered(cluster: list[st
                     one.ask([(0, Wait(flow.index, "", 10**6, -1.0), None)], 0.0)
             finally:
                 one.close()
-        assert len(encode_request(1, Stats())) == 1

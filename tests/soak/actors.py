@@ -20,7 +20,14 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 import timely
-from timely.errors import ForgottenError, InputClosedError, MisuseError, PeerError, TimelyError, WaitTimeoutError
+from timely.errors import (
+    ForgottenError,
+    InputClosedError,
+    MisuseError,
+    PeerError,
+    TimelyError,
+    WaitTimeoutError,
+)
 from timely.limits import SPREAD_ROWS_MIN
 from timely.session import Flow
 
@@ -100,7 +107,9 @@ class Actor:
             model.end = model.end or first
             if model.end == first:
                 return
-            raise WrongAnswer(f"{self.name}: {model.query.name} ended with {first!r} and with {model.end!r}") from error
+            raise WrongAnswer(
+                f"{self.name}: {model.query.name} ended with {first!r} and with {model.end!r}"
+            ) from error
         if model.is_closed and isinstance(error, InputClosedError):
             return
         raise error
@@ -304,14 +313,15 @@ class Reader(Actor):
             try:
                 for epoch, changes in handle.follow(start=start, snapshot=is_snapshot, timeout=0.3):
                     if expected is not None and epoch != expected:
-                        raise WrongAnswer(f"{self.name}: epoch {epoch} of {output} came where {expected} was next")
+                        raise WrongAnswer(
+                            f"{self.name}: epoch {epoch} of {output} came where {expected} was next"
+                        )
                     if expected is None:
                         whole = by_epoch(changes).get(epoch, Counter())
                         model.saw_snapshot(output, epoch, whole)
                     else:
-                        if model.query.is_records:
-                            changes = [(epoch, record) for record in changes]
-                        model.saw(output, epoch, epoch + 1, by_epoch(changes), self.name)
+                        rows = [(epoch, one) for one in changes] if model.query.is_records else changes
+                        model.saw(output, epoch, epoch + 1, by_epoch(rows), self.name)
                     expected = epoch + 1
                     if self.choose.random() < 0.05:
                         break

@@ -1,4 +1,7 @@
-"""A client that may be killed at any moment: `python -m soak.client ADDRESS DATAFLOW FIRST_TAG INPUT SIZE`."""
+"""A client that may be killed at any moment.
+
+python -m soak.client ADDRESS DATAFLOW FIRST_TAG INPUT SIZE
+"""
 
 from __future__ import annotations
 

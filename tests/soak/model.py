@@ -1,19 +1,18 @@
 """What must be true of one dataflow, given what its clients were told?
 
 Each insertion and removal is an *operation*: certain once its call has returned an epoch, uncertain if its
-answer was lost. What the output "same rows" says of each complete epoch must be exactly the certain operations of
-that epoch, and of the uncertain ones each whole, in one epoch, or not at all. From these rows all other outputs
-are computed anew.
+answer was lost. What the output "same rows" says of each complete epoch must be exactly the certain
+operations of that epoch, and of the uncertain ones each whole, in one epoch, or not at all. From these rows
+all other outputs are computed anew.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .queries import Query, Row, Rows, rows_of_stranger
+from .queries import Query, Rows, rows_of_stranger
 
 __all__ = ["Model", "Operation", "WrongAnswer"]
 
@@ -52,7 +51,9 @@ class Model:
     operations: list[Operation] = field(default_factory=list)
     truth: dict[str, dict[int, Rows]] = field(default_factory=dict)  # input, epoch: changes
     complete: dict[str, int] = field(default_factory=dict)  # input: epochs before are in `truth`
-    read: dict[tuple[str, int], Rows] = field(default_factory=dict)  # output, epoch: changes that a client saw
+    read: dict[tuple[str, int], Rows] = field(
+        default_factory=dict
+    )  # output, epoch: changes that a client saw
     snapshots: list[tuple[str, int, Rows]] = field(default_factory=list)
     forgotten: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,7 +72,9 @@ class Model:
         """The epochs `start` to `stop` of the output that repeats an input."""
         with self.lock:
             if start != self.complete.get(input, 0):
-                raise WrongAnswer(f"{input}: epochs from {start}, after those before {self.complete.get(input)}")
+                raise WrongAnswer(
+                    f"{input}: epochs from {start}, after those before {self.complete.get(input)}"
+                )
             self.truth.setdefault(input, {}).update(by_epoch)
             self.complete[input] = stop
 
@@ -85,7 +88,9 @@ class Model:
                 rows = by_epoch.get(epoch, Counter())
                 known = self.read.setdefault((output, epoch), rows)
                 if known != rows:
-                    raise WrongAnswer(f"{who}, {output}, epoch {epoch}: read {_cut(rows)}, before {_cut(known)}")
+                    raise WrongAnswer(
+                        f"{who}, {output}, epoch {epoch}: read {_cut(rows)}, before {_cut(known)}"
+                    )
 
     def saw_snapshot(self, output: str, epoch: int, rows: Rows) -> None:
         """A client was given the collection as of an epoch."""
@@ -131,8 +136,9 @@ class Model:
             known = Operation(input, tag, rows_of_stranger(tag), 1)
         if known is None or found != known.counted():
             raise WrongAnswer(
-                f"{self.query.name}.{input}, epoch {epoch}: {_cut(found)} is there beyond what was acknowledged, and of "
-                f"tag {tag} {'nothing is open' if known is None else f'only {_cut(known.counted())}'}"
+                f"{self.query.name}.{input}, epoch {epoch}: {_cut(found)} is there beyond what was "
+                f"acknowledged, and of tag {tag} "
+                f"{'nothing is open' if known is None else f'only {_cut(known.counted())}'}"
             )
 
     def _check_answers(self) -> int:
@@ -150,25 +156,26 @@ class Model:
                 got = self.read.get((output, epoch))
                 if got is not None and got != expected:
                     raise WrongAnswer(
-                        f"{self.query.name}.{output}, epoch {epoch}: read {_cut(got)}, right is {_cut(expected)}"
+                        f"{self.query.name}.{output}, epoch {epoch}: read {_cut(got)}, right is "
+                        f"{_cut(expected)}"
                     )
                 for snapshot in wanted.get((output, epoch), ()):
                     if snapshot != totals[output]:
                         raise WrongAnswer(
-                            f"{self.query.name}.{output}, snapshot of epoch {epoch}: {_cut(snapshot)}, right is "
-                            f"{_cut(totals[output])}"
+                            f"{self.query.name}.{output}, snapshot of epoch {epoch}: {_cut(snapshot)}, "
+                            f"right is {_cut(totals[output])}"
                         )
             for name, rows in added.items():
                 _add(before[name], rows)
         return complete
 
 
-def _add(total: Rows, rows: Iterable[tuple[Row, int]] | Rows) -> None:
-    for row, times in dict(rows).items():
+def _add(total: Rows, rows: Rows) -> None:
+    for row, times in rows.items():
         total[row] += times
         if not total[row]:
             del total[row]
 
 
 def _cut(rows: Rows) -> str:
-    return str({row: times for row, times in sorted(rows.items(), key=str)[:12]}) + "…" * (len(rows) > 12)
+    return str(dict(sorted(rows.items(), key=str)[:12])) + "…" * (len(rows) > 12)

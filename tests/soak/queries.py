@@ -1,10 +1,10 @@
 """Dataflows whose right answers are obvious, as workers install them, and those answers.
 
-Every collection has the columns `key`, `value` and `tag`; a tag names the insertion that a row came with. Every
-dataflow has, beside its answers, an output per input that repeats the input: what it says is the truth from
-which the answers are computed anew, by the plain definition.
+Every collection has the columns `key`, `value` and `tag`; a tag names the insertion that a row came with.
+Every dataflow has, beside its answers, an output per input that repeats the input: what it says is the truth
+from which the answers are computed anew, by the plain definition.
 
-A row with the value 0, and the record "poison", are errors in the middle of the work; "exit" ends the process.
+A row with the value 0 is an error in the middle of the work; of records one with -1 ends the process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rows_of(tag: int) -> list[tuple[int, int, int]]:
 
 
 def rows_of_stranger(tag: int) -> list[tuple[int, int, int]]:
-    """The rows that a client in a process of its own inserts: some of them so many that they come in parts."""
+    """The rows that a client in a process of its own inserts: sometimes so many that they come in parts."""
     return rows_of(tag) * (SPREAD_ROWS_MIN if tag % 16 == 15 else 1)
 
 
@@ -155,10 +155,12 @@ def reached(flow: timely.Dataflow) -> None:
     checked = rows.with_columns(share=lit(1_000) // col.value)
     edges = checked.select(src=col.key, dst=col.value % 20).distinct()
     edges.iterate(
-        lambda x: x.join(edges.select(dst=col.src, last=col.dst), on="dst")
-        .select("src", dst=col.last)
-        .concat(edges)
-        .distinct()
+        lambda x: (
+            x.join(edges.select(dst=col.src, last=col.dst), on="dst")
+            .select("src", dst=col.last)
+            .concat(edges)
+            .distinct()
+        )
     ).output("answer")
 
 
@@ -168,9 +170,9 @@ def _reached(rows: Inputs) -> Rows:
         if times > 0:
             beside.setdefault(cast(int, key), set()).add(cast(int, value) % 20)
     answer: Rows = Counter()
-    for start in beside:
+    for start, first in beside.items():
         found: set[int] = set()
-        ahead = list(beside[start])
+        ahead = list(first)
         while ahead:
             node = ahead.pop()
             if node not in found:
