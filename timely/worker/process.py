@@ -56,6 +56,7 @@ class WorkerProcess:
         self._waiting: list[tuple[bytes, int, Later]] = []
         self._is_told_to_stop = False
         self._stop_reason = ""
+        self._ended_count = 0
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
@@ -98,6 +99,8 @@ class WorkerProcess:
     def _loop(self) -> None:
         while not self._must_stop():
             worked = self._worker.step()
+            if len(self._worker.ended) > self._ended_count:
+                self._log_ended()
             served = self._serve()
             if worked or self._waiting:
                 self._answer_waiting()
@@ -108,6 +111,13 @@ class WorkerProcess:
         self._server.say_farewell("")
         who = f"worker {self._settings.index} of {self._settings.workers}"
         self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
+
+    def _log_ended(self) -> None:
+        """What has ended a dataflow stands in the log of the worker on which it arose."""
+        for error in list(self._worker.ended.values())[self._ended_count :]:
+            if error.__cause__ is not None:
+                _log.error("worker %d: %s", self._settings.index, story_of(error))
+        self._ended_count = len(self._worker.ended)
 
     def _tell_clients(self, error: TimelyError) -> None:
         """Answer with `error` whoever waits, and whoever still asks within a moment."""
