@@ -132,8 +132,12 @@ def test_verdict_a_worker_that_could_not_build_is_named_with_its_error() -> None
         later.ready()
     settle(group.workers)
     for server in group.servers:
-        with pytest.raises(timely.VertexError, match="worker 2 could not build it: no file"):
-            server.installations.outcome(0)
+        told: list[BaseException] = []
+        for _ in range(2):
+            with pytest.raises(timely.VertexError, match="worker 2 could not build it: no file") as caught:
+                server.installations.outcome(0)
+            told.append(caught.value)
+        assert told[0] is not told[1], "one that is raised twice collects tracebacks"
     assert group.leftovers() == []
 
 
@@ -190,6 +194,16 @@ def test_late_a_worker_that_is_too_slow_is_named_and_leaves_nothing_behind() -> 
     settle(group.workers)
     reply = again.ready()
     assert reply is not None and reply.integer("dataflow") == 1
+
+
+def test_late_worker_0_is_the_first_to_lose_patience() -> None:
+    group = Group(2)
+    for worker, server in enumerate(group.servers):
+        answer = server.install_at_start(0, "dataflows:word_count")
+        assert isinstance(answer, Later)
+        assert answer.deadline == (1 + worker) * INSTALL_SECONDS_MAX
+    error = group.servers[1].install_at_start(1, "dataflows:word_count")
+    assert isinstance(error, Later) and "worker 0 has not judged dataflow 1" in str(error.late())
 
 
 def test_late_offers_and_second_verdicts_change_nothing() -> None:

@@ -8,6 +8,7 @@ errors_*    an exception of a vertex says where it came from
 from __future__ import annotations
 
 import pytest
+from failing_flows import spins
 
 from progress.timestamp import Timestamp
 from timely import Dataflow, InternalError, Vertex
@@ -138,3 +139,22 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
     instance.inputs["numbers"].seal()
     worker.run_until_idle()
     assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]
+
+
+def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_what_is_beside() -> None:
+    worker = Worker()
+    flow = Dataflow("spins")
+    spins(flow)
+    instance = worker.install(flow.freeze())
+    instance.input("records").send(["round"])
+    behind = next(host for host in instance.hosts if host.name == "keeps")
+    for epoch in range(5):
+        instance.input("others").send([epoch])
+        for name in ("records", "others"):
+            instance.input(name).seal()
+        before = behind.activations
+        for _ in range(12):  # a turn for each stage and for each piece of news that follows
+            worker.step()
+        assert instance.output("beside").complete_before == epoch + 1
+        assert behind.activations > before
+    assert instance.output("behind").complete_before == 0 and instance.has_work()
