@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ import differential as dd
 import timely
 from differential import col
 from timely.embedded import EmbeddedWorkers
+from timely.requests import Changes, Reply, Request
 
 Rows = Counter[int]
 
@@ -82,6 +84,42 @@ def test_changes_with_bounds_do_not_move_the_place(cluster: timely.Cluster) -> N
     assert epochs_of(output.changes(2)) == [2, 3]
     assert epochs_of(output.changes(stop=2)) == [0, 1], "without a start: on from the place"
     assert epochs_of(output.changes()) == [2, 3]
+    assert epochs_of(output.changes(stop=1)) == epochs_of(output.changes()) == [], "nor back"
+
+
+class Uneven:
+    """Two workers, one of which has complete epochs that the other has not."""
+
+    count = 2
+    addresses: ClassVar[list[str]] = []
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
+    ) -> list[Reply]:
+        replies = []
+        for worker, request, _ in requests:
+            assert isinstance(request, Changes)
+            epochs = range(request.start, 3 - worker)
+            table = pa.table(
+                {"n": [worker] * len(epochs), "epoch": list(epochs), "diff": [1] * len(epochs)},
+                pa.schema([("n", pa.int64()), ("epoch", pa.int64()), ("diff", pa.int64())]),
+            )
+            replies.append(Reply({"complete": 3 - worker}, table))
+        return replies
+
+    def close(self) -> None: ...
+
+
+def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> None:
+    described = {"dataflow": 0, "name": "x", "fingerprint": "", "stages": [], "epoch": 0, "inputs": []}
+    output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int"]]})).output("out")
+    assert pairs(output.changes_nowait()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert pairs(output.changes_nowait()) == []
+    assert pairs(output.changes(0)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def pairs(table: pa.Table) -> list[tuple[int, int]]:
+    return sorted((row["n"], row["epoch"]) for row in table.to_pylist())
 
 
 def test_changes_of_records_are_read_in_the_same_way(cluster: timely.Cluster) -> None:

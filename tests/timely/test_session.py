@@ -283,6 +283,10 @@ def test_spreading_large_and_small_insertions_have_lines_of_numbers_without_gaps
     small = [one.sequence for _, one, _ in workers.asked if isinstance(one, Insert)]
     large = [one.sequence for _, one, _ in workers.asked if isinstance(one, Enter)]
     assert (small, large) == ([0, 1, 2], [0, 1])
+    writers = [
+        {one.writer for _, one, _ in workers.asked if isinstance(one, kind)} for kind in (Insert, Enter)
+    ]
+    assert writers[0].isdisjoint(writers[1]), "number 0 of the one is not number 0 of the other"
 
 
 def test_records_are_read_as_pairs() -> None:
