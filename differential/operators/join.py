@@ -86,8 +86,9 @@ class JoinMachine:
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
 
     def recv(self, port: int, words: Int64s) -> Int64s:
-        """Rows came in on `port`: the first piece of their pairs, perhaps none; if rows wait already, they
-        do, too. The array may be kept.
+        """Rows came in on `port`: the first piece of their pairs, perhaps none.
+
+        If rows wait already, these do, too. The array may be kept.
         """
         if self._unfinished:
             self._unfinished.append(_Batch(port, words, None, 0))
@@ -104,8 +105,7 @@ class JoinMachine:
         return not self._unfinished
 
     def work(self) -> Int64s:
-        """Make one more piece: pairs of rows that wait, from the batch that came first; perhaps there are
-        none.
+        """Make one more piece: pairs of rows that wait, first come first; perhaps there are none.
 
         Requires: not `is_done`.
         """

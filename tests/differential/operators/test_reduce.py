@@ -8,7 +8,7 @@ held_*       what is sent later was held for
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -45,10 +45,10 @@ def _check(
     rng: random.Random,
     depth: int,
     retract: float,
-    compacted: Sequence[str] = ("input", "output"),
+    compacts: bool = True,
     negative: bool = False,
 ) -> None:
-    """`compacted`: which traces may be; `negative`: most rows are taken away that were never there."""
+    """`negative`: most rows are taken away that were never there."""
     guards = CODES[depth].guards
     history, sent = RandomHistory(rng, depth, machine.kw + machine.vw, retract), []
     if negative:
@@ -63,8 +63,8 @@ def _check(
         assert not any(beyond(row[-2], frontier, guards) for row in some)
         assert all(beyond(word, frontier, guards) for word in machine.capabilities().tolist())
         sent += some
-        for name, trace in (("input", machine.input), ("output", machine.output)):
-            if name in compacted and rng.random() < 0.3:
+        for trace in (machine.input, machine.output):
+            if compacts and rng.random() < 0.3:
                 trace.compact()
             elif rng.random() < 0.5:
                 trace.freeze_head()
@@ -110,18 +110,56 @@ def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed:
         _check(machine, lambda rows: _plain_function(rows, kw), random.Random(f"{seed} {trial}"), depth, 0.35)
 
 
-@pytest.mark.parametrize("kind", ["min", "max", "count", "distinct", "function"])
-def test_meaning_at_depth_3_after_the_input_alone_was_compacted(kind: str, seed: int, effort: int) -> None:
-    """The answer's history has then times of its own, which the input's no longer has."""
-    for trial in range(60 * effort):
-        rng = random.Random(f"{seed} {trial}")
-        aggregate: Aggregates | GroupFunction = GroupFunction(two_least, 1)
-        parts = () if kind == "distinct" else ((kind, 0),)
-        if kind != "function":
-            aggregate = Aggregates(parts)  # type: ignore[arg-type]
-        machine = ReduceMachine(1, 1, CODES[3].guards, aggregate)
-        plain = _plain_function if kind == "function" else partial(reduced, parts=parts)
-        _check(machine, partial(plain, kw=1), rng, 3, 0.4, compacted=("input",))
+def how_many(key: Row, members: list[tuple[Row, int]]) -> list[Row]:
+    """The count, as a function."""
+    del key
+    return [(sum(count for _, count in members),)]
+
+
+COUNT = (0, 0, Aggregates((("count", 0),)), [("count", 0)])
+COMPACTED = [
+    *[
+        (*COUNT, *case)
+        for case in [(520, 8, 0.3, 0.3), (524, 8, 0.6, 0.3), (549, 6, 0.3, 0.3), (741, 8, 0.6, 0.0)]
+    ],
+    *[
+        (0, 0, GroupFunction(how_many, 1), [("count", 0)], *case)
+        for case in [(520, 8, 0.3, 0.3), (549, 6, 0.3, 0.3)]
+    ],
+    (1, 0, Aggregates(()), [], 565, 8, 0.6, 0.3),
+    (0, 1, Aggregates((("min", 0),)), [("min", 0)], 2628, 8, 0.6, 0.0),
+    (1, 1, Aggregates((("min", 0),)), [("min", 0)], 1895, 6, 0.6, 0.0),
+]
+
+
+@pytest.mark.parametrize(("kw", "vw", "aggregate", "parts", "trial", "steps", "often", "retract"), COMPACTED)
+def test_meaning_at_depth_3_after_the_input_alone_was_compacted(
+    kw: int,
+    vw: int,
+    aggregate: Aggregates | GroupFunction,
+    parts: list[tuple[str, int]],
+    trial: int,
+    steps: int,
+    often: float,
+    retract: float,
+) -> None:
+    """The answer's history then has times that the input's no longer has, and that count all the same.
+
+    Histories for which they do are rare: these were found among thousands, and more are looked at besides.
+    """
+    for number in (trial, *range(10)):
+        rng, guards = random.Random(number), CODES[3].guards
+        machine = ReduceMachine(kw, vw, guards, aggregate)
+        history, sent = RandomHistory(rng, 3, kw + vw, retract), []
+        for step in range(steps):
+            machine.recv(history.next_rows(6))
+            history.rise() if step < steps - 1 else history.finish()
+            sent += rows_of(machine.advance(history.frontier))
+            if rng.random() < often:
+                machine.input.compact()
+        for time in closure_of({row[-2] for row in history.rows}, guards):
+            want = reduced(accumulated(history.rows, time, guards), kw, parts)
+            assert accumulated(sent, time, guards) == want, number
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -135,7 +173,7 @@ def test_meaning_of_the_least_and_greatest_among_negative_rows_in_several_runs(
         machine = ReduceMachine(1, vw, CODES[depth].guards, Aggregates(((kind, vw - 1),)))
         plain = partial(reduced, kw=1, parts=[(kind, vw - 1)])
         rng = random.Random(f"{seed} {trial}")
-        _check(machine, plain, rng, depth, 0.2, compacted=(), negative=True)
+        _check(machine, plain, rng, depth, 0.2, compacts=False, negative=True)
 
 
 def test_negative_rows_are_no_answer_and_hide_as_many_of_their_value() -> None:
