@@ -215,6 +215,17 @@ def test_kernels_of_groups_are_right_at_every_time_or_refuse(
         assert accumulated(out, time, GUARDS) == answered[time]
 
 
+@pytest.mark.parametrize("kind", [COUNT, SUM])
+def test_kernels_of_groups_look_at_rows_that_are_new(kind: int) -> None:
+    """Two large ones at two times, of a key without a history."""
+    times = [CODE.pack((0, 0)), CODE.pack((0, 1))]
+    new = as_words([(1, 1, time, MAX) for time in times], 4)
+    trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
+    shape, aggregates = np.array([1, 1, GUARDS]), np.array([[kind], [0]])
+    with pytest.raises(OverflowError):
+        reduce_groups(new, NONE, trace.table, answers.table, np.empty(0, np.int64), shape, aggregates)
+
+
 def _behind(earlier: int, later: int) -> bool:
     return all(a <= b for a, b in zip(CODE.unpack(earlier), CODE.unpack(later), strict=True))
 

@@ -122,9 +122,10 @@ def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: py
     rows = as_words([(2, third, 1), (0, first, 1), (1, second, 1)], 3)
     assert rows_of(machine.recv(RIGHT, rows)) == [(0, first, 1)]
     assert machine.capabilities().tolist() == [third, second]
+    assert rows_of(machine.work()) == [(1, second, 1)]
+    assert machine.capabilities().tolist() == [third]
     assert machine.recv(LEFT, as_words([(9, 0, 1)], 3)).shape == (1 + 2, 0)
     assert machine.capabilities().tolist() == [0]
-    assert rows_of(machine.work()) == [(1, second, 1)]
     assert rows_of(machine.work()) == [(2, third, 1)]
     assert machine.capabilities().tolist() == [0], "one more waits"
     assert rows_of(machine.work()) == []

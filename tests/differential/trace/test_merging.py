@@ -9,6 +9,8 @@ from strategies_words import CODES
 
 from differential.trace.merging import Merging
 from differential.trace.run import Run
+from progress.time_words import TimeCode, TimeLayout
+from progress.timestamp import ROOT
 
 GUARDS = CODES[2].guards
 EVERYTHING = np.zeros(1, np.int64)
@@ -67,3 +69,16 @@ def test_a_sum_at_the_edge_of_its_column_is_kept_as_it_is(total: int) -> None:
     result = merge.result()
     assert result is not None
     assert result.words()[3].tolist() == [total]
+
+
+def test_times_advanced_beyond_all_that_were_there_fit_their_column() -> None:
+    """Their span needs a byte more than that of the times before, for it is 256 exactly."""
+    code = TimeCode(TimeLayout((20, 7)), ROOT.loop())
+    times = [code.pack((0, 0)), code.pack((1, 5))]
+    run = Run.from_words(as_words([(5, 5, time, 1) for time in times], 4), code.guards)
+    since = np.array([code.pack((0, 100))])
+    merge = Merging(run, None, since, code.guards)
+    merge.work(10)
+    result = merge.result()
+    assert result is not None
+    assert [code.unpack(time) for time in result.words()[2].tolist()] == [(0, 100), (1, 100)]
