@@ -59,3 +59,10 @@ def test_times_at_which_the_answer_was_another_stay_pending() -> None:
     out, pended = _reduce(held, answers, [(1, 2, T10, 1)])
     assert out == [(1, 2, T10, 1), (1, 4, T10, -1)]
     assert pended == [(1, T12)], "there 3 has to go, for the answer is 2 already"
+
+
+def test_a_value_behind_the_answer_is_looked_at_where_the_answer_will_be_larger() -> None:
+    """4 goes in iteration 2: there 5 is before 9, although it is behind 4 when it comes."""
+    held = [(1, 4, T00, 1), (1, 4, T02, -1), (1, 9, T00, 1)]
+    answers = [(1, 4, T00, 1), (1, 4, T02, -1), (1, 9, T02, 1)]
+    assert _reduce(held, answers, [(1, 5, T10, 1)]) == ([], [(1, T12)])

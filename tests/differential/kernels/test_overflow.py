@@ -105,7 +105,7 @@ def test_kernels_sorting(some: list[Row], wide: bool) -> None:
         assert found is None or found == consolidated(some)
 
 
-@pytest.mark.parametrize("large", [3 * 2**40, 2**62])
+@pytest.mark.parametrize("large", [3 * 2**40, 2**55, 2**62])
 def test_kernels_sorting_many_rows_leaves_the_rows_in_question_behind(large: int) -> None:
     """Packed or by index; what is left is enough to say which row it is."""
     count = MANY_ROWS
