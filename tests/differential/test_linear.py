@@ -53,7 +53,6 @@ def run(chain: LinearChain, changes: Updates = CHANGES) -> Updates:
     symbols = SymbolTable()
     words = updates_to_words(changes, chain.schema_in, symbols, pack)
     before = words.copy()
-    words.flags.writeable = False
     result = chain.compile(symbols)(words)
     assert np.array_equal(words, before)
     if result is None:
