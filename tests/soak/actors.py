@@ -29,6 +29,8 @@ from timely.errors import (
     WaitTimeoutError,
 )
 from timely.limits import SPREAD_ROWS_MIN
+from timely.requests import Snapshot
+from timely.rows import accumulated
 from timely.session import Flow
 
 from .model import Model, Operation, WrongAnswer
@@ -243,8 +245,10 @@ class Reader(Actor):
         try:
             if what < 0.35:
                 self._read_on(model, flow, output)
-            elif what < 0.55 and not model.query.is_records:
+            elif what < 0.48 and not model.query.is_records:
                 self._snapshot(model, flow, output)
+            elif what < 0.55 and not model.query.is_records:
+                self._snapshot_of_before(model, flow, output)
             elif what < 0.65:
                 self._read_again(model, flow, output)
             elif what < 0.85 and not self.cast.is_embedded:
@@ -300,6 +304,23 @@ class Reader(Actor):
         columns = [table.column(name).to_pylist() for name in table.column_names]
         rows: Rows = Counter(zip(*columns, strict=True))
         model.saw_snapshot(output, handle.epoch_of(table), rows)
+
+    def _snapshot_of_before(self, model: Model, flow: Flow, output: str) -> None:
+        """The collection as it was some epochs ago: what came later is taken back."""
+        handle = flow.output(output)
+        with self.call(model, "frontier"):
+            epoch = self.choose.randint(-4, -1) + handle.complete_before_capped()
+        if epoch < 0:
+            return
+        with self.call(model, "snapshot of before"):
+            try:
+                replies = flow.ask_all(Snapshot(flow.index, output, epoch, 5.0), 5.0)
+            except ForgottenError:
+                if epoch + 1 >= model.forgotten.get(output, 0):
+                    raise
+                return
+        whole = accumulated([reply.columns() for reply in replies], epoch)
+        model.saw_snapshot(output, epoch, by_epoch(whole).get(epoch, Counter()))
 
     def _follow(self, model: Model, flow: Flow, output: str) -> None:
         """A tail for a while, from a snapshot or from this client's place on."""
