@@ -280,18 +280,6 @@ class SymbolTable:
         for has in self._has.values():
             assert has <= self._values.keys()
 
-    def _check_entry(self, word: int, payload: bytes) -> None:
-        """Raise `PeerError` unless the bytes are a value in its one form, and the word is theirs."""
-        try:
-            value = unpack(payload)
-            is_sound = self._word_of(payload) == word and pack(value) == payload
-        except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
-            raise PeerError(f"the entry of a symbol cannot be read: {error}") from error
-        if not is_sound:
-            raise PeerError(
-                f"the entry of a symbol says {word:#x} for {shown(value)}, which has another word"
-            )
-
     def _payload(self, word: int) -> bytes:
         value = self._values.get(word)
         if value is None:

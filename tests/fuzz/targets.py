@@ -267,10 +267,12 @@ def _read_symbols(frames: list[memoryview]) -> object:
     return len(table)
 
 
+_VALUES = ["a", b"b", 3, 2.5, ["x", {"y": None}], "a" * 300]
+
+
 def _symbol_frames() -> list[Frames]:
     table = SymbolTable()
-    words = table.intern(["a", b"b", 3, 2.5, ["x", {"y": None}], "a" * 300])
-    return [[table.delta_for(1, words).to_bytes()]]
+    return [[table.delta_for(1, table.intern(_VALUES)).to_bytes()]]
 
 
 def _read_updates(frames: list[memoryview]) -> object:
@@ -279,10 +281,15 @@ def _read_updates(frames: list[memoryview]) -> object:
 
 
 def _update_frames() -> list[Frames]:
-    words = np.arange(12, dtype=np.int64).reshape(4, 3)
-    UpdateBatch(words).shifted(-1, 1).latest(0, 3)  # compiles the kernels
-    named = np.vstack([SYMBOLS.intern(["a", b"b", ["x", 3]]), words[1:]])
-    return [_frames(UpdateBatch(words).to_frames(1)), _frames(UpdateBatch(named, (0,)).to_frames(1))]
+    plain = UpdateBatch(np.arange(12, dtype=np.int64).reshape(4, 3))
+    plain.shifted(-1, 1).latest(0, 3)  # compiles the kernels
+    rows = np.zeros((3, len(_VALUES)), dtype=np.int64)
+    rows[0] = SYMBOLS.intern(_VALUES)
+    return [_frames(plain.to_frames(1)), _frames(UpdateBatch(rows, (0,)).to_frames(1))]
+
+
+def _read_records(frames: list[memoryview]) -> object:
+    return Records.from_frames(frames, 1)
 
 
 def _read_settings(frames: list[memoryview]) -> object:
@@ -329,7 +336,7 @@ TARGETS = {
             "records",
             "msgpack",
             [_frames(Records([1, ("a", b"b"), {"k": 2.5}, None]).to_frames(1))],
-            lambda frames: Records.from_frames(frames, 1),
+            _read_records,
             (PeerError,),
         ),
         Target("updates", "msgpack", _update_frames(), _read_updates, (PeerError,)),

@@ -252,14 +252,19 @@ class Round:
 
     def _check_ended(self, cluster: timely.Cluster, model: Model) -> None:
         """Every worker tells the same error; other dataflows go on."""
-        told: set[str] = set()
+        told: list[str] = []
+        until = time.monotonic() + 20
         for worker in range(self.workers):
-            try:
-                cluster._workers.ask([(worker, Describe(model.index), None)])
-            except TimelyError as error:
-                told.add(f"{type(error).__name__}: {error}")
-        if len(told) != 1 or "has ended with this error" not in next(iter(told)):
-            raise WrongAnswer(f"{model.query.name} was ended, and workers say of it: {told or 'nothing'}")
+            said = ""
+            # The news may be on its way still, though no dataflow goes on without one of its workers.
+            while not said and time.monotonic() < until:
+                try:
+                    cluster._workers.ask([(worker, Describe(model.index), None)])
+                except TimelyError as error:
+                    said = f"{type(error).__name__}: {error}"
+            told.append(said)
+        if len(set(told)) != 1 or "has ended with this error" not in told[0]:
+            raise WrongAnswer(f"{model.query.name} was ended, and workers say of it: {told}")
 
     def _check_lost(self, cluster: timely.Cluster, model: Model) -> None:
         """A lost worker is told within seconds."""
