@@ -7,8 +7,7 @@ and in the same order each time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -57,22 +56,25 @@ class EmbeddedWorkers:
         timeout.
         """
         del timeout_seconds
-        with self._turn():
+        self._take_turn()
+        try:
             return self._ask(requests)
+        finally:
+            self._end_turn()
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _take_turn(self) -> None:
         """Threads take turns; a vertex, which runs within somebody's turn, cannot have another."""
-        if self._busy == threading.get_ident():
+        own = threading.get_ident()
+        if self._busy == own:
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
-        with self._lock:
-            self._busy = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._busy = 0
+        self._lock.acquire()
+        self._busy = own
+
+    def _end_turn(self) -> None:
+        self._busy = 0
+        self._lock.release()
 
     def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
         self._check()
@@ -90,11 +92,14 @@ class EmbeddedWorkers:
 
     def install(self, spec: str, builder: Builder, arguments: dict[str, Value]) -> Reply:
         """Install what `builder`, a function of this process, builds, on all workers."""
-        with self._turn():
+        self._take_turn()
+        try:
             self._check()
             dataflow = self._servers[0].installations.reserve()
             answers = [server.install(dataflow, spec, builder, arguments) for server in self._servers]
             return self._settle(answers)[0]
+        finally:
+            self._end_turn()
 
     def close(self) -> None:
         """Nothing can be asked any more."""

@@ -229,7 +229,7 @@ class FlowInput:
         if (writer is None) != (sequence is None):
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         flow, workers = self._flow, self._workers.count
-        is_large = table.nbytes > APPEND_BYTES_MAX or (workers > 1 and table.num_rows >= SPREAD_ROWS_MIN)
+        is_large = _is_large(table, workers)
         # Insertions in parts are remembered by worker 0, others where they go: two lines of numbers, each
         # without gaps.
         if writer is None or sequence is None:
@@ -265,6 +265,14 @@ class FlowInput:
             if is_large
             else (self._writer, next(self._numbers))
         )
+
+
+def _is_large(table: pa.Table, workers: int) -> bool:
+    """Whether an insertion is cut into parts."""
+    if workers > 1 and table.num_rows >= SPREAD_ROWS_MIN:
+        return True
+    # The size of a slice costs 10 µs, that of the buffers behind it, an upper bound, a fraction of one.
+    return bool(table.get_total_buffer_size() > APPEND_BYTES_MAX and table.nbytes > APPEND_BYTES_MAX)
 
 
 def _input_forms(reply: Reply) -> Iterator[InputForm]:
