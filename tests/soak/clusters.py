@@ -14,13 +14,15 @@ from pathlib import Path
 __all__ = ["children", "environment", "is_alive", "started"]
 
 _ROOT = Path(__file__).resolve().parents[2]
+_WARM = ("--warm", "differential.warming:warm_once")
+"""A worker that compiles answers nobody meanwhile."""
 
 
 @contextlib.contextmanager
 def started(workers: int) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """A cluster of its own program, ended at the end whatever happens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "timely.worker", "-w", str(workers), "--client-port", "0", "--json"],
+        [sys.executable, "-m", "timely.worker", "-w", str(workers), "--client-port", "0", "--json", *_WARM],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
