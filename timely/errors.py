@@ -17,6 +17,8 @@ The root is in `progress.errors`, the lowest layer; this module is where to impo
 worker reports is raised again on the client, as the same class (`revive`).
 """
 
+from contextlib import suppress
+
 from progress.errors import (
     GraphError,
     InputClosedError,
@@ -68,11 +70,14 @@ def class_names(error: TimelyError) -> list[str]:
 
 
 def revive(names: list[str], message: str) -> TimelyError:
-    """An error of the first of the classes `names` that this process has imported."""
+    """An error of the first of the classes `names` that this process has imported, and that takes a message
+    alone: a user's own class may not.
+    """
     known = {found.__name__: found for found in _tree(TimelyError)}
     for name in names:
         if name in known:
-            return known[name](message)
+            with suppress(Exception):
+                return known[name](message)
     return TimelyError(message)
 
 

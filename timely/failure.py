@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from .errors import InternalError, TimelyError, VertexError, class_names, revive
+from .errors import InternalError, PeerError, TimelyError, VertexError, class_names, revive
 
 __all__ = ["again", "as_told", "story_of"]
 
@@ -32,8 +32,9 @@ def as_told(error: BaseException, where: str) -> TimelyError:
     user's part of the traceback.
 
     `where` stands in for the notes that tell which vertex ran; with notes it is the user's code that failed.
+    So it is if a `PeerError` comes here, which clients would take for the loss of one of our workers.
     """
-    if isinstance(error, TimelyError):
+    if isinstance(error, TimelyError) and not isinstance(error, PeerError):
         told = again(error)
     else:
         notes = getattr(error, "__notes__", [])
@@ -91,7 +92,7 @@ def _let_go(error: BaseException) -> None:
     ahead: list[BaseException | None] = [error]
     while ahead:
         one = ahead.pop()
-        if one is not None and one not in chain:
+        if one is not None and not any(one is known for known in chain):
             chain.append(one)
             ahead += [one.__cause__, one.__context__]
     for one in chain:

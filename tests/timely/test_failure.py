@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from progress.errors import TimelyError
-from timely.errors import ForgottenError, InternalError, MisuseError, VertexError, class_names
+from timely.errors import ForgottenError, InternalError, MisuseError, PeerError, VertexError, class_names
 from timely.failure import again, as_told, story_of
 
 
@@ -58,6 +58,38 @@ def test_told_an_exception_that_cannot_even_say_its_text() -> None:
 
     told = as_told(raised(Mute(), "while 'x' ran"), "")
     assert "Mute: (its text cannot be told: __str__ raised ZeroDivisionError)" in str(told)
+
+
+def test_told_an_error_of_a_users_own_class_that_takes_more_than_a_message() -> None:
+    class Two(MisuseError):
+        def __init__(self, first: int, second: int) -> None:
+            super().__init__(f"{first} {second}")
+
+    told = as_told(raised(Two(1, 2), "while 'x' ran"), "")
+    assert type(told) is MisuseError and str(told) == "1 2\nwhile 'x' ran"
+
+
+def test_told_a_peer_error_of_a_vertex_is_not_the_loss_of_a_worker() -> None:
+    told = as_told(raised(PeerError("a service is gone"), "while 'x' ran"), "")
+    assert type(told) is VertexError and str(told).startswith("PeerError: a service is gone\n  while 'x' ran")
+
+
+def test_told_an_exception_that_cannot_be_compared() -> None:
+    class Unequal(Exception):
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+        __hash__ = Exception.__hash__
+
+    def chained() -> None:
+        try:
+            raise Unequal
+        except Unequal as first:
+            raise Unequal from first
+
+    with pytest.raises(Unequal) as caught:
+        chained()
+    assert isinstance(as_told(caught.value, "in a test"), InternalError)
 
 
 def test_told_a_deep_recursion_shows_its_end_and_not_all_of_it() -> None:
