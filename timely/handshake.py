@@ -158,19 +158,21 @@ _KINDS: dict[str, type[Control]] = {
     for known in (Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Ended)
 }
 _TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}
+_TEXT_ERRORS = "surrogatepass"
 
 
 def encode_control(control: Control) -> bytes:
     """One frame; `decode_control` is the inverse."""
     values = [getattr(control, declared.name) for declared in fields(control)]
-    packed: bytes = msgpack.packb([type(control).__name__.lower(), *values])
+    # Errors quote what users wrote. Text that is no UTF-8 must not keep them from being told.
+    packed: bytes = msgpack.packb([type(control).__name__.lower(), *values], unicode_errors=_TEXT_ERRORS)
     return packed
 
 
 def decode_control(frame: Frame, peer: int) -> Control:
     """What worker `peer` said; `PeerError` when it is nothing of the above."""
     try:
-        parts: object = msgpack.unpackb(frame, use_list=False)
+        parts: object = msgpack.unpackb(frame, use_list=False, unicode_errors=_TEXT_ERRORS)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise PeerError(f"worker {peer} sent a control message that is not msgpack: {error}") from error
     kind = parts[0] if isinstance(parts, tuple) and parts else None

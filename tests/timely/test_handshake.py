@@ -49,6 +49,16 @@ def test_what_is_said_comes_back_as_it_was(control: Control) -> None:
     assert decode_control(encode_control(control), 0) == control
 
 
+def test_text_that_is_no_utf_8_comes_back_too() -> None:
+    """Errors quote what users wrote; one that cannot be told would end the cluster, not its dataflow."""
+    for control in (
+        Ended(0, "bad \ud800", ("MisuseError",)),
+        Offer(0, "", ("\udcff",), "\ud800"),
+        Farewell("\udfff"),
+    ):
+        assert decode_control(encode_control(control), 0) == control
+
+
 @pytest.mark.parametrize(
     "said",
     [
