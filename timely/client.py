@@ -22,7 +22,13 @@ from .errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from .failure import again
 from .handshake import PROTOCOL_VERSION
 from .launcher import Launcher
-from .limits import CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX, REQUEST_BYTES_MAX, VERDICT_SECONDS_MAX
+from .limits import (
+    CONNECT_SECONDS_MAX,
+    FRAME_BYTES_MAX,
+    REPLY_SECONDS_MAX,
+    REQUEST_BYTES_MAX,
+    VERDICT_SECONDS_MAX,
+)
 from .requests import Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from .transport.zeromq import ClientSockets
 
@@ -182,7 +188,8 @@ class _Channel:
         failures: list[tuple[int, TimelyError]],
     ) -> None:
         while (frames := self._sockets.recv_nowait(worker)) is not None:
-            position = pending.pop((worker, number_of(frames)), None)
+            # A worker may say more than a client: the stages of a large dataflow are a long text.
+            position = pending.pop((worker, number_of(frames, FRAME_BYTES_MAX)), None)
             if position is None:
                 continue  # the answer to a request that was given up
             answer = decode_reply(frames)

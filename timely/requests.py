@@ -24,7 +24,7 @@ from .claims import check_table, check_uncompressed, shown
 from .errors import PeerError, RequestError, TimelyError, class_names, revive
 from .failure import story_of
 from .handshake import PROTOCOL_VERSION
-from .limits import HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
+from .limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
 from .nesting import is_too_deep
 
 __all__ = [
@@ -348,12 +348,12 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
     return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
 
 
-def number_of(frames: Sequence[memoryview]) -> int:
+def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX) -> int:
     """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed
     request.
     """
     try:
-        number = _header(frames)[1]
+        number = _header(frames, header_bytes_max)[1]
     except RequestError:
         return 0
     return number if type(number) is int and 0 <= number < 1 << 63 else 0
@@ -378,7 +378,7 @@ _MESSAGE_CHARS_MAX = 65_536
 def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
     """A worker's answer, or the error that it reports; `PeerError` for frames that are neither."""
     try:
-        version, _, kind, body = _header(frames)
+        version, _, kind, body = _header(frames, FRAME_BYTES_MAX)
     except RequestError as error:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:
@@ -397,11 +397,13 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
     raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
 
 
-def _header(frames: Sequence[memoryview]) -> tuple[Value, Value, Value, Value]:
+def _header(
+    frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX
+) -> tuple[Value, Value, Value, Value]:
     if not 1 <= len(frames) <= 2:
         raise RequestError(f"a message has one or two frames, not {len(frames)}")
-    if len(frames[0]) > HEADER_BYTES_MAX:
-        raise RequestError(f"the header has {len(frames[0]):,} bytes, and {HEADER_BYTES_MAX:,} are the limit")
+    if len(frames[0]) > bytes_max:
+        raise RequestError(f"the header has {len(frames[0]):,} bytes, and {bytes_max:,} are the limit")
     try:
         parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from timely import InputClosedError, PeerError, RequestError, TimelyError
 from timely.handshake import PROTOCOL_VERSION
+from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from timely.requests import (
     Append,
     Arrived,
@@ -74,6 +75,15 @@ def test_back_a_reply_is_what_it_was() -> None:
         frames = views(encode_reply(5, reply))
         assert number_of(frames) == 5
         assert decode_reply(frames) == reply
+
+
+def test_back_a_reply_may_say_more_than_a_request() -> None:
+    """The stages of a large dataflow are megabytes of text; who did not see the number would wait in vain."""
+    reply = Reply({"stages": ["x" * 4_096] * 1_100})
+    frames = [memoryview(frame) for frame in encode_reply(7, reply)]
+    assert len(frames[0]) > HEADER_BYTES_MAX
+    assert number_of(frames) == 0 and number_of(frames, FRAME_BYTES_MAX) == 7
+    assert decode_reply(frames) == reply
 
 
 def test_back_an_error_keeps_its_class_its_text_and_its_notes() -> None:
