@@ -158,3 +158,5 @@ def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_wha
         assert instance.output("beside").complete_before == epoch + 1
         assert behind.activations > before
     assert instance.output("behind").complete_before == 0 and instance.has_work()
+    # Nobody is listed more than twice: once in order, and once more for a turn out of order.
+    assert len(instance._ready) <= 2 * len(instance.hosts)

@@ -146,7 +146,10 @@ class Instance:
                 self._activate(host)
                 ran += 1
         if ready and not turns:
-            turns.extend(sorted(set(ready)))
+            # Once each: who had a turn out of order and waits again is listed twice by now, and would be once
+            # more for each turn behind a loop that never rests.
+            ready[:] = sorted({stage for stage in ready if hosts[stage].is_queued})
+            turns.extend(ready)
         if ran:
             self._idle_hosts = hosts.copy()
         return ran
