@@ -7,6 +7,8 @@ server_*    clients
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,3 +162,23 @@ def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> 
     assert client.is_losing()
     assert client.loss(0) == "its process ended, or its host cannot be reached"
     client.close()
+
+
+def test_client_sockets_that_nobody_closes_do_not_stop_the_collector(tmp_path: Path) -> None:
+    # The collector clears the weak references of a context to its sockets first: left to itself, the context
+    # would wait for them for ever.
+    server = ServerSocket(f"ipc://{tmp_path}/c0")
+    program = (
+        "import gc, sys\n"
+        "from timely.transport.zeromq import ClientSockets\n"
+        "class Holder: pass\n"
+        "holder = Holder()\n"
+        "holder.itself, holder.sockets = holder, ClientSockets([sys.argv[1]])\n"
+        "holder.sockets.send(0, [b'x'])\n"
+        "del holder\n"
+        "gc.collect()\n"
+    )
+    try:
+        subprocess.run([sys.executable, "-c", program, server.address], check=True, timeout=20)
+    finally:
+        server.close()

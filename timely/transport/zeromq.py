@@ -18,6 +18,7 @@ nothing on it.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
@@ -247,7 +248,11 @@ class ServerSocket:
 
 
 class ClientSockets:
-    """Connections to some workers; connecting happens in the background."""
+    """Connections to some workers; connecting happens in the background.
+
+    When it is dropped without `close` the sockets are closed before their context, which would otherwise wait for
+    them for ever, in whatever line of the program the collector runs.
+    """
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self.addresses = list(addresses)
@@ -255,6 +260,8 @@ class ClientSockets:
         self._poller = _Poller()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._connections: list[_Connection] = []
+        self._let_go = weakref.finalize(self, _let_go, self._context, self._sockets, self._connections)
+        self._let_go.atexit = False
         try:
             for address in addresses:
                 self._connect(address)
@@ -303,12 +310,7 @@ class ClientSockets:
 
     def close(self) -> None:
         """Let go of all sockets; requests that have not left are forgotten. Twice is once."""
-        if self._context.closed:
-            return
-        for socket, connection in zip(self._sockets, self._connections, strict=True):
-            socket.disable_monitor()
-            connection.monitor.close(linger=0)
-        self._context.destroy(linger=0)
+        self._let_go()
 
     def _connect(self, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
@@ -323,6 +325,20 @@ class ClientSockets:
         self._connections.append(connection)
         self._poller.add(socket)
         self._poller.add(connection.monitor)
+
+
+def _let_go(
+    context: zmq.Context[zmq.Socket[bytes]],
+    sockets: Sequence[zmq.Socket[bytes]],
+    connections: Sequence[_Connection],
+) -> None:
+    if context.closed:
+        return
+    for socket, connection in zip(sockets, connections, strict=True):
+        socket.disable_monitor()
+        connection.monitor.close(linger=0)
+        socket.close(linger=0)
+    context.destroy(linger=0)
 
 
 def _prepare(socket: zmq.Socket[bytes]) -> None:
