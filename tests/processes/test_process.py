@@ -172,6 +172,26 @@ def test_ending_workers_do_not_outlive_a_killed_launcher() -> None:
         assert wait_until_dead(pids, 10)
 
 
+def test_ending_a_signal_that_comes_while_workers_are_ended_leaves_none_behind() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        ready(process, 2)
+        pids = children(process.pid)
+        descriptors = Path(f"/proc/{process.pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        os.kill(pids[1], signal.SIGSTOP)  # it does not end by being asked
+        try:
+            os.kill(pids[0], signal.SIGKILL)
+            until = time.monotonic() + 20
+            while len(list(descriptors.iterdir())) > before - 2 and time.monotonic() < until:
+                time.sleep(0.005)  # until the launcher has let go of what its workers read
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 1
+            assert wait_until_dead(pids, 1)
+        finally:
+            if is_alive(pids[1]):
+                os.kill(pids[1], signal.SIGKILL)
+
+
 def test_refusing_a_port_in_use_is_named_with_what_to_do() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -23,6 +23,7 @@ ROUNDS = {
 }
 
 
+@pytest.mark.timeout(400)  # the first on a machine compiles
 @pytest.mark.parametrize("number", ROUNDS.values(), ids=ROUNDS)
 def test_rounds_end_in_right_answers_or_in_one_error(number: int) -> None:
     verdict = Round(number, seconds=2.0).run()

@@ -55,11 +55,14 @@ def _run(options: Options) -> int:
     settings = [replace(each, check_progress=options.check_progress) for each in settings]
     # Their modules are looked for where the command was given, as `python -m` does for its own.
     with Launcher(settings, _forward, folder) as launcher:
-        launcher.wait_ready(
-            lambda index, address: _print_ready(options, index, address),
-            timeout_seconds=settings[0].gather_seconds + 60,
-        )
-        launcher.wait_end()
+        try:
+            launcher.wait_ready(
+                lambda index, address: _print_ready(options, index, address),
+                timeout_seconds=settings[0].gather_seconds + 60,
+            )
+            launcher.wait_end()
+        finally:
+            _be_deaf()  # who is told to end while workers are ended must not leave some of them behind
     return 0
 
 
@@ -82,10 +85,14 @@ def _forward(index: int, line: str) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not interrupt the ending of the workers.
+    _be_deaf()
+    raise _Interrupted
+
+
+def _be_deaf() -> None:
+    """From now on no signal interrupts the ending of the workers."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise _Interrupted
 
 
 if __name__ == "__main__":
