@@ -247,7 +247,8 @@ class WaitingVertex(OperatorVertex):
     def on_frontier(self) -> None:
         """Everything that is complete now, at once."""
         frontier = self.frontier(0)
-        if self._is_early(frontier):
+        # An empty one comes last of all: nothing will be asked of the traces, which go then.
+        if frontier.shape[0] and self._is_early(frontier):
             return
         machine = self._machine
         self.send_rows(machine.advance(frontier))

@@ -34,6 +34,7 @@ from reference.dataflow import (
 from strategies_collections import NUMBERS
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.algorithms import connected_components
 from differential.operators import join as join_module
@@ -314,6 +315,33 @@ def test_memory_is_empty_once_everything_was_removed_again() -> None:
         assert not cluster.snapshot(name)
     compact_traces(cluster)
     assert trace_rows(cluster) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_memory_is_given_back_when_no_row_can_come_any_more(workers: int) -> None:
+    def build(flow: timely.Dataflow) -> None:
+        pairs = dd.input(flow, "pairs", "x: int, y: int")
+        pairs.distinct().output("distinct")
+        pairs.group_by("x").agg(n=dd.count(), least=dd.min("y")).output("groups")
+
+    def held(cluster: timely.Cluster) -> int:
+        stages = [
+            stage
+            for counted in cluster.stats()
+            for dataflow in cast(dict[int, dict[str, list[dict[str, int]]]], counted["dataflows"]).values()
+            for stage in dataflow["stages"]
+        ]
+        return sum(stage.get("trace_rows", 0) for stage in stages)
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("pairs").insert([(n % 7, n) for n in range(100)])
+        flow.seal()
+        assert held(cluster) > 200
+        flow.input("pairs").insert([(1, 1000)])
+        flow.input("pairs").close()
+        assert held(cluster) == 0
+        assert flow.output("distinct").snapshot().num_rows == 101
 
 
 def test_memory_is_counted_for_clients() -> None:
