@@ -15,6 +15,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TypeVar
@@ -23,12 +24,41 @@ from .dataflow import Dataflow
 from .errors import MisuseError, TimelyError, VertexError
 from .loaded_sources import check_unchanged, note_loaded
 
-__all__ = ["Builder", "build_dataflow", "builder", "load_builder", "load_function", "spec_of"]
+__all__ = [
+    "Builder",
+    "build_dataflow",
+    "builder",
+    "check_not_importing",
+    "load_builder",
+    "load_function",
+    "spec_of",
+]
 
 Builder = Callable[..., object]  # type: ignore[explicit-any]  # each builder has arguments of its own
 """Takes a `Dataflow` and keyword arguments, and adds to the dataflow."""
 
 B = TypeVar("B", bound=Builder)
+_importing: ContextVar[str] = ContextVar("importing", default="")
+"""The module that is being imported for a builder in it."""
+
+
+class _RunsWhenImportedError(MisuseError):
+    """A module with a builder connects when it is imported."""
+
+
+def check_not_importing() -> None:
+    """Raise `MisuseError` while a module is imported for a builder in it.
+
+    A script that workers import to find its builder would start workers that import it, and so on.
+    """
+    if _importing.get():
+        raise _RunsWhenImportedError(
+            f"the module {_importing.get()!r} connects to a cluster when it is imported, and workers import "
+            "it to find its builder. Put what is to run only in the program under "
+            'if __name__ == "__main__":, or the builder into a module of its own'
+        )
+
+
 _MARK = "__naiad_builder__"
 
 
@@ -60,8 +90,11 @@ def _module_of(spec: str, what: str) -> ModuleType:
         )
     module_name = spec.partition(":")[0]
     importlib.invalidate_caches()  # the module may have been written after this process began to look around
+    outer = _importing.set(module_name)
     try:
         return importlib.import_module(module_name)
+    except _RunsWhenImportedError as error:
+        raise MisuseError(f"{what} {spec!r}: {error}") from error
     except ModuleNotFoundError as error:
         raise MisuseError(
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
@@ -73,6 +106,8 @@ def _module_of(spec: str, what: str) -> ModuleType:
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
         ) from error
+    finally:
+        _importing.reset(outer)
 
 
 def _function_of(module: ModuleType, spec: str, what: str) -> Builder:

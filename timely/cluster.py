@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from .builders import Builder, load_builder, spec_of
+from .builders import Builder, check_not_importing, load_builder, spec_of
 from .errors import MisuseError
 from .limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from .requests import Describe, Hello, Install, Reply, Request, Shutdown, Stats, Value
@@ -158,8 +158,10 @@ def connect(
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
     those of a running cluster from where they were started. With `check_progress` each worker checks its
     progress tracking after each step, which is slow (docs/progress_tracking.md). Raises `PeerError` if a
-    worker does not start or cannot be reached.
+    worker does not start or cannot be reached, and `MisuseError` in a module that is being imported for a
+    builder in it: a script that installs its own builders begins under `if __name__ == "__main__":`.
     """
+    check_not_importing()
     if addresses:
         if workers is not None or embedded or check_progress:
             raise MisuseError(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -205,6 +207,25 @@ def test_failing_installs_say_why_and_leave_the_cluster_well(
     with pytest.raises(timely.MisuseError, match=message):
         pair.install(spec)
     assert pair.install("dataflows:word_count").seal() == 0
+
+
+def test_failing_a_script_that_workers_would_run_again_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "runs_again.py"
+    script.write_text(
+        "import os\n"
+        "os.environ['RUNS'] = str(int(os.environ.get('RUNS', 0)) + 1)\n"
+        "assert int(os.environ['RUNS']) < 3, 'a worker has started workers'\n"
+        "import timely\n"
+        "@timely.builder\n"
+        "def words(flow): flow.input('words')\n"
+        "with timely.connect(workers=1) as cluster: cluster.install(words)\n"
+    )
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert (
+        "MisuseError: a dataflow 'runs_again:words': the module 'runs_again' connects to a cluster when"
+        in ran.stderr
+    )
 
 
 def test_failing_waiting_for_an_epoch_that_nobody_seals_ends_in_time(pair: timely.Cluster) -> None:
