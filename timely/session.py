@@ -175,7 +175,8 @@ class FlowInput:
         return it: all rows enter one epoch, on all workers, or, after an error, none.
 
         `writer` and `sequence` name the insertion: called again with the same ones it counts once, however
-        much later. Number the insertions of a writer 0, 1, 2, …
+        much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
+        that is open now: its rows are in that one or, if the first call had arrived, in one before.
         """
         return self._add(self.form.to_table(data), 1, writer, sequence)
 
@@ -197,6 +198,11 @@ class FlowInput:
         one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
         is sealed. Give both, or neither: then it is always new, and enters the open epoch.
         """
+        if not isinstance(table, pa.Table):
+            raise MisuseError(
+                f"input {self.form.name!r}: append takes an Arrow table of the columns and 'diff', not "
+                f"{type(table).__name__}; insert(…) and remove(…) take rows of any kind"
+            )
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:

@@ -250,8 +250,8 @@ class ServerSocket:
 class ClientSockets:
     """Connections to some workers; connecting happens in the background.
 
-    When it is dropped without `close` the sockets are closed before their context, which would otherwise wait for
-    them for ever, in whatever line of the program the collector runs.
+    When it is dropped without `close`, sockets are closed before their context, which would otherwise wait
+    for them for ever, in whatever line of the program the collector runs.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
