@@ -29,7 +29,7 @@ from .limits import (
     REQUEST_BYTES_MAX,
     VERDICT_SECONDS_MAX,
 )
-from .requests import Append, Hello, Reply, Request, decode_reply, encode_request, number_of
+from .requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from .transport.zeromq import ClientSockets
 
 __all__ = [
@@ -43,6 +43,10 @@ __all__ = [
 ]
 
 _SHORT_WAIT_SECONDS = 0.5
+_KNOWS = -1
+"""Stands for the worker in a failure that is known to be the cause: from the launcher, or a worker's last
+word.
+"""
 
 
 class RemoteWorkers:
@@ -156,8 +160,7 @@ class _Channel:
         failures: list[tuple[int, TimelyError]] = []
         grace = deadline
         while pending:
-            workers = {worker for worker, _ in pending}
-            for worker in workers:
+            for worker in range(len(self._addresses)):  # also who was not asked may have a last word
                 self._take(worker, pending, replies, failures)
             lost = self._find_lost({worker for worker, _ in pending})
             now = time.monotonic()
@@ -189,10 +192,15 @@ class _Channel:
     ) -> None:
         while (frames := self._sockets.recv_nowait(worker)) is not None:
             # A worker may say more than a client: the stages of a large dataflow are a long text.
-            position = pending.pop((worker, number_of(frames, FRAME_BYTES_MAX)), None)
-            if position is None:
+            number = number_of(frames, FRAME_BYTES_MAX)
+            position = pending.pop((worker, number), None)
+            if position is None and number != FAREWELL:
                 continue  # the answer to a request that was given up
             answer = decode_reply(frames)
+            if position is None:
+                if isinstance(answer, PeerError):
+                    failures.append((_KNOWS, answer))
+                continue
             if isinstance(answer, Reply):
                 replies[position] = answer
             else:
@@ -206,7 +214,7 @@ class _Channel:
                     self._launcher.check()
             except PeerError as error:
                 self._forget_ended()
-                return [(-1, error)]
+                return [(_KNOWS, error)]
         return [
             (
                 worker,

@@ -107,8 +107,14 @@ HEARTBEAT_MS_MAX: Final = 2_500
 IDLE_SECONDS_MAX: Final = 1.0
 """An idle worker looks up at least so often."""
 
-WAITING_COUNT_MAX: Final = 65_536
-"""Requests of clients that wait for something on one worker."""
+CALLERS_MAX: Final = 65_536
+"""Clients that a worker tells of its end though they do not ask: those that asked last."""
+
+WAITING_COUNT_MAX: Final = 4_096
+"""Requests of clients that wait for something on one worker; each is looked at after every step."""
+
+WAITING_OF_ONE_COUNT_MAX: Final = 16
+"""Such requests of one client, which asks one thing at a time: a client that has gone leaves no more behind."""
 
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its death."""

@@ -6,6 +6,9 @@
                        [protocol version, number of the request, "error", [class names, message]]
               frame 1: a table, if one was asked for
 
+An error with the number `FAREWELL` answers nothing: it is the last word of a worker to those who have asked
+it before.
+
 Fields have exactly the types that the classes below declare; anything else is a `RequestError`. Nothing is
 pickled, and nothing that a client sends is executed but the builder that `Install` names.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Final
 
 import msgpack
 import pyarrow as pa
@@ -28,6 +32,7 @@ from .limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_L
 from .nesting import is_too_deep
 
 __all__ = [
+    "FAREWELL",
     "Append",
     "Arrived",
     "Changes",
@@ -60,6 +65,9 @@ __all__ = [
     "schema_to_bytes",
     "table_to_frame",
 ]
+
+FAREWELL: Final = 0
+"""No request has this number."""
 
 Value = object
 """What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""

@@ -307,6 +307,25 @@ def test_ending_a_killed_worker_is_named_to_every_client() -> None:
             assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize("killed", [0, 1])
+def test_ending_is_told_also_to_clients_that_ask_only_afterwards(killed: int) -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process, contextlib.ExitStack() as stack:
+        addresses = ready(process, 2)
+        clusters = [stack.enter_context(timely.connect(addresses[0])) for _ in range(3)]
+        flows = [clusters[0].install("dataflows:word_count")]
+        flows += [cluster.flow(flows[0].index) for cluster in clusters[1:]]
+        for flow in flows:
+            flow.output("counts").complete_before()  # every worker has heard of every client
+        worker = int(str(clusters[0].stats()[killed]["process"]))
+        os.kill(worker, signal.SIGKILL)
+        process.wait(20)
+        for flow in flows:
+            with pytest.raises(
+                timely.PeerError, match=f"worker {killed} .process {worker}. was killed by SIGKILL"
+            ):
+                flow.input("lines").insert(["x"])
+
+
 def test_ending_a_stopped_worker_is_called_silent() -> None:
     with command("-w", "2", "--client-port", "0", "--json") as process:
         addresses = ready(process, 2)

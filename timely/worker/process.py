@@ -23,14 +23,21 @@ import socket
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import as_told, story_of
-from ..limits import IDLE_SECONDS_MAX, STOP_SECONDS_MAX, WAITING_COUNT_MAX
-from ..requests import Reply, decode_request, encode_error, encode_reply, number_of
+from ..limits import (
+    CALLERS_MAX,
+    IDLE_SECONDS_MAX,
+    STOP_SECONDS_MAX,
+    WAITING_COUNT_MAX,
+    WAITING_OF_ONE_COUNT_MAX,
+)
+from ..requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
 from ..server import Later, Server
 from ..transport.zeromq import ServerSocket, WorkerMesh
 from .core import Worker
@@ -57,6 +64,7 @@ class WorkerProcess:
         self._is_told_to_stop = False
         self._stop_reason = ""
         self._ended_count = 0
+        self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
@@ -120,9 +128,13 @@ class WorkerProcess:
         self._ended_count = len(self._worker.ended)
 
     def _tell_clients(self, error: TimelyError) -> None:
-        """Answer with `error` whoever waits, and whoever still asks within a moment."""
+        """Answer with `error` whoever waits, and whoever still asks within a moment; all others find it when
+        they ask next, though nobody is there to answer any more.
+        """
         for client, number, _ in self._waiting:
             self._clients.send(client, encode_error(number, error))
+        for client in self._callers:
+            self._clients.send(client, encode_error(FAREWELL, error))
         self._waiting = []
         until = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < until:
@@ -176,6 +188,9 @@ class WorkerProcess:
         requests = self._clients.recv_nowait()
         for client, frames in requests:
             number = number_of(frames)
+            self._callers[client] = None
+            if len(self._callers) > CALLERS_MAX:
+                self._callers.popitem(last=False)
             try:
                 self._answer(client, number, frames)
             except TimelyError as error:
@@ -193,6 +208,11 @@ class WorkerProcess:
             self._clients.send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
+        elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
+            raise MisuseError(
+                f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one after "
+                "another"
+            )
         else:
             self._waiting.append((client, number, answer))
 
