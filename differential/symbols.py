@@ -139,8 +139,13 @@ def _canonical(value: object) -> object:
         return _canonical(value.item())
     if isinstance(value, float):
         return float("nan") if value != value else value + 0.0
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        raise TypeError("a datetime without a time zone")
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(dt.UTC)  # OverflowError for one that is before year 1 there
+    if isinstance(value, msgpack.Timestamp):
+        # It comes back as a datetime, which may have other bytes.
+        raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
     return value
 
 

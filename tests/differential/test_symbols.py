@@ -104,6 +104,31 @@ def test_travel_a_peer_can_look_up_all_it_gets_and_gets_no_entry_twice(batches: 
     receiver.check_invariants()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        msgpack.Timestamp(1, 5),
+        [msgpack.Timestamp(-1, 999)],
+        {"at": msgpack.Timestamp(2, 1_000)},
+        dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14))),
+        dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC),
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.timezone(dt.timedelta(microseconds=1))),
+        msgpack.ExtType(5, b"x"),
+    ],
+    ids=repr,
+)
+def test_travel_what_is_not_refused_at_once_is_no_error_of_the_peer(value: object) -> None:
+    """A worker that sent what another takes for malformed would end the whole cluster."""
+    sender, receiver = SymbolTable(), SymbolTable()
+    try:
+        word = sender.intern_one(value)
+    except SchemaError:
+        return
+    receiver.learn(sender.delta_for(1, np.array([word])), 0)
+    assert receiver.payloads(np.array([word])) == [pack(value)]
+
+
 def test_travel_each_peer_is_told_by_itself_and_null_has_no_entry() -> None:
     table = SymbolTable()
     words = table.intern(["a", "b"])
