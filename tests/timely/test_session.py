@@ -7,6 +7,7 @@ spreading_*  which worker gets which rows
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -19,9 +20,10 @@ import timely
 from progress._compile import Int64s
 from progress.time_words import TimeCode
 from timely import Batch, Records
+from timely.appends import WriterNumbers, place_of
 from timely.batch import Frame
 from timely.capture import OutputLog, check_kept
-from timely.limits import SPREAD_ROWS_MIN
+from timely.limits import SPREAD_ROWS_MIN, WRITERS_MAX
 from timely.requests import Describe, Enter, Insert, Reply, Request, Stage
 from timely.session import Flow
 
@@ -301,3 +303,21 @@ def test_records_are_read_as_pairs() -> None:
         with pytest.raises(timely.MisuseError, match="can only be added to"):
             flow.input("lines").remove(["a"])
     assert Records([1]).rows == 1
+
+
+@pytest.mark.xfail(strict=True, reason="small ones are known where they go, large ones on worker 0")
+def test_spreading_named_insertions_of_any_size_are_one_line_of_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Small ones go to one worker, large ones in parts to all; one place knows both."""
+    monkeypatch.setattr(WriterNumbers.__init__, "__defaults__", (WRITERS_MAX, 3))
+    writer = next(name for name in map(str, range(99)) if place_of(name, 0, 2) == 1)
+    sizes = [SPREAD_ROWS_MIN - number % 2 for number in range(12)]
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(lambda flow: flow.output("all", flow.input("records")))
+        for number, size in enumerate(sizes):
+            flow.input("records").insert([number] * size, writer=writer, sequence=number)
+        flow.input("records").insert([0] * (SPREAD_ROWS_MIN - 1), writer=writer, sequence=0)
+        flow.seal()
+        counts = Counter(record for _, record in flow.output("all").changes())
+    assert [counts[number] for number in range(12)] == sizes
