@@ -112,16 +112,16 @@ def test_verdict_that_never_starts_it_is_told_to_who_came_early() -> None:
         early.ready()
 
 
-def test_verdict_once_known_a_wait_has_its_own_deadline_again() -> None:
+def test_verdict_once_known_a_wait_is_late_for_its_own_reason() -> None:
     group = Group(2)
     group.install("dataflows:word_count")
     group.workers[1].step()
     early = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
     settle(group.workers)
     assert isinstance(early, Later) and early.ready() is None
-    group.clock.now += 3
+    assert early.deadline == group.clock.now + 2
     with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
-        early.ready()
+        raise early.late()
 
 
 def test_verdict_a_worker_that_could_not_build_is_named_with_its_error() -> None:
