@@ -93,3 +93,14 @@ def test_writers_that_leave_too_many_gaps_are_told_so_and_may_still_repeat_and_f
     for sequence in (1, 3, 5):  # each of these leaves no gap more
         known.check(AppendId("a", sequence))
     assert AppendId("a", 6) not in known
+
+
+def test_numbers_that_join_what_is_there_on_either_side_leave_no_gap_more() -> None:
+    numbers = WriterNumbers(gaps_max=1)
+    for sequence in (1, 5):
+        numbers.add(AppendId("w", sequence))
+    for sequence in (0, 2, 4, 6):
+        numbers.check(AppendId("w", sequence))
+    for sequence in (-1, 3, 7):
+        with pytest.raises(MisuseError, match="gaps"):
+            numbers.check(AppendId("w", sequence))
