@@ -19,6 +19,7 @@ from differential.errors import SchemaError
 from differential.expressions import Expr, ExprLike, as_expr, col
 from differential.linear import LinearChain
 from differential.linear_transform import LinearTransform
+from differential.other_spellings import explain
 from differential.schema import Schema, SchemaSpec
 from differential.user_functions import FlatMapFunction, MapFunction
 from timely.errors import GraphError
@@ -58,6 +59,14 @@ class Collection:
     terms: tuple[Term, ...]
     loops: tuple[Loop, ...] = ()
     is_consolidated: bool = False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = ""
+            if not name.startswith("_") and name in self.__dict__.get("schema", ()):
+                hint = f": it is a column; in an expression write col.{name}"
+            raise AttributeError(explain("a collection", name) + hint)
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from differential.errors import SchemaError
 from differential.linear import LinearChain
@@ -14,6 +15,7 @@ from .aggregates import Aggregate
 from .collection import Collection, Term
 from .group_functions import UserGroupFunction, on_words
 from .operators.vertices import AggregateVertex, GroupFunctionVertex, Shown
+from .other_spellings import explain
 
 __all__ = ["Grouped"]
 
@@ -24,6 +26,11 @@ class Grouped:
 
     collection: Collection
     keys: tuple[str, ...]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(explain("a grouped collection", name, groups=True))
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """One row per group: the keys, and each aggregate under its name."""
