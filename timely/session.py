@@ -236,14 +236,17 @@ class FlowInput:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         flow, workers = self._flow, self._workers.count
         is_large = _is_large(table, workers)
-        # Insertions in parts are remembered by worker 0, others where they go: two lines of numbers, each
-        # without gaps.
+        # One that the caller has named is known on worker 0, whatever its size: all of a writer are one line
+        # of numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others
+        # go.
+        place = 0
         if writer is None or sequence is None:
             writer, sequence = self._own_identity(is_large)
+            place = place_of(writer, 0, workers)
         if is_large:
             return self._add_in_parts(table, diff, writer, sequence)
         request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
-        (reply,) = self._workers.ask([(place_of(writer, 0, workers), request, table)])
+        (reply,) = self._workers.ask([(place, request, table)])
         return self._entered(reply)
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
