@@ -12,7 +12,6 @@ mend it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
@@ -26,6 +25,7 @@ from differential.rows import check_values
 from differential.schema import Column, Schema
 from differential.symbols import pack
 from timely.counted import counted
+from timely.rows import is_of_pandas
 
 __all__ = ["TableData", "to_table"]
 
@@ -43,8 +43,7 @@ def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.T
     """
     if isinstance(data, pa.Table | pa.RecordBatch):
         return schema.conform(data, input_name)
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    if is_of_pandas(data, "DataFrame"):
         columns = {str(name): series for name, series in cast(Mapping[str, object], data).items()}
         return _from_columns(columns, schema, input_name)
     if hasattr(data, "__arrow_c_stream__"):
@@ -136,8 +135,7 @@ def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
                 f"input {input_name!r}, column {column.name!r}: the array is {shape}, not one row long."
             )
         return _from_numpy(values, column, input_name)
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(values, pandas.Series):
+    if is_of_pandas(values, "Series"):
         return _from_series(values, column, input_name)
     if isinstance(values, Iterable) and not isinstance(values, str | bytes):
         return _from_list(list(values), column, input_name)

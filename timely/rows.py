@@ -205,8 +205,7 @@ def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    if is_of_pandas(data, "DataFrame"):
         return pa.Table.from_pandas(data, schema=schema, preserve_index=False)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return pa.table({name: data[name] for name in data.dtype.names}, schema=schema)
@@ -221,6 +220,14 @@ def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
             [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
         )
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def is_of_pandas(value: object, kind: str) -> bool:
+    """Whether `value` is a "DataFrame", "Series" of pandas, which need not be there; another thread may be
+    importing it just now.
+    """
+    known = getattr(sys.modules.get("pandas"), kind, None)
+    return isinstance(known, type) and isinstance(value, known)
 
 
 def _first(pair: tuple[int, object]) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -14,11 +16,17 @@ from hypothesis import strategies as st
 
 import timely.rows
 from timely import InternalError, MisuseError
-from timely.rows import InputForm, chunks, expanded, merged_changes, records_of
+from timely.rows import InputForm, chunks, expanded, is_of_pandas, merged_changes, records_of
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 FORM = InputForm("in", "a: int, b: string", SCHEMA)
 EXPECTED = pa.table({"a": [1, 2], "b": ["x", "y"]}, schema=SCHEMA)
+
+
+def test_a_pandas_that_another_thread_is_importing_is_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_of_pandas(pd.DataFrame(), "DataFrame") and not is_of_pandas(pd.DataFrame(), "Series")
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    assert FORM.to_table([(1, "x"), [2, "y"]]) == EXPECTED
 
 
 def keep(data: object, schema: pa.Schema | None, name: str) -> object:
