@@ -106,8 +106,8 @@ class CollectVertex(timely.Vertex):
         if self.trigger in message:
             if self.action == "raise":
                 raise ValueError(f"cannot bear {self.trigger!r}")
-            if self.action == "exit":
-                os._exit(17)
+            if self.action.startswith("exit "):
+                os._exit(int(self.action.removeprefix("exit ")))
             time.sleep(float(self.action))
         self.send_by(0, message, time_)
 
@@ -128,8 +128,8 @@ def sleeps_on(flow: timely.Dataflow, word: str = "slow", seconds: float = 60.0) 
 
 
 @timely.builder
-def exit_hard(flow: timely.Dataflow, word: str = "exit") -> None:
-    _collect(flow, word, "exit")
+def exit_hard(flow: timely.Dataflow, word: str = "exit", status: int = 17) -> None:
+    _collect(flow, word, f"exit {status}")
 
 
 @timely.builder

@@ -174,7 +174,9 @@ class Launcher:
         ended = [child for child in self._children if child.has_hung_up or child.failure]
         if not ended:
             return "no worker has ended"
-        cause = next((child for child in ended if self._is_cause(child)), ended[0])
+        # Where others have lost a peer, one that has ended without a word is that peer, whatever its status.
+        silent = [child for child in ended if not child.failure]
+        cause = next((child for child in ended if self._is_cause(child)), [*silent, *ended][0])
         return self._obituary(cause)
 
     def stop(self) -> None:

@@ -172,11 +172,12 @@ def test_failing_a_killed_worker_is_named_within_five_seconds_and_takes_the_othe
     assert not any(is_alive(pid) for pid in pids)
 
 
-def test_failing_a_worker_that_exits_is_reported_with_its_status() -> None:
+@pytest.mark.parametrize("status", [17, 0])
+def test_failing_a_worker_that_exits_is_reported_with_its_status(status: int) -> None:
     with timely.connect(workers=2) as cluster:
-        flow = cluster.install("dataflows:exit_hard")
+        flow = cluster.install("dataflows:exit_hard", status=status)
         flow.input("words").insert(["exit"])
-        with pytest.raises(timely.PeerError, match="ended with exit status 17"):
+        with pytest.raises(timely.PeerError, match=f"ended with exit status {status}"):
             flow.seal()
             flow.wait()
 
