@@ -59,6 +59,9 @@ class EmbeddedWorkers:
         self._take_turn()
         try:
             return self._ask(requests)
+        except BaseException as error:
+            self._note(error)
+            raise
         finally:
             self._end_turn()
 
@@ -71,6 +74,11 @@ class EmbeddedWorkers:
             )
         self._lock.acquire()
         self._busy = own
+
+    def _note(self, error: BaseException) -> None:
+        """After an interrupt something may be half done, wherever it came: there is nothing to go on with."""
+        if not isinstance(error, Exception):
+            self._broken = error
 
     def _end_turn(self) -> None:
         self._busy = 0
@@ -98,6 +106,9 @@ class EmbeddedWorkers:
             dataflow = self._servers[0].installations.reserve()
             answers = [server.install(dataflow, spec, builder, arguments) for server in self._servers]
             return self._settle(answers)[0]
+        except BaseException as error:
+            self._note(error)
+            raise
         finally:
             self._end_turn()
 

@@ -10,6 +10,7 @@ from dataflows import CollectVertex, collatz, fails_on, word_count
 import timely
 from progress.timestamp import Timestamp
 from timely.embedded import EmbeddedWorkers
+from timely.input import InputHandle
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -80,6 +81,24 @@ def test_an_interrupt_comes_out_as_it_is() -> None:
             flow.seal()
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
+
+
+def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else an insertion was remembered as taken whose rows were not kept, and its repetition did nothing."""
+
+    def interrupted(self: InputHandle, epoch: int, batches: object) -> None:
+        raise KeyboardInterrupt
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        with monkeypatch.context() as patch:
+            patch.setattr(InputHandle, "_keep", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                flow.input("lines").insert(["one"], writer="w", sequence=0)
+        with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
+            flow.input("lines").insert(["one"], writer="w", sequence=0)
 
 
 def test_waiting_for_what_cannot_come_is_an_error_at_once() -> None:
