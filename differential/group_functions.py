@@ -16,6 +16,7 @@ from differential.rows import Row, decode_rows, encode_rows
 from differential.schema import Schema
 from differential.worker_symbols import SYMBOLS
 from timely.counted import counted
+from timely.failure import text_of
 
 __all__ = ["UserGroupFunction", "on_words"]
 
@@ -50,7 +51,7 @@ def on_words(
         except Exception as error:
             raise UserFunctionError(
                 f"reduce({name}) ({site}) failed on the group {shown(key)}:\n"
-                f"  {type(error).__name__}: {error}"
+                f"  {type(error).__name__}: {text_of(error)}"
             ) from error
         return list(zip(*words.tolist(), strict=True)) if given.width else [()] * len(answers)
 

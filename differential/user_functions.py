@@ -39,6 +39,7 @@ from differential.symbols import SymbolTable
 from timely.call_site import CallSite
 from timely.code_digest import digest_of
 from timely.counted import counted
+from timely.failure import text_of
 
 __all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
 
@@ -133,7 +134,7 @@ def _map_batches(step: UserStep, words: Int64s, symbols: SymbolTable) -> Int64s:
         result = cast(Callable[[pa.Table], object], step.function)(table)
     except Exception as error:
         raise step.error(
-            _batch(table), f"{type(error).__name__}: {error}", _line_of(error, step.function)
+            _batch(table), f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function)
         ) from error
     if not isinstance(result, pa.Table | pa.RecordBatch):
         raise step.error(_batch(table), f"it gave a {type(result).__name__}, not an Arrow table")
@@ -185,7 +186,7 @@ def _as_row(step: UserStep, result: object) -> Row:
 def _raised(step: UserStep, where: str, error: Exception) -> UserFunctionError:
     if isinstance(error, UserFunctionError):
         return error
-    return step.error(where, f"{type(error).__name__}: {error}", _line_of(error, step.function))
+    return step.error(where, f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function))
 
 
 def _code_of(function: object) -> CodeType | None:

@@ -35,6 +35,10 @@ def raise_what(name: str) -> NoReturn:
     """Raise what `name` stands for."""
     if name == "exit":
         sys.exit(3)
+    if name == "interrupt":
+        raise KeyboardInterrupt
+    if name == "lost":
+        raise timely.PeerError("another cluster is gone")
     if name == "odd":
         raise Odd("none of the usual")
     raise ValueError(f"cannot bear {name!r}")

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from .dataflow import Dataflow
 from .errors import MisuseError, TimelyError, VertexError
+from .failure import is_interrupt
 from .loaded_sources import check_unchanged, note_loaded
 
 __all__ = [
@@ -101,7 +102,7 @@ def _module_of(spec: str, what: str) -> ModuleType:
             "where the module is, or set PYTHONPATH for them"
         ) from error
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
+        if is_interrupt(error):
             raise
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
@@ -152,7 +153,7 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
     except TimelyError:
         raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
+        if is_interrupt(error):
             raise
         raise VertexError(
             f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"

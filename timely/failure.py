@@ -15,13 +15,15 @@ are ever handed out.
 from __future__ import annotations
 
 import os
+import signal
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from .errors import InternalError, PeerError, TimelyError, VertexError, class_names, revive
 
-__all__ = ["again", "as_told", "story_of"]
+__all__ = ["add_note", "again", "as_told", "is_interrupt", "story_of", "text_of"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("timely", "differential", "progress"))
@@ -37,10 +39,10 @@ def as_told(error: BaseException, where: str) -> TimelyError:
     if isinstance(error, TimelyError) and not isinstance(error, PeerError):
         told = again(error)
     else:
-        notes = getattr(error, "__notes__", [])
+        notes = _notes_of(error)
         made = VertexError if notes else InternalError
         place = notes[-1] if notes else where
-        told = made(f"{type(error).__name__}: {_text_of(error)}\n  {place}\n{_users_part(error)}")
+        told = made(f"{type(error).__name__}: {text_of(error)}\n  {place}\n{_users_part(error)}")
     told.__cause__ = error
     _let_go(error)
     return told
@@ -57,19 +59,48 @@ def again(error: TimelyError) -> TimelyError:
 
 def story_of(error: BaseException) -> str:
     """The message of an error with its notes, which is how it travels."""
-    return "\n".join([_text_of(error), *getattr(error, "__notes__", ())])
+    return "\n".join([text_of(error), *_notes_of(error)])
 
 
-def _text_of(error: BaseException) -> str:
-    """The message; a user's exception may fail to tell even that."""
+def text_of(error: BaseException) -> str:
+    """The message, in a form that can be sent: not too long, and UTF-8. A user's exception may fail to tell
+    even that.
+    """
     try:
-        return str(error)
-    except Exception as second:
+        return _sendable(str(error))
+    except BaseException as second:
+        if is_interrupt(second):
+            raise
         return f"(its text cannot be told: __str__ raised {type(second).__name__})"
 
 
+def add_note(error: BaseException, note: str) -> None:
+    """Note where `error` arose, if its class lets us."""
+    with suppress(Exception):
+        error.add_note(note)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether somebody at the keyboard wants to end what runs. Worker processes ignore that signal: there the
+    same exception is one of the user's code, like any other.
+    """
+    return isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def _notes_of(error: BaseException) -> list[str]:
+    notes = getattr(error, "__notes__", None)
+    return [_sendable(note) for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
+
+def _sendable(text: str) -> str:
+    if len(text) > _TEXT_CHARS_MAX:
+        text = f"{text[:_TEXT_CHARS_MAX]}… ({len(text):,} characters in all)"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _users_part(error: BaseException) -> str:
-    return "".join(traceback.format_tb(_users_trace(error), limit=-_FRAMES_SHOWN_MAX)).rstrip()
+    lines = traceback.format_tb(_users_trace(error), limit=-_FRAMES_SHOWN_MAX)
+    return _sendable("".join(lines).rstrip())
 
 
 def _users_trace(error: BaseException) -> TracebackType | None:
@@ -98,7 +129,8 @@ def _let_go(error: BaseException) -> None:
     for one in chain:
         trace = _users_trace(one)
         traceback.clear_frames(one.__traceback__)
-        one.__traceback__ = trace
+        BaseException.with_traceback(one, trace)  # whatever a user's class does when it is assigned to
 
 
 _FRAMES_SHOWN_MAX = 12
+_TEXT_CHARS_MAX = 20_000

@@ -21,7 +21,7 @@ import msgpack
 
 from .builders import Builder, build_dataflow, load_builder
 from .errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
-from .failure import again, story_of
+from .failure import again, is_interrupt, story_of, text_of
 from .freeze import FrozenDataflow
 from .handshake import Build, Offer, Verdict, encode_control, first_difference
 from .limits import INSTALL_SECONDS_MAX
@@ -176,10 +176,10 @@ class Installations:
         except TimelyError:
             raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
+            if is_interrupt(error):
                 raise
             raise VertexError(
-                f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {error}"
+                f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {text_of(error)}"
             ) from error
 
 

@@ -21,7 +21,7 @@ from .builders import Builder
 from .capture import FOREVER, CaptureVertex
 from .counters import statistics
 from .errors import InternalError, PeerError, RequestError, TimelyError, WaitTimeoutError, class_names
-from .failure import story_of
+from .failure import is_interrupt, story_of
 from .handshake import (
     PROTOCOL_VERSION,
     Build,
@@ -176,7 +176,7 @@ class Server:
         except TimelyError:
             raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
+            if is_interrupt(error):
                 raise
             trace = "".join(traceback.format_exception(error)).rstrip()
             raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error

@@ -237,7 +237,12 @@ def test_ended_by_a_row_a_dataflow_has_ended_for_all_with_that_error_and_others_
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("exit", "SystemExit: 3"), ("odd", "Odd: none of the usual"), ("it", "ValueError: cannot bear 'it'")],
+    [
+        ("exit", "SystemExit: 3"),
+        ("odd", "Odd: none of the usual"),
+        ("it", "ValueError: cannot bear 'it'"),
+        ("lost", "PeerError: another cluster is gone"),
+    ],
 )
 def test_ended_by_whatever_a_vertex_raises(cluster: timely.Cluster, name: str, message: str) -> None:
     flow, other = (cluster.install("failing_flows:raises") for _ in range(2))
@@ -247,6 +252,19 @@ def test_ended_by_whatever_a_vertex_raises(cluster: timely.Cluster, name: str, m
             seal_and_wait(flow)
         assert "while 'raises' (stage 1, worker " in str(caught.value)
         assert "failing_flows.py" in str(caught.value) and "raise_what" in str(caught.value)
+    other.input("records").insert([1])
+    seal_and_wait(other)
+    assert other.output("records").changes() == [(0, 1)]
+
+
+def test_ended_by_an_interrupt_of_the_users_own(processes: timely.Cluster) -> None:
+    """Worker processes ignore the keyboard: this one is raised by the vertex, or by the builder."""
+    with pytest.raises(timely.VertexError, match="KeyboardInterrupt"):
+        processes.install("failing_flows:raises", while_building="interrupt")
+    flow, other = (processes.install("failing_flows:raises") for _ in range(2))
+    flow.input("records").insert(["interrupt"])
+    with pytest.raises(timely.VertexError, match="KeyboardInterrupt"):
+        seal_and_wait(flow)
     other.input("records").insert([1])
     seal_and_wait(other)
     assert other.output("records").changes() == [(0, 1)]

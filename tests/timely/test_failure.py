@@ -10,7 +10,7 @@ import pytest
 
 from progress.errors import TimelyError
 from timely.errors import ForgottenError, InternalError, MisuseError, PeerError, VertexError, class_names
-from timely.failure import again, as_told, story_of
+from timely.failure import add_note, again, as_told, story_of
 
 
 def raised(error: BaseException, note: str = "") -> BaseException:
@@ -51,27 +51,45 @@ def test_told_what_ends_programs_is_told_like_any_other(error: BaseException) ->
     assert isinstance(told, VertexError) and str(told).startswith(f"{type(error).__name__}: ")
 
 
-def test_told_an_exception_that_cannot_even_say_its_text() -> None:
+@pytest.mark.parametrize("why", [ZeroDivisionError, SystemExit], ids=lambda why: why.__name__)
+def test_told_an_exception_that_cannot_even_say_its_text(why: type[BaseException]) -> None:
     class Mute(Exception):
         def __str__(self) -> str:
-            raise ZeroDivisionError
+            raise why
 
     told = as_told(raised(Mute(), "while 'x' ran"), "")
-    assert "Mute: (its text cannot be told: __str__ raised ZeroDivisionError)" in str(told)
+    assert f"Mute: (its text cannot be told: __str__ raised {why.__name__})" in str(told)
 
 
-def test_told_an_error_of_a_users_own_class_that_takes_more_than_a_message() -> None:
-    class Two(MisuseError):
-        def __init__(self, first: int, second: int) -> None:
-            super().__init__(f"{first} {second}")
+def test_told_an_exception_that_lets_nothing_be_assigned() -> None:
+    class Rigid(Exception):
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(name)
 
-    told = as_told(raised(Two(1, 2), "while 'x' ran"), "")
-    assert type(told) is MisuseError and str(told) == "1 2\nwhile 'x' ran"
+    error = Rigid("stays as it is")
+    add_note(error, "while 'x' ran")
+    assert "Rigid: stays as it is" in str(as_told(raised(error), "in dataflow 0"))
 
 
-def test_told_a_peer_error_of_a_vertex_is_not_the_loss_of_a_worker() -> None:
-    told = as_told(raised(PeerError("a service is gone"), "while 'x' ran"), "")
-    assert type(told) is VertexError and str(told).startswith("PeerError: a service is gone\n  while 'x' ran")
+def test_told_a_text_that_is_too_long_or_no_utf_8_travels_all_the_same() -> None:
+    error = raised(ValueError("\ud800" + "x" * 1_000_000), "while '\udfff' ran")
+    told = str(as_told(error, ""))
+    assert told.encode().startswith(b"ValueError: \\ud800xx") and "while '\\udfff' ran" in told
+    assert "(1,000,001 characters in all)" in told and len(told) < 30_000
+
+
+def test_told_a_lost_peer_of_the_users_own_is_no_lost_worker() -> None:
+    told = as_told(raised(PeerError("another cluster is gone"), "while 'x' ran"), "")
+    assert type(told) is VertexError and str(told).startswith("PeerError: another cluster is gone")
+
+
+def test_told_an_error_that_a_user_derived_from_ours_as_ours() -> None:
+    class Late(MisuseError):
+        def __init__(self, hour: int, minute: int) -> None:
+            super().__init__(f"{hour}:{minute}")
+
+    told = as_told(raised(Late(11, 55)), "")
+    assert type(told) is MisuseError and str(told) == "11:55"
 
 
 def test_told_an_exception_that_cannot_be_compared() -> None:

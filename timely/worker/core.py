@@ -21,7 +21,7 @@ from progress.broadcast import Broadcaster
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
 
 from ..batch import Batch, Frame, absorb, decode
-from ..failure import again, as_told
+from ..failure import again, as_told, is_interrupt
 from ..freeze import FrozenDataflow
 from ..limits import EARLY_COUNT_MAX
 from ..transport import Transport
@@ -150,7 +150,7 @@ class Worker:
         )
         self.end(number, told, self.index)
         self.on_failure(number, told)
-        if isinstance(error, KeyboardInterrupt):
+        if is_interrupt(error):
             raise error
 
     def early(self, dataflow: int) -> list[tuple[int, list[memoryview]]]:

@@ -17,6 +17,7 @@ from progress.tracker import Tracker
 
 from ..batch import Batch
 from ..capture import FOREVER, CaptureVertex
+from ..failure import add_note
 from ..freeze import FrozenDataflow
 from ..input import InputHandle
 from ..probe import ProbeVertex
@@ -159,7 +160,7 @@ class Instance:
         try:
             host.activate()
         except BaseException as error:
-            error.add_note(f"while {host.title()} ran, built at {host.site}")
+            add_note(error, f"while {host.title()} ran, built at {host.site}")
             raise
 
     def idle(self) -> bool:
@@ -171,7 +172,7 @@ class Instance:
                 if host.vertex is not None and host.vertex.on_idle():
                     return True
             except BaseException as error:
-                error.add_note(f"while {host.title()} was idle, built at {host.site}")
+                add_note(error, f"while {host.title()} was idle, built at {host.site}")
                 raise
             waiting.pop()
         return False
