@@ -17,8 +17,6 @@ The root is in `progress.errors`, the lowest layer; this module is where to impo
 worker reports is raised again on the client, as the same class (`revive`).
 """
 
-from contextlib import suppress
-
 from progress.errors import (
     GraphError,
     InputClosedError,
@@ -76,8 +74,7 @@ def revive(names: list[str], message: str) -> TimelyError:
     known = {found.__name__: found for found in _tree(TimelyError) if _is_ours(found)}
     for name in names:
         if name in known:
-            with suppress(Exception):
-                return known[name](message)
+            return known[name](message)
     return TimelyError(message)
 
 

@@ -66,7 +66,7 @@ STAGED_SECONDS_MAX: Final = 600.0
 """How long the parts of one insertion wait on the workers for its client to say that all have arrived."""
 
 STAGED_BYTES_MAX: Final = 8 * GIB
-"""Memory for such parts on one worker, all inputs of a dataflow together."""
+"""Memory for such parts of one input on one worker."""
 
 WRITERS_MAX: Final = 65_536
 """Writers whose appends one input remembers on one worker; the one that was silent longest goes first."""
@@ -114,7 +114,7 @@ WAITING_COUNT_MAX: Final = 4_096
 """Requests of clients that wait for something on one worker; each is looked at after every step."""
 
 WAITING_OF_ONE_COUNT_MAX: Final = 16
-"""Such requests of one client, which asks one thing at a time: a client that has gone leaves no more behind."""
+"""Such requests of one client, which asks one thing at a time: one that has gone leaves no more behind."""
 
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its death."""

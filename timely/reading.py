@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import isnan
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -253,5 +254,10 @@ _EPOCH_KEY = b"epoch"
 
 
 def seconds_of(timeout: float | None) -> float:
-    """A time-out as requests carry it: none is negative."""
-    return -1.0 if timeout is None else float(timeout)
+    """A time-out as requests carry it: none is negative; time that is over already is 0."""
+    if timeout is None:
+        return -1.0
+    seconds = max(0.0, float(timeout))
+    if isnan(timeout):
+        raise MisuseError("timeout is not a number: give seconds, or None to wait without a limit")
+    return seconds

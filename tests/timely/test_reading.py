@@ -20,6 +20,7 @@ import differential as dd
 import timely
 from differential import col
 from timely.embedded import EmbeddedWorkers
+from timely.reading import seconds_of
 from timely.requests import Changes, Reply, Request
 
 Rows = Counter[int]
@@ -344,3 +345,10 @@ def test_snapshot_is_not_hindered_by_what_was_forgotten(cluster: timely.Cluster)
         flow.output("numbers").changes()
         flow.output("numbers").forget()
     assert cluster.flow(flow.index).output("numbers").snapshot().column("n").to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_a_timeout_that_is_over_already_is_none_to_wait_for_ever_with() -> None:
+    assert seconds_of(None) < 0
+    assert [seconds_of(timeout) for timeout in (-5.0, -0.001, 0, 2)] == [0, 0, 0, 2]
+    with pytest.raises(timely.MisuseError, match="timeout is not a number"):
+        seconds_of(float("nan"))

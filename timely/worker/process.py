@@ -210,8 +210,8 @@ class WorkerProcess:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
             raise MisuseError(
-                f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one after "
-                "another"
+                f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one "
+                "after another"
             )
         else:
             self._waiting.append((client, number, answer))
