@@ -24,7 +24,16 @@ from .errors import InternalError, MisuseError
 from .limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
 from .nesting import is_too_deep
 
-__all__ = ["InputForm", "accumulated", "at_epoch", "chunks", "expanded", "merged_changes", "records_of"]
+__all__ = [
+    "InputForm",
+    "accumulated",
+    "at_epoch",
+    "chunks",
+    "expanded",
+    "is_of_pandas",
+    "merged_changes",
+    "records_of",
+]
 
 
 @dataclass(frozen=True)
