@@ -303,7 +303,7 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
 ) -> None:
     end, status, said = ENDS[how]
     stream = tmp_path / "mentions.txt"
-    generate(20_000, seed=3).write(stream)
+    generate(6_000, seed=3).write(stream)
     folder = tmp_path / "out"
     options = ["--input", str(stream), "--slide-minutes", "60", "--json", "--output", str(folder)]
     code, lines, errors = ended(options, end, lines=5)
