@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from .builders import Builder, check_not_importing, load_builder, spec_of
-from .errors import MisuseError
+from .errors import MisuseError, PeerError
 from .limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from .requests import Describe, Hello, Install, Reply, Request, Shutdown, Stats, Value
 from .session import Flow
@@ -132,9 +133,9 @@ class Cluster:
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and let go of it."""
-        self._workers.ask(
-            [(0, Shutdown(), None)]
-        )  # it tells the others, who may be gone before they are asked
+        # It tells the others, who may be gone before they are asked, and say so before it has answered itself.
+        with suppress(PeerError):
+            self._workers.ask([(0, Shutdown(), None)])
         self.close()
 
     def close(self) -> None:

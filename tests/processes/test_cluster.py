@@ -120,7 +120,7 @@ def test_appends_a_repetition_counts_once(pair: timely.Cluster) -> None:
 
 def test_appends_to_a_sealed_epoch_are_refused(pair: timely.Cluster) -> None:
     flow = pair.install("dataflows:word_count")
-    flow.seal()
+    flow.wait(flow.seal())  # until then a worker that has not heard of the seal takes rows for it
     with pytest.raises(
         timely.InputClosedError, match="epoch 0 is sealed and takes no more rows; the open epoch is 1"
     ):
