@@ -133,7 +133,7 @@ class Cluster:
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and let go of it."""
-        # It tells the others, who may be gone before they are asked, and say so before it has answered itself.
+        # It tells the others. They may be gone before they are asked, and say so before it has answered.
         with suppress(PeerError):
             self._workers.ask([(0, Shutdown(), None)])
         self.close()

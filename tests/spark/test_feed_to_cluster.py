@@ -117,7 +117,7 @@ def test_refused_an_epoch_that_is_sealed_is_the_error_of_the_worker(
     rows: EpochRows, cluster: timely.Cluster
 ) -> None:
     flow = cluster.install(passed_on)
-    flow.seal()
+    flow.wait(flow.seal())
     with pytest.raises(InputClosedError, match="epoch 0"):
         EpochFeed(rows, "mentions", cluster.append_target(flow.index)).send(range(1))
 
