@@ -76,7 +76,9 @@ class SymbolEntries:
         try:
             read = msgpack.unpackb(frame, use_list=False)
         except UNPACK_ERRORS as error:
-            raise PeerError(f"worker {peer} sent symbols that are not msgpack: {error!r}") from error
+            raise PeerError(
+                f"worker {peer} sent symbols that are not msgpack: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(read, tuple) or [*map(type, read)] != [tuple, tuple]:
             raise PeerError(f"worker {peer} sent symbols that are not two lists, of words and of values")
         words, payloads = read
@@ -301,7 +303,9 @@ class SymbolTable:
             if pack(value) == payload:
                 return value
         except (*UNPACK_ERRORS, SchemaError) as error:
-            raise PeerError(f"worker {peer} sent the symbol {word:#x} without a value: {error!r}") from error
+            raise PeerError(
+                f"worker {peer} sent the symbol {word:#x} without a value: {type(error).__name__}: {error}"
+            ) from error
         raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value in a form that is not ours")
 
     def _enter_payload(self, word: int, payload: bytes, value: object) -> None:

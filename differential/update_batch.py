@@ -127,7 +127,9 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     try:
         header = msgpack.unpackb(frames[0])
     except UNPACK_ERRORS as error:
-        raise PeerError(f"worker {peer} sent updates with a header that is not msgpack: {error!r}") from error
+        raise PeerError(
+            f"worker {peer} sent updates with a header that is not msgpack: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
         raise PeerError(f"worker {peer} sent updates with a header that is not {{words, rows}}")
     columns, rows = header["words"], header["rows"]

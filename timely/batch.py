@@ -171,7 +171,9 @@ class Records:
         try:
             records = msgpack.unpackb(frames[0], use_list=False, raw=False, strict_map_key=False)
         except UNPACK_ERRORS as error:
-            raise PeerError(f"worker {peer} sent records that are not msgpack: {error!r}") from error
+            raise PeerError(
+                f"worker {peer} sent records that are not msgpack: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(records, tuple):
             raise PeerError(f"worker {peer} sent a {type(records).__name__}, not a list of records")
         return cls(list(records))

@@ -85,7 +85,9 @@ def _record(row: int, packed: bytes) -> object:
     try:
         record: object = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
-        raise MisuseError(f"the column 'record', row {row}, holds what is not msgpack: {error!r}") from error
+        raise MisuseError(
+            f"the column 'record', row {row}, holds what is not msgpack: {type(error).__name__}: {error}"
+        ) from error
     # What has fewer bytes than there may be levels is not looked at.
     if len(packed) > NESTING_LEVELS_MAX and is_too_deep(record):
         raise MisuseError(f"the record in row {row} is nested more than {NESTING_LEVELS_MAX} levels deep")

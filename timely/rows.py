@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from .arrow import binary_array, int64_array
 from .builders import load_function
-from .errors import InternalError, MisuseError
+from .errors import InternalError, MisuseError, PeerError
 from .limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
 from .nesting import is_too_deep
 
@@ -99,13 +99,18 @@ class InputForm:
 
 
 def records_of(table: pa.Table) -> list[tuple[int, object]]:
-    """The (epoch, record) pairs of an output of records, by epoch."""
-    epochs = table.column("epoch").to_pylist()
-    records = (
-        msgpack.unpackb(packed, use_list=False, strict_map_key=False)
-        for packed in table.column("record").to_pylist()
-    )
-    return sorted(zip(epochs, records, strict=True), key=_first)
+    """The (epoch, record) pairs of an output of records, by epoch; `PeerError` if a worker sent none."""
+    try:
+        epochs = table.column("epoch").to_pylist()
+        records = [
+            msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+            for packed in table.column("record").to_pylist()
+        ]
+        return sorted(zip(epochs, records, strict=True), key=_first)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise PeerError(
+            f"a worker sent records that cannot be read: {type(error).__name__}: {error}"
+        ) from error
 
 
 def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
