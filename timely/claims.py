@@ -47,7 +47,10 @@ def check_uncompressed(stream: pa.Buffer) -> None:
 
 
 def check_table(table: pa.Table, size_bytes: int) -> None:
-    """Raise `ValueError` if a table of `size_bytes` claims to be much more than that."""
+    """Raise `ValueError` if a table of `size_bytes` claims to be much more than that.
+
+    Requires: `table.validate()`, since Arrow ends the process where a length below zero is worked with.
+    """
     if table.num_rows > _ROWS_PER_BYTE_MAX * size_bytes:
         raise ValueError(f"{size_bytes:,} bytes cannot hold {table.num_rows:,} rows")
     for name, column in zip(table.column_names, table.columns, strict=True):

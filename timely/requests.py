@@ -435,6 +435,7 @@ def frame_to_table(frame: memoryview) -> pa.Table:
         stream = aligned_buffer(frame)
         check_uncompressed(stream)
         table = pa.ipc.open_stream(stream).read_all()
+        table.validate()  # a length below zero would end the process in what comes next
         check_table(table, stream.size)
         table.validate(full=True)
     except Exception as error:  # damaged bytes make Arrow raise more than its own errors

@@ -82,11 +82,15 @@ def fuzz(target: Target, seconds: float, seed: int) -> tuple[int, int]:
     while time.monotonic() < until:
         tried += 1
         frames = next_message(target, pool, choose)
+        # What ends the whole process, as a failed check in a library does, leaves its message behind.
+        under_way = keep(target.name, frames, "ended_the_process")
         try:
             is_fresh = coverage.run(target, frames)
         except BaseException:
             print(f"{target.name}: kept as {keep(target.name, frames)}", file=sys.stderr)
+            under_way.unlink()
             raise
+        under_way.unlink()
         if is_fresh and sum(map(len, frames)) < 65_536:
             found += 1
             pool.append(frames)

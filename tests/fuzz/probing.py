@@ -75,11 +75,11 @@ def read_kept(path: Path) -> Frames:
     return list(_cut(path.read_bytes()))
 
 
-def keep(name: str, frames: Frames) -> Path:
+def keep(name: str, frames: Frames, stem: str = "") -> Path:
     """Add a message to the corpus of a target."""
     assert name in TARGETS
     content = b"".join(struct.pack("<I", len(frame)) + frame for frame in frames)
-    path = CORPUS / name / f"{hashlib.blake2b(content, digest_size=6).hexdigest()}.bin"
+    path = CORPUS / name / f"{stem or hashlib.blake2b(content, digest_size=6).hexdigest()}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
