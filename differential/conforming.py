@@ -209,13 +209,13 @@ def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
 
 
 def _value_at(column: pa.ChunkedArray, row: int) -> object:
-    """One value for a message; that of a moment as text, since Python's years end at 9999."""
-    if not pa.types.is_temporal(column.type):
-        return column[row].as_py()
+    """One value for a message: as Python has it, or else as Arrow writes it."""
     try:
-        return column[row].cast(pa.string()).as_py()
-    except pa.ArrowException:
-        return column[row].cast(pa.int64()).as_py()
+        if pa.types.is_temporal(column.type):
+            return column[row].cast(pa.string()).as_py()  # Python's years end at 9999
+        return column[row].as_py()
+    except Exception:  # each of Python's types has errors of its own for values that it has not
+        return f"a {column.type}"
 
 
 def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
@@ -248,7 +248,7 @@ def _pack_dictionary(chunk: pa.DictionaryArray, place: Place) -> pa.DictionaryAr
 def _packed(column: pa.Array | pa.ChunkedArray, place: Place) -> pa.Array:
     try:
         values = column.to_pylist()
-    except (ValueError, OverflowError, pa.ArrowException) as error:
+    except Exception as error:  # each of Python's types has errors of its own for values that it has not
         mend = f"Cast the column before inserting: {error}."
         raise place.error(
             0, f"the column of {column.type}", "has a value that Python has not", mend
