@@ -70,7 +70,12 @@ def conform_table(
         place = Place(input_name, name, type_)
         field = table.schema.field(name)
         is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
-        columns.append(_conform_column(table.column(name), place, is_packed))
+        try:
+            columns.append(_conform_column(table.column(name), place, is_packed))
+        except pa.ArrowException as error:  # not every form of column can be cast by every release
+            raise SchemaError(
+                f"input {input_name!r}, column {name!r} ({type_}): {field.type} is not taken: {error}."
+            ) from error
     fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 

@@ -276,7 +276,12 @@ class InputHandle:
             ) from error
         rows = table.remove_column(position)
         if not diffs.all():
-            rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
+            try:
+                rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
+            except pa.ArrowException as error:  # not every form of column can be filtered by every release
+                raise MisuseError(
+                    f"input {self.name!r}: rows with the diff 0 cannot be left out: {error}"
+                ) from error
         if not len(diffs):
             return []
         is_one = bool((diffs == diffs[0]).all())
