@@ -394,6 +394,8 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
             f"the worker speaks protocol version {shown(version)}, this client {PROTOCOL_VERSION}: use "
             "the same release"
         )
+    if is_too_deep(body):
+        raise PeerError(f"a worker's answer is nested more than {NESTING_LEVELS_MAX} levels deep")
     if kind == "ok" and isinstance(body, dict):
         try:
             return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from .appends import ExpectedAppend, new_writer, place_of
+from .claims import shown
 from .errors import MisuseError, PeerError
 from .limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from .reading import FlowOutput, seconds_of
@@ -291,7 +292,7 @@ def _input_forms(reply: Reply) -> Iterator[InputForm]:
                 schema = schema_from_bytes(packed) if isinstance(packed, bytes) else None
                 yield InputForm(name, description, schema, converter if isinstance(converter, str) else None)
             case _:
-                raise PeerError(f"a worker describes an input as {entry!r}")
+                raise PeerError(f"a worker describes an input as {shown(entry)}")
 
 
 def _output_names(reply: Reply) -> Iterator[tuple[str, str]]:
@@ -300,4 +301,4 @@ def _output_names(reply: Reply) -> Iterator[tuple[str, str]]:
             case [str(name), str(description)]:
                 yield name, description
             case _:
-                raise PeerError(f"a worker describes an output as {entry!r}")
+                raise PeerError(f"a worker describes an output as {shown(entry)}")
