@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -86,6 +87,9 @@ def fuzz(target: Target, seconds: float, seed: int) -> tuple[int, int]:
         under_way = keep(target.name, frames, "ended_the_process")
         try:
             is_fresh = coverage.run(target, frames)
+        except KeyboardInterrupt:
+            under_way.unlink()
+            raise
         except BaseException:
             print(f"{target.name}: kept as {keep(target.name, frames)}", file=sys.stderr)
             under_way.unlink()
@@ -123,6 +127,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
     parser.add_argument("--target", choices=sorted(TARGETS), action="append")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A claim of terabytes must fail as an error, here as on a worker that has less.
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
     chosen = [TARGETS[name] for name in options.target or TARGETS]
