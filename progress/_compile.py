@@ -17,13 +17,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import event
+from numba.core.types import Type, unliteral
 
 if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
@@ -104,12 +105,26 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     assert id(dispatcher) not in _stamps, "dispatchers live as long as the process"
     cache._source_stamp = stamp
     _stamps[id(dispatcher)] = stamp
+    _take_numbers_as_numbers(dispatcher)
     return cast("Callable[P, R]", dispatcher)
 
 
 def _dispatcher(function: Callable[P, R]) -> Dispatcher[Callable[P, R]]:
     """The one way in which kernels are compiled."""
     return numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS)(function)
+
+
+def _take_numbers_as_numbers(dispatcher: Dispatcher[Callable[P, R]]) -> None:
+    """Compile a kernel that another one calls with a constant for any number, and not once more for this one.
+
+    Numba's type of a constant holds its value; the machine code for it is the same.
+    """
+    choose = dispatcher.get_call_template
+
+    def choose_by_kind(args: Sequence[Type], kws: Mapping[str, Type]) -> object:
+        return choose([unliteral(arg) for arg in args], {name: unliteral(arg) for name, arg in kws.items()})
+
+    setattr(dispatcher, choose.__name__, choose_by_kind)
 
 
 def _private_folder() -> str:

@@ -1,4 +1,5 @@
-"""What every test shares: how many examples Hypothesis tries, one seed, and no process left behind.
+"""What every test shares: how many examples Hypothesis tries, one seed, no process left behind, kernels that
+are compiled once, and which tests stay together where several processes share the work.
 
     pytest                                      quick: the same examples every time
     pytest --hypothesis-profile thorough        twenty times as many, another seed at each run
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compiled_kernels import compiled_twice
 from hypothesis import HealthCheck, settings
 
 QUICK_SEED = 20_130
@@ -42,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if seed is None and not _is_thorough(config):
         seed = QUICK_SEED
     config.stash[_SEED] = random.randrange(2**31) if seed is None else seed
+    config.option.seed = config.stash[_SEED]  # processes that share the work are given the options
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(config.stash[_SEED])
     os.environ[SESSION_MARK] = str(os.getpid())
@@ -52,11 +55,26 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed: {config.stash[_SEED]} (replay with --seed {config.stash[_SEED]})"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whether kernels stayed uniform is known only when everything else has called them."""
-    items.sort(key=lambda item: item.path.name == "test_kernels_are_uniform.py")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long ones first, so that no process is left with one of them at the end. A file is never divided, for
+    its tests share clusters, and all tests of Spark share one session.
+    """
+    items.sort(key=lambda item: _rank(_folder(item)))
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            group = "spark" if _folder(item) == "spark" else item.path.as_posix()
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
+def _rank(folder: str) -> int:
+    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+
+
+_LONGEST_FIRST = ("spark", "examples", "test_docs_run.py", "processes", "soak", "simulation")
 _SEED = pytest.StashKey[int]()
 
 
@@ -74,6 +92,14 @@ def seed(request: pytest.FixtureRequest) -> int:
 def effort(request: pytest.FixtureRequest) -> int:
     """How much more to try than in a quick run: 1, or 20 with the thorough profile."""
     return 20 if _is_thorough(request.config) else 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_are_compiled_once() -> Iterator[None]:
+    """Known only when everything has called them; in each process that ran tests."""
+    yield
+    if twice := compiled_twice():
+        pytest.fail("kernels with more than one signature:\n  " + "\n  ".join(twice))
 
 
 @pytest.fixture(scope="session", autouse=True)

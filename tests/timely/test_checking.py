@@ -74,7 +74,7 @@ def test_caught_a_dropped_count_by_what_the_worker_owns() -> None:
             timely.InternalError,
             match=r"predicate B2, own share does not hold at worker 1 of 2, dataflow 0: what a worker owns "
             r".*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
-            r"  last events: .*a message came in at 'input words'",
+            r"  last events: .*a message went out at 'miscounts'",
         ):
             flow.seal()
 
