@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(config.stash[_SEED])
     os.environ[SESSION_MARK] = str(os.getpid())
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels once before several processes need them at the same time, each for a minute."""
+    config = session.config
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        warm = "from differential.warming import warm_once; warm_once()"
+        subprocess.run([sys.executable, "-c", warm], check=True, cwd=Path(__file__).parent.parent)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
