@@ -62,6 +62,7 @@ def warm() -> None:
             flow.seal()
             edges.remove(few)
             flow.seal()
+        flow.output("components").snapshot()  # with much in it, and with nothing
         edges.remove(many)
         flow.wait(flow.seal())
         flow.output("components").snapshot()

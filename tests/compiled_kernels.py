@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import cast
 
 from house import PACKAGES, modules
-from numba.core.dispatcher import Dispatcher
 
 __all__ = ["SEVERAL_SIGNATURES", "SOURCES", "compiled_twice", "loaded_kernels"]
 
@@ -30,10 +30,10 @@ SOURCES = [
 """Every kernel, by the module that defines it."""
 
 
-def loaded_kernels() -> dict[str, Dispatcher]:
-    """Those of modules that are imported, by the name of where they are defined."""
+def loaded_kernels() -> dict[str, object]:
+    """Those of modules that are imported, numba's dispatchers by the name of where they are defined."""
     return {
-        f"{module.name}.{function.name}": getattr(sys.modules[module.name], function.name)
+        f"{module.name}.{function.name}": vars(sys.modules[module.name])[function.name]
         for module, function in SOURCES
         if module.name in sys.modules
     }
@@ -42,7 +42,8 @@ def loaded_kernels() -> dict[str, Dispatcher]:
 def compiled_twice() -> list[str]:
     """Kernels with more signatures than they are meant to have, with these."""
     return [
-        f"{name}: {[str(signature) for signature in kernel.signatures]}"
+        f"{name}: {list(map(str, signatures))}"
         for name, kernel in sorted(loaded_kernels().items())
-        if len(kernel.signatures) > 1 and name not in SEVERAL_SIGNATURES
+        for signatures in [cast("list[object]", getattr(kernel, "signatures", []))]
+        if len(signatures) > 1 and name not in SEVERAL_SIGNATURES
     ]
