@@ -17,10 +17,18 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 
 from differential.aggregates import Aggregate, count, max, min, sum
 from differential.collection import Collection
-from differential.column_types import any_value, binary, boolean, floating, integer, string, timestamp
-from differential.expressions import Expr, col, lit, max_of, min_of, when
+from differential.columns.column_types import (
+    any_value,
+    binary,
+    boolean,
+    floating,
+    integer,
+    string,
+    timestamp,
+)
+from differential.columns.schema import Column, Schema
+from differential.expressions.expression import Expr, col, lit, max_of, min_of, when
 from differential.grouping import Grouped
-from differential.schema import Column, Schema
 from differential.table_io import input
 from differential.warming import warm
 

@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from differential.column_types import ColumnType
+from differential.columns.column_types import ColumnType
+from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.schema import Schema
 
 __all__ = ["Aggregate", "AggregateKind", "count", "max", "min", "sum"]
 

@@ -15,22 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from differential.columns.schema import Schema, SchemaSpec
 from differential.errors import SchemaError
-from differential.expressions import Expr, ExprLike, as_expr, col
-from differential.linear import LinearChain
-from differential.linear_transform import LinearTransform
+from differential.expressions.expression import Expr, ExprLike, as_expr, col
+from differential.linear.chain import LinearChain
+from differential.linear.transform import LinearTransform
+from differential.linear.user_functions import FlatMapFunction, MapFunction
 from differential.other_spellings import explain
-from differential.schema import Schema, SchemaSpec
-from differential.user_functions import FlatMapFunction, MapFunction
+from timely.building.loop import Loop
+from timely.building.scope import ITERATIONS_MAX, Scope
+from timely.building.stream import Feed, Stream
 from timely.errors import GraphError
-from timely.loop import Loop
-from timely.scope import ITERATIONS_MAX, Scope
-from timely.stream import Feed, Stream
 
-from .update_batch import KeyRoute
+from .columns.update_batch import KeyRoute
 
 if TYPE_CHECKING:
-    from timely.dataflow import Dataflow
+    from timely.building.dataflow import Dataflow
 
     from .grouping import Grouped
 

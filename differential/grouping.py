@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from differential.columns.schema import Column, Schema, SchemaSpec
 from differential.errors import SchemaError
-from differential.linear import LinearChain
-from differential.schema import Column, Schema, SchemaSpec
-from timely.call_site import call_site
-from timely.code_digest import digest_of
+from differential.linear.chain import LinearChain
+from timely.user_code.call_site import call_site
+from timely.user_code.code_digest import digest_of
 
 from .aggregates import Aggregate
 from .collection import Collection, Term
-from .group_functions import UserGroupFunction, on_words
+from .operators.group_functions import UserGroupFunction, on_words
 from .operators.vertices import AggregateVertex, GroupFunctionVertex, Shown
 from .other_spellings import explain
 

@@ -21,13 +21,13 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final
 
-from differential.linear import LinearChain
+from differential.linear.chain import LinearChain
+from timely.building.loop import Loop
+from timely.building.stream import Feed
 from timely.errors import GraphError
-from timely.loop import Loop
-from timely.stream import Feed
 
 from .collection import Collection, Term
-from .linear_transform import LinearTransform
+from .linear.transform import LinearTransform
 
 __all__ = ["iterate"]
 

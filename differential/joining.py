@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from differential.columns.schema import Column, Schema
 from differential.errors import SchemaError
-from differential.linear import LinearChain
-from differential.schema import Column, Schema
+from differential.linear.chain import LinearChain
 
 from .collection import Collection, Term
 from .operators.vertices import JoinVertex

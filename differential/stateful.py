@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from differential.linear import LinearChain
-from timely.code_digest import digest_of
+from differential.linear.chain import LinearChain
+from timely.user_code.code_digest import digest_of
 
 from .collection import Collection, Row, Term
 from .operators.inspect import InspectVertex

@@ -15,23 +15,23 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from differential.column_types import Int64s
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Schema, SchemaSpec
 from differential.errors import SchemaError
-from differential.kernels.sort import sort_consolidate
-from differential.schema import Schema, SchemaSpec
-from progress.time_words import TimeCode
-from timely.arrow import int64_array
-from timely.batch import Batch
-from timely.capture import OutputLog, check_kept
-from timely.dataflow import Dataflow
+from differential.kernels.rows.sort import sort_consolidate
+from progress.times.time_words import TimeCode
+from timely.building.dataflow import Dataflow
+from timely.operators.capture import OutputLog, check_kept
+from timely.wire.arrow import int64_array
+from timely.wire.batch import Batch
 
 from .collection import Collection, Term
-from .linear import LinearChain
+from .columns.rows import row_shower
+from .columns.update_batch import UpdateBatch, words_of
+from .columns.worker_symbols import SYMBOLS
+from .linear.chain import LinearChain
 from .operators.consolidate import WaitingRows
-from .rows import row_shower
 from .trace.trace import Trace
-from .update_batch import UpdateBatch, words_of
-from .worker_symbols import SYMBOLS
 
 __all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut", "input"]
 
@@ -56,7 +56,7 @@ def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
 class TableIn:
     """Encodes tables for an input with the columns of `schema`."""
 
-    converter = "differential.client_tables:client_table"
+    converter = "differential.columns.client_tables:client_table"
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.schema = schema

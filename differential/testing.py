@@ -30,11 +30,11 @@ from typing import Final, NamedTuple, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from differential.column_types import ColumnType, Int64s
+from differential.columns.column_types import ColumnType, Int64s
+from differential.columns.rows import Row, decode_rows, encode_rows
+from differential.columns.schema import Schema, SchemaSpec
+from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError
-from differential.rows import Row, decode_rows, encode_rows
-from differential.schema import Schema, SchemaSpec
-from differential.symbols import SymbolTable
 
 __all__ = [
     "Time",

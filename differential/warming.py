@@ -20,11 +20,11 @@ import pyarrow as pa
 from differential.aggregates import count
 from differential.aggregates import max as greatest
 from differential.algorithms.components import connected_components
-from differential.expressions import col
+from differential.expressions.expression import col
 from differential.table_io import input as table_input
-from timely.cluster import connect
-from timely.dataflow import Dataflow
-from timely.launcher import before_launch
+from timely.building.dataflow import Dataflow
+from timely.client.cluster import connect
+from timely.worker.launcher import before_launch
 
 __all__ = ["warm", "warm_once"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import timely
 from differential import col, count, input, lit
-from differential.rows import Row
+from differential.columns.rows import Row
 
 __all__ = ["mentions", "shouted"]
 

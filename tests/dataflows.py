@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import timely
-from progress.timestamp import Timestamp
-from timely.exchange import RecordRoute
-from timely.freeze import FrozenDataflow
-from timely.worker.core import Worker
+from progress.times.timestamp import Timestamp
+from timely.building.exchange import RecordRoute
+from timely.building.freeze import FrozenDataflow
+from timely.running.core import Worker
 
 Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""

@@ -10,8 +10,8 @@ from typing import NoReturn
 import differential as dd
 import timely
 from differential import col, count
-from progress.timestamp import Timestamp
-from timely.loop import Loop
+from progress.times.timestamp import Timestamp
+from timely.building.loop import Loop
 
 __all__ = [
     "clears_and_keeps",

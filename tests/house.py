@@ -25,7 +25,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module, or one name out of it: `from timely.batch import Batch` is timely.batch, Batch."""
+    """One imported module, or one name out of it: `from timely.errors import E` is timely.errors, E."""
 
     module: str
     name: str | None
@@ -60,7 +60,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The dotted name: `timely.transport` for `timely/transport/__init__.py`."""
+        """The dotted name: `timely.wire.transport` for `timely/transport/__init__.py`."""
         parts = self.path.with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

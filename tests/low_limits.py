@@ -10,9 +10,9 @@ import functools
 import pytest
 
 from differential.operators import consolidate, pending, vertices
-from progress import open_times
-from progress.tracker import Tracker
-from timely.worker import host, instance
+from progress.times import open_times
+from progress.tracking.tracker import Tracker
+from timely.running import host, instance
 
 __all__ = ["everything_is_much"]
 

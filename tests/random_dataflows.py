@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
-from progress.timestamp import Timestamp
+from progress.times.timestamp import Timestamp
 from timely import Dataflow, Stream, Vertex
-from timely.exchange import RecordRoute
-from timely.loop import Loop
-from timely.rows import records_of
-from timely.transport.memory import MemoryNetwork
-from timely.worker.core import Worker
-from timely.worker.instance import Instance
+from timely.building.exchange import RecordRoute
+from timely.building.loop import Loop
+from timely.client.tables import records_of
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.monitor import Monitor
 
 __all__ = ["Builder", "Keeping", "Watch", "Watched", "run"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from progress.graph import ConnectorSpec, Graph, StageSpec
-from progress.path_summary import PathSummary
-from progress.time_words import TimeCode, TimeLayout
-from progress.timestamp import ROOT, TimeShape, Timestamp
+from progress.graph.graph import ConnectorSpec, Graph, StageSpec
+from progress.times.path_summary import PathSummary
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import ROOT, TimeShape, Timestamp
 
 LOOP_KINDS = ("product", "prioritized", "lexicographic")
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from reference.words import Row, as_words, less_equal
 
-from progress.time_words import TimeCode, TimeLayout
-from progress.timestamp import ROOT, Timestamp
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import ROOT, Timestamp
 
 Int64s = npt.NDArray[np.int64]
 

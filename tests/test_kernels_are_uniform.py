@@ -84,7 +84,7 @@ def test_shape_kernels_use_no_narrow_integers_and_no_inexact_arithmetic() -> Non
 
 
 def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpreter_lock() -> None:
-    source = Module(Path("progress/_compile.py"))
+    source = Module(Path("progress/kernel.py"))
     calls = [
         part
         for part in ast.walk(source.tree)
@@ -118,9 +118,11 @@ def test_compiled_every_kernel_is_looked_at() -> None:
 
 
 def test_compiled_a_second_signature_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = _dispatchers()["differential.kernels.hashing.mix"]
+    kernel = _dispatchers()["differential.kernels.rows.hashing.mix"]
     monkeypatch.setattr(Dispatcher, "signatures", property(lambda self: [()] * (1 + (self is kernel))))
-    assert len(compiled_twice()) == 1 and compiled_twice()[0].startswith("differential.kernels.hashing.mix: ")
+    assert len(compiled_twice()) == 1 and compiled_twice()[0].startswith(
+        "differential.kernels.rows.hashing.mix: "
+    )
 
 
 def test_compiled_exceptions_still_exist() -> None:

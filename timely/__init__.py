@@ -5,10 +5,13 @@ Read `dataflow.py` (building), `vertex.py` (what a user writes), `worker/core.py
 order.
 """
 
-from .batch import Batch, Records
-from .builders import builder
-from .cluster import Cluster, connect
-from .dataflow import Dataflow
+from .building.dataflow import Dataflow
+from .building.exchange import Broadcast, Route, ToWorker
+from .building.loop import Loop
+from .building.stream import Feed, Stream
+from .building.vertex import Vertex
+from .client.cluster import Cluster, connect
+from .client.session import Flow
 from .errors import (
     ForgottenError,
     GraphError,
@@ -23,11 +26,8 @@ from .errors import (
     VertexError,
     WaitTimeoutError,
 )
-from .exchange import Broadcast, Route, ToWorker
-from .loop import Loop
-from .session import Flow
-from .stream import Feed, Stream
-from .vertex import Vertex
+from .user_code.builders import builder
+from .wire.batch import Batch, Records
 
 __all__ = [
     "Batch",

@@ -41,11 +41,11 @@ import numpy as np
 import differential as dd
 import timely
 from bench.compare import machine
-from differential.update_batch import UpdateBatch
-from progress.timestamp import Timestamp
-from timely.batch import Batch, Records
-from timely.worker.core import Worker
-from timely.worker.instance import Instance
+from differential.columns.update_batch import UpdateBatch
+from progress.times.timestamp import Timestamp
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.wire.batch import Batch, Records
 
 Step = Callable[[], None]
 """What is measured; everything before is prepared."""

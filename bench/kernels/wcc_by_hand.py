@@ -16,12 +16,12 @@ import time
 import numpy as np
 
 from bench.workloads import Check, check_wcc, expected, graph
-from differential.kernels.times import shift_times
+from differential.kernels.history.times import shift_times
 from differential.operators.join import LEFT, RIGHT, JoinMachine
 from differential.operators.reduce import Aggregates, ReduceMachine
-from progress._compile import Int64s
-from progress.time_words import TimeCode, TimeLayout
-from progress.timestamp import TimeShape
+from progress.kernel import Int64s
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import TimeShape
 
 CODE = TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop())
 EPOCH = CODE.pack((1, 0))

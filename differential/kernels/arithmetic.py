@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.overflow import excess, wide_multiply
-from progress._compile import Int64s, kernel
+from progress.kernel import Int64s, kernel
 
 ADD: Final = 0
 SUBTRACT: Final = 1

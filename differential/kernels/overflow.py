@@ -1,8 +1,8 @@
 """Adding and multiplying whole numbers, none of which may leave 64 bits.
 
 A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called
-it then finds the row slowly, with Python's integers, for a message (`differential/overflow.py`). What a
-kernel had allocated is lost then, as numba has it: once, for the dataflow ends.
+it then finds the row slowly, with Python's integers, for a message (`differential/columns/overflow.py`). What
+a kernel had allocated is lost then, as numba has it: once, for the dataflow ends.
 
 Additions wrap, and a sum that fits is right however its partial sums wrapped. So what counts is the sum
 alone. It is made in two words, which costs one more addition with carry:
@@ -22,7 +22,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from progress._compile import Int64s, kernel
+from progress.kernel import Int64s, kernel
 
 INT64_MIN: Final = -(1 << 63)
 SMALL_BITS: Final = 31

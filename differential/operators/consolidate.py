@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.ready import lower_bounds, split_ready
-from differential.kernels.sort import sort_parts
-from differential.overflow import ShowRow, row_overflow, show_words
-from progress._compile import Int64s
-from progress.antichain import not_beyond
-from progress.open_times import OpenTimes
+from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.kernels.history.ready import lower_bounds, split_ready
+from differential.kernels.rows.sort import sort_parts
+from progress.kernel import Int64s
+from progress.times.antichain import not_beyond
+from progress.times.open_times import OpenTimes
 
 _NONE = np.empty(0, np.int64)
 

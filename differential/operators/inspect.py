@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from differential.rows import Row, decode_rows
-from differential.schema import Schema
-from differential.update_batch import words_of
-from differential.worker_symbols import SYMBOLS
-from timely.batch import Batch
-from timely.vertex import Vertex
+from differential.columns.rows import Row, decode_rows
+from differential.columns.schema import Schema
+from differential.columns.update_batch import words_of
+from differential.columns.worker_symbols import SYMBOLS
+from timely.building.vertex import Vertex
+from timely.wire.batch import Batch
 
 __all__ = ["InspectVertex"]
 

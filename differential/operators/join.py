@@ -20,12 +20,12 @@ from typing import Final, Literal
 
 import numpy as np
 
-from differential.kernels.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
-from differential.kernels.ready import lower_bounds, minimal_times
-from differential.kernels.sort import sort_consolidate
-from differential.overflow import ShowRow, product_overflow, row_overflow, show_words
+from differential.columns.overflow import ShowRow, product_overflow, row_overflow, show_words
+from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
+from differential.kernels.history.ready import lower_bounds, minimal_times
+from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.trace import Trace
-from progress._compile import Int64s
+from progress.kernel import Int64s
 
 LEFT: Final = 0
 RIGHT: Final = 1

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.ready import lower_bounds, merge_pending, split_ready
+from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.operators.consolidate import WaitingRows
-from progress._compile import Int64s
+from progress.kernel import Int64s
 
 _NEAR_MAX: Final = 1024
 _LOOKS_MAX: Final = 32

@@ -22,14 +22,14 @@ from typing import Final, Literal
 
 import numpy as np
 
-from differential.kernels.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
-from differential.kernels.least import reduce_least
-from differential.kernels.sort import sort_consolidate
+from differential.columns.overflow import ShowRow, row_overflow, show_words, sum_overflow
+from differential.kernels.history.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
+from differential.kernels.history.least import reduce_least
+from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
-from differential.overflow import ShowRow, row_overflow, show_words, sum_overflow
 from differential.trace.trace import Trace
-from progress._compile import Int64s
+from progress.kernel import Int64s
 
 Kind = Literal["count", "sum", "min", "max"]
 Row = tuple[int, ...]

@@ -11,22 +11,22 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from differential.column_types import Int64s
-from differential.kernels.ready import bound_of_rows, lower_bounds
-from differential.linear_transform import LinearTransform
+from differential.columns.column_types import Int64s
+from differential.columns.overflow import ShowRow, show_words
+from differential.columns.rows import row_shower
+from differential.columns.schema import Schema
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.worker_symbols import SYMBOLS
+from differential.kernels.history.ready import bound_of_rows, lower_bounds
+from differential.linear.projection import CONSTANT
+from differential.linear.transform import LinearTransform
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
 from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
-from differential.overflow import ShowRow, show_words
-from differential.projection import CONSTANT
-from differential.rows import row_shower
-from differential.schema import Schema
 from differential.trace.trace import Trace
-from differential.update_batch import UpdateBatch, words_of
-from differential.worker_symbols import SYMBOLS
-from progress.antichain import not_beyond
-from timely.batch import Batch
-from timely.vertex import Vertex
+from progress.times.antichain import not_beyond
+from timely.building.vertex import Vertex
+from timely.wire.batch import Batch
 
 __all__ = [
     "AggregateVertex",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.memory import LUB, ROWS
-from differential.kernels.merge_runs import merge_runs
+from differential.kernels.rows.memory import LUB, ROWS
+from differential.kernels.rows.merge_runs import merge_runs
 from differential.trace.run import Run, reserve
-from progress._compile import Int64s
-from progress.time_words import word_glb, word_lub
+from progress.kernel import Int64s
+from progress.times.time_words import word_glb, word_lub
 
 
 class Merging:

@@ -15,10 +15,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from differential.kernels.columns import column_ranges, decode_words, encode_words
-from differential.kernels.memory import BUCKETS, DIRECTORY, HEADER, LOW, LUB, ROWS, SHIFT, describe_words
-from differential.kernels.search import fill_directory
-from progress._compile import Int64s
+from differential.kernels.rows.columns import column_ranges, decode_words, encode_words
+from differential.kernels.rows.memory import (
+    BUCKETS,
+    DIRECTORY,
+    HEADER,
+    LOW,
+    LUB,
+    ROWS,
+    SHIFT,
+    describe_words,
+)
+from differential.kernels.rows.search import fill_directory
+from progress.kernel import Int64s
 
 PACKED_ROWS_MIN: Final = 8192
 """A run with fewer rows stays words: packing would cost more than it saves."""

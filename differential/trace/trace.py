@@ -24,14 +24,14 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.memory import HEADER, LUB, ROWS, SIDE
-from differential.kernels.merge import insert_into_head
-from differential.kernels.sort import sort_consolidate
-from differential.overflow import ShowRow, row_overflow, show_words
+from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
+from differential.kernels.rows.merge import insert_into_head
+from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
-from progress._compile import Int64s
-from progress.time_words import word_less_equal, words_are_beyond
+from progress.kernel import Int64s
+from progress.times.time_words import word_less_equal, words_are_beyond
 
 HEAD_ROWS_MAX: Final = 1024
 """Rows of the head: what a tiny insert copies, in the worst case."""

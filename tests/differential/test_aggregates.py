@@ -11,8 +11,8 @@ from reference.dataflow import Change, run_at_times
 
 import differential as dd
 from differential.aggregates import Aggregate
+from differential.columns.schema import Schema
 from differential.errors import ExpressionError, SchemaError
-from differential.schema import Schema
 
 SCHEMA = Schema.of("i: int, x: float, b: bool, t: timestamp, s: string, maybe: int?")
 

@@ -30,7 +30,7 @@ import timely
 from differential import Collection, col
 from differential.errors import ExpressionError, RowError, SchemaError, UserFunctionError
 from progress.errors import GraphError
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 LINEAR = ("select", "swap", "constant", "filter", "map", "flat_map", "negate", "concat with itself")
 workers = st.integers(1, 3)

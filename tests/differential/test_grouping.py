@@ -19,7 +19,7 @@ from strategies_collections import UNARY, examples, histories
 import differential as dd
 from differential import Collection
 from differential.errors import ExpressionError, SchemaError, UserFunctionError
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 AGGREGATES = ("count", "sum", "min", "max", "several aggregates", "aggregates of everything")
 REDUCTIONS = ("reduce", "reduce to multiplicities")

@@ -27,7 +27,7 @@ import differential as dd
 from differential import Collection, col
 from differential.errors import SchemaError
 from progress.errors import GraphError, MisuseError
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 workers = st.integers(1, 3)
 seeds = st.integers(0, 2**20)

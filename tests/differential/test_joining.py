@@ -16,7 +16,7 @@ from strategies_collections import BINARY, examples, histories
 import differential as dd
 from differential import Collection
 from differential.errors import SchemaError
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 # meaning_
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import collection as plain
 
-from progress.timestamp import ROOT
+from progress.times.timestamp import ROOT
 
 histories = st.lists(
     st.tuples(

@@ -16,7 +16,7 @@ from reference.dataflow import Change, Cluster, check_at_times, run_at_times
 from strategies_collections import NUMBERS, UNARY, examples, histories
 
 import differential as dd
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 workers = st.integers(1, 3)
 seeds = st.integers(0, 2**20)

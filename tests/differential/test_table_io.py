@@ -25,7 +25,7 @@ from differential.table_io import TableIn, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
 from timely import ForgottenError
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 UTC = dt.UTC
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError
-from differential.symbols import SymbolTable
 from differential.testing import (
     Update,
     Updates,

@@ -10,7 +10,7 @@ import zmq
 from fuzz.mutations import mutated
 from fuzz.targets import TARGETS
 
-from timely.handshake import PROTOCOL_VERSION
+from timely.wire.handshake import PROTOCOL_VERSION
 
 __all__ = ["connect_and_go", "odd_messages", "raw_bytes"]
 

@@ -16,14 +16,26 @@ import pyarrow as pa
 
 import timely
 from differential import input as table_input
-from differential.symbols import SymbolEntries, SymbolTable
-from differential.update_batch import UpdateBatch
-from differential.worker_symbols import SYMBOLS
-from progress.broadcast import Broadcaster
-from timely.batch import Records
-from timely.builders import build_dataflow
+from differential.columns.symbols import SymbolEntries, SymbolTable
+from differential.columns.update_batch import UpdateBatch
+from differential.columns.worker_symbols import SYMBOLS
+from progress.tracking.broadcast import Broadcaster
+from timely.client.session import Flow
+from timely.client.tables import records_of
 from timely.errors import InternalError, MisuseError, PeerError, RequestError, TimelyError
-from timely.handshake import (
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.running.progress_messages import (
+    DataHeader,
+    ProgressHeader,
+    read_header,
+    write_control_header,
+    write_data_header,
+    write_progress_header,
+)
+from timely.user_code.builders import build_dataflow
+from timely.wire.batch import Records
+from timely.wire.handshake import (
     Build,
     Closed,
     Control,
@@ -38,8 +50,7 @@ from timely.handshake import (
     decode_control,
     encode_control,
 )
-from timely.launcher import read_report
-from timely.requests import (
+from timely.wire.requests import (
     Append,
     Arrived,
     Changes,
@@ -58,18 +69,7 @@ from timely.requests import (
     number_of,
     table_to_frame,
 )
-from timely.rows import records_of
-from timely.session import Flow
-from timely.wire import (
-    DataHeader,
-    ProgressHeader,
-    read_header,
-    write_control_header,
-    write_data_header,
-    write_progress_header,
-)
-from timely.worker.core import Worker
-from timely.worker.instance import Instance
+from timely.worker.launcher import read_report
 from timely.worker.settings import WorkerSettings
 
 from .mutations import Frames

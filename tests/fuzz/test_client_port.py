@@ -18,9 +18,9 @@ from fuzz.strangers import connect_and_go, odd_messages, raw_bytes
 from soak.clusters import children, is_alive, started
 
 import timely
-from timely.client import RemoteWorkers
+from timely.client.connection import RemoteWorkers
 from timely.errors import InternalError, MisuseError, TimelyError, WaitTimeoutError
-from timely.requests import (
+from timely.wire.requests import (
     Append,
     Arrived,
     Changes,

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pytest
 
 import timely
-from timely import reading
-from timely.launcher import Launcher
-from timely.rows import InputForm
+from timely.client import reading
+from timely.client.tables import InputForm
+from timely.worker.launcher import Launcher
 
 LINES = [["a b a", "c"], ["b b"], [], ["a"]]
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pytest
 
 import timely
-from timely.client import RemoteWorkers
+from timely.client.connection import RemoteWorkers
 from timely.limits import SPREAD_ROWS_MIN
-from timely.requests import Stage
+from timely.wire.requests import Stage
 
 ROWS = 20_000
 assert ROWS > SPREAD_ROWS_MIN, "that insertions come in parts is the point"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from timely import PeerError
-from timely.launcher import Launcher, LocalFolder, _hooks, before_launch
+from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
 from timely.worker.settings import WorkerSettings, local_settings
 
 

@@ -27,9 +27,9 @@ import pytest
 from house import ROOT
 
 import timely
-from timely.handshake import PROTOCOL_VERSION
-from timely.requests import decode_reply
-from timely.transport.zeromq import ClientSockets
+from timely.wire.handshake import PROTOCOL_VERSION
+from timely.wire.requests import decode_reply
+from timely.wire.transport.zeromq import ClientSockets
 
 Command = subprocess.Popen[str]
 

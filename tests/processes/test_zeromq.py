@@ -18,8 +18,8 @@ import pytest
 
 from timely import MisuseError, PeerError
 from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX
-from timely.transport import Transport
-from timely.transport.zeromq import ClientSockets, ServerSocket, WorkerMesh
+from timely.wire.transport import Transport
+from timely.wire.transport.zeromq import ClientSockets, ServerSocket, WorkerMesh
 
 Meshes = list[WorkerMesh]
 
@@ -170,7 +170,7 @@ def test_client_sockets_that_nobody_closes_do_not_stop_the_collector(tmp_path: P
     server = ServerSocket(f"ipc://{tmp_path}/c0")
     program = (
         "import gc, sys\n"
-        "from timely.transport.zeromq import ClientSockets\n"
+        "from timely.wire.transport.zeromq import ClientSockets\n"
         "class Holder: pass\n"
         "holder = Holder()\n"
         "holder.itself, holder.sockets = holder, ClientSockets([sys.argv[1]])\n"

@@ -39,27 +39,27 @@ from reference.collection import (
     product_less_equal,
 )
 
-import timely.worker.core as worker_core
+import timely.running.core as worker_core
 from differential.collection import Collection, Term
-from differential.column_types import Int64s
-from differential.linear import LinearChain
+from differential.columns.column_types import Int64s
+from differential.columns.rows import decode_rows, encode_rows
+from differential.columns.schema import Schema
+from differential.columns.symbols import SymbolTable
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.worker_symbols import SYMBOLS
+from differential.linear.chain import LinearChain
 from differential.operators.join import JoinMachine
 from differential.operators.reduce import ReduceMachine
 from differential.operators.vertices import OperatorVertex
-from differential.rows import decode_rows, encode_rows
-from differential.schema import Schema
-from differential.symbols import SymbolTable
 from differential.table_io import TableIn
 from differential.trace.trace import Trace
-from differential.update_batch import UpdateBatch, words_of
-from differential.worker_symbols import SYMBOLS
-from timely.batch import Batch
-from timely.dataflow import Dataflow
-from timely.loop import Loop
-from timely.transport.memory import MemoryNetwork
-from timely.vertex import Vertex
-from timely.worker.core import Worker
-from timely.worker.instance import Instance
+from timely.building.dataflow import Dataflow
+from timely.building.loop import Loop
+from timely.building.vertex import Vertex
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.wire.batch import Batch
+from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.monitor import Monitor
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What is the value of an expression in one row? The slow, obvious twin of `differential/evaluation.py`.
+"""What is the value of an expression in one row? The slow twin of `differential/expressions/evaluation.py`.
 
 Works on Python values, row by row, with None for null. An integer that leaves 64 bits is no value, floats
 follow IEEE, and the order of values is that of rows: NaN equals itself and is above every number.
@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from differential.column_types import ColumnType
-from differential.expressions import ColumnRef, Expr, LiteralValue, Operation
-from differential.rows import datetime_to_micros, micros_to_datetime
-from differential.schema import Schema
-from differential.symbols import unpack
+from differential.columns.column_types import ColumnType
+from differential.columns.rows import datetime_to_micros, micros_to_datetime
+from differential.columns.schema import Schema
+from differential.columns.symbols import unpack
+from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 
 __all__ = ["NoValue", "value_in_row"]
 

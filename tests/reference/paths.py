@@ -1,14 +1,14 @@
 """What can happen after an event? Found by letting it happen.
 
-The slow and obvious twin of `progress/could_result_in.py`: walk from a pointstamp along the dataflow, one
-step at a time, with the times themselves and not with summaries of them. Loops are taken until a coordinate
-exceeds `value_max`, so the answer holds for times whose coordinates are well below.
+The slow and obvious twin of `progress/graph/could_result_in.py`: walk from a pointstamp along the dataflow,
+one step at a time, with the times themselves and not with summaries of them. Loops are taken until a
+coordinate exceeds `value_max`, so the answer holds for times whose coordinates are well below.
 """
 
 from __future__ import annotations
 
-from progress.graph import Graph
-from progress.timestamp import Timestamp
+from progress.graph.graph import Graph
+from progress.times.timestamp import Timestamp
 
 Pointstamp = tuple[int, Timestamp]
 

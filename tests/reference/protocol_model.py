@@ -6,8 +6,8 @@ Vertices behave at random, within the rules: what they receive or hold at t lets
 or later. Data goes to random workers and arrives in any order; progress is FIFO between each pair of workers,
 and as late as it likes. Beside it stands what is true: how many events are outstanding, everywhere, now.
 
-After every action the predicates of `progress/predicates.py` are evaluated on the state, as they are on
-running workers (`timely/worker/monitor.py`, whose tests show that they notice what is broken). Besides:
+After every action the predicates of `progress/checking/predicates.py` are evaluated on the state, as they are
+on running workers (`timely/worker/monitor.py`, whose tests show that they notice what is broken). Besides:
 notifications come when nothing outstanding can lead to them, frontiers only move forward, everything ends.
 """
 
@@ -17,14 +17,14 @@ import random
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from progress.broadcast import Broadcaster, changes_in
-from progress.count_changes import Change, CountChanges
-from progress.graph import Graph
-from progress.pointstamp_order import Pointstamp, PointstampOrder
-from progress.predicates import total, unheld
-from progress.protocol_state import ProtocolState, failures, failures_between
-from progress.timestamp import Timestamp
-from progress.tracker import Tracker
+from progress.checking.predicates import total, unheld
+from progress.checking.protocol_state import ProtocolState, failures, failures_between
+from progress.graph.graph import Graph
+from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.times.timestamp import Timestamp
+from progress.tracking.broadcast import Broadcaster, changes_in
+from progress.tracking.count_changes import Change, CountChanges
+from progress.tracking.tracker import Tracker
 
 SENDS_MAX = 14
 EPOCHS_MAX = 3

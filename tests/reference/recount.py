@@ -1,16 +1,16 @@
 """What should the tracker say? Counted anew from the definitions, on tuples.
 
-The slow and obvious twin of `progress/tracker.py`: it keeps nothing but the counts.
+The slow and obvious twin of `progress/tracking/tracker.py`: it keeps nothing but the counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from progress.antichain import Antichain
-from progress.could_result_in import MinimalSummaries
-from progress.graph import Graph
-from progress.timestamp import Timestamp
+from progress.graph.could_result_in import MinimalSummaries
+from progress.graph.graph import Graph
+from progress.times.antichain import Antichain
+from progress.times.timestamp import Timestamp
 
 Pointstamp = tuple[int, Timestamp]
 

@@ -1,6 +1,6 @@
 """Slow and obvious twins of the kernels: rows as tuples (key words…, value words…, time word, diff).
 
-A time word is compared field by field, as `progress/time_words.py` explains; nothing is unpacked.
+A time word is compared field by field, as `progress/times/time_words.py` explains; nothing is unpacked.
 """
 
 from __future__ import annotations

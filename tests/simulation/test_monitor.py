@@ -16,20 +16,20 @@ import pytest
 from dataflows import frozen, settle, word_count
 from random_dataflows import run
 
-from progress import graph as graphs
-from progress.broadcast import Broadcaster
-from progress.count_changes import Change, CountChanges
 from progress.errors import InternalError
-from progress.path_summary import PathSummary
-from progress.timestamp import TimeShape, Timestamp
-from progress.tracker import Tracker
+from progress.graph import graph as graphs
+from progress.times.path_summary import PathSummary
+from progress.times.timestamp import TimeShape, Timestamp
+from progress.tracking.broadcast import Broadcaster
+from progress.tracking.count_changes import Change, CountChanges
+from progress.tracking.tracker import Tracker
 from timely import Batch, Dataflow, Vertex
-from timely.embedded import EmbeddedWorkers
-from timely.exchange import Broadcast, ToWorker
-from timely.transport.memory import MemoryNetwork
-from timely.worker.connector import Connector
-from timely.worker.core import Worker
-from timely.worker.host import Host
+from timely.building.exchange import Broadcast, ToWorker
+from timely.client.embedded import EmbeddedWorkers
+from timely.running.connector import Connector
+from timely.running.core import Worker
+from timely.running.host import Host
+from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.monitor import Monitor
 
 CASES = 12

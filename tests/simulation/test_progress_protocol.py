@@ -19,9 +19,9 @@ from reference.protocol_model import Schedule, Table, ViolationError
 from strategies_progress import random_graph
 
 from progress.errors import GraphError, PeerError
-from progress.graph import ConnectorSpec, Graph, StageSpec
-from progress.path_summary import PathSummary
-from progress.timestamp import ROOT
+from progress.graph.graph import ConnectorSpec, Graph, StageSpec
+from progress.times.path_summary import PathSummary
+from progress.times.timestamp import ROOT
 
 GRAPHS = 60
 SCHEDULES_PER_GRAPH = 4

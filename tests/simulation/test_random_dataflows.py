@@ -15,9 +15,9 @@ import pytest
 from low_limits import everything_is_much
 from random_dataflows import Watch, Watched, run
 
-from progress.timestamp import TimeShape
+from progress.times.timestamp import TimeShape
 from timely import Dataflow
-from timely.worker.core import Worker
+from timely.running.core import Worker
 
 SCHEDULES = 24
 

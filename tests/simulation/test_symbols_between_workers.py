@@ -16,20 +16,20 @@ import pyarrow as pa
 import pytest
 
 import differential as dd
-from differential.symbols import SymbolEntries, SymbolTable, pack, symbol_word
+from differential.columns.symbols import SymbolEntries, SymbolTable, pack, symbol_word
+from differential.columns.update_batch import UpdateBatch
+from differential.columns.worker_symbols import SYMBOLS
 from differential.table_io import TableIn
-from differential.update_batch import UpdateBatch
-from differential.worker_symbols import SYMBOLS
 from timely import Dataflow
-from timely.batch import Batch, Frame
+from timely.building.exchange import Broadcast, Route, ToWorker
+from timely.building.stream import Feed
+from timely.building.vertex import Vertex
 from timely.errors import MisuseError, PeerError
-from timely.exchange import Broadcast, Route, ToWorker
-from timely.stream import Feed
-from timely.transport.memory import MemoryNetwork, MemoryTransport
-from timely.vertex import Vertex
-from timely.wire import DataHeader, write_data_header
-from timely.worker.core import Worker
-from timely.worker.instance import Instance
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.running.progress_messages import DataHeader, write_data_header
+from timely.wire.batch import Batch, Frame
+from timely.wire.transport.memory import MemoryNetwork, MemoryTransport
 
 NAMES = [f"name {number}" for number in range(20)]
 

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 import timely
+from timely.client.session import Flow
+from timely.client.tables import accumulated
 from timely.errors import (
     ForgottenError,
     InputClosedError,
@@ -29,9 +31,7 @@ from timely.errors import (
     WaitTimeoutError,
 )
 from timely.limits import SPREAD_ROWS_MIN
-from timely.requests import Snapshot
-from timely.rows import accumulated
-from timely.session import Flow
+from timely.wire.requests import Snapshot
 
 from .model import Model, Operation, WrongAnswer
 from .queries import Rows, rows_of

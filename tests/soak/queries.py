@@ -17,7 +17,7 @@ from typing import cast
 
 import timely
 from differential import col, count, input, lit, min, sum
-from progress.timestamp import Timestamp
+from progress.times.timestamp import Timestamp
 from timely.limits import SPREAD_ROWS_MIN
 
 __all__ = ["QUERIES", "Query", "Row", "rows_of", "rows_of_stranger"]

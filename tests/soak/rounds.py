@@ -20,7 +20,7 @@ from fuzz.strangers import connect_and_go, odd_messages, raw_bytes
 
 import timely
 from timely.errors import InputClosedError, PeerError, TimelyError
-from timely.requests import Describe
+from timely.wire.requests import Describe
 
 from .actors import Actor, Cast, Finished, Reader, Witness, Writer, by_epoch, stacks
 from .clusters import children, environment, is_alive, started

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import differential as dd
 import timely
-from timely.client import AppendClient, append_target
+from timely.client.connection import AppendClient, append_target
 from timely.errors import InputClosedError, PeerError
 from timely.spark.epochs import EpochRows, epoch_rows
 from timely.spark.feed import EpochFeed

@@ -1,8 +1,8 @@
 """All workers of this process, watched: do the predicates of progress tracking hold, at every moment?
 
 A monitor knows every worker and the network between them. After each step of a worker, and after each
-activation within it, it looks (`snapshot.py`) and evaluates `progress/predicates.py` on what it sees and on
-the pair of that and what it saw before. Workers, vertices and delays are as they would be without it.
+activation within it, it looks (`snapshot.py`) and evaluates `progress/checking/predicates.py` on what it sees
+and on the pair of that and what it saw before. Workers, vertices and delays are as they would be without it.
 
     network = MemoryNetwork(3, seed)
     workers = [Worker(index, 3, network.transport(index)) for index in range(3)]
@@ -22,9 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from progress.count_changes import Change
-from progress.pointstamp_order import Pointstamp, PointstampOrder
-from progress.predicates import (
+from progress.checking.predicates import (
     Counts,
     frontier_of,
     total,
@@ -34,15 +32,17 @@ from progress.predicates import (
     unheld,
     violation,
 )
-from progress.protocol_state import Failure, ProtocolState, failures, failures_between
-from progress.timestamp import Timestamp
+from progress.checking.protocol_state import Failure, ProtocolState, failures, failures_between
+from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.times.timestamp import Timestamp
+from progress.tracking.count_changes import Change
 
-from ..batch import Batch
-from ..freeze import FrozenDataflow
-from ..transport.memory import MemoryNetwork
-from .core import Worker
-from .instance import Instance
-from .snapshot import counted, first_epochs, owned, under_way, untold, view
+from ..building.freeze import FrozenDataflow
+from ..running.core import Worker
+from ..running.instance import Instance
+from ..running.snapshot import counted, first_epochs, owned, under_way, untold, view
+from ..wire.batch import Batch
+from ..wire.transport.memory import MemoryNetwork
 
 __all__ = ["Monitor"]
 

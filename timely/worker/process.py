@@ -37,10 +37,10 @@ from ..limits import (
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
 )
-from ..requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
-from ..server import Later, Server
-from ..transport.zeromq import ServerSocket, WorkerMesh
-from .core import Worker
+from ..running.core import Worker
+from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
+from ..wire.transport.zeromq import ServerSocket, WorkerMesh
+from .server import Later, Server
 from .settings import WorkerSettings
 
 __all__ = ["EXIT_FAILED", "EXIT_PEER_LOST", "WorkerProcess", "main"]

@@ -23,7 +23,7 @@ from strategies_collections import examples, histories
 import differential as dd
 from differential.algorithms import connected_components
 from differential.testing import assert_updates
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 Edge = tuple[int, int]
 

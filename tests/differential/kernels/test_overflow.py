@@ -17,16 +17,16 @@ from reference.words import Row, accumulated, as_words, consolidated, reduced, r
 from strategies_words import CODES
 
 from differential.kernels import overflow
-from differential.kernels.groups import COUNT, SUM, reduce_groups
-from differential.kernels.history import LARGEST, check_key, consolidate_key, gathered
-from differential.kernels.least import reduce_least
-from differential.kernels.match import FROM_DELTA, FROM_TRACE, match
-from differential.kernels.memory import HEADER
-from differential.kernels.merge import insert_into_head, merge
-from differential.kernels.merge_runs import sort_times
-from differential.kernels.packing import survey
-from differential.kernels.search import cursors_of
-from differential.kernels.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
+from differential.kernels.history.groups import COUNT, SUM, reduce_groups
+from differential.kernels.history.history import LARGEST, check_key, consolidate_key, gathered
+from differential.kernels.history.least import reduce_least
+from differential.kernels.history.match import FROM_DELTA, FROM_TRACE, match
+from differential.kernels.rows.memory import HEADER
+from differential.kernels.rows.merge import insert_into_head, merge
+from differential.kernels.rows.merge_runs import sort_times
+from differential.kernels.rows.packing import survey
+from differential.kernels.rows.search import cursors_of
+from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace

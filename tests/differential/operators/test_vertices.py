@@ -39,7 +39,7 @@ from differential import Collection, col
 from differential.algorithms import connected_components
 from differential.operators import join as join_module
 from differential.operators.vertices import ConsolidateVertex, JoinVertex, OperatorVertex
-from timely.dataflow import Dataflow
+from timely.building.dataflow import Dataflow
 
 
 class _Steps:

@@ -9,8 +9,8 @@ from strategies_words import CODES
 
 from differential.trace.merging import Merging
 from differential.trace.run import Run
-from progress.time_words import TimeCode, TimeLayout
-from progress.timestamp import ROOT
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import ROOT
 
 GUARDS = CODES[2].guards
 EVERYTHING = np.zeros(1, np.int64)

@@ -8,7 +8,7 @@ from hypothesis import given
 from reference.words import Row, as_words, consolidated, less_equal, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.memory import DIRECTORY, LUB
+from differential.kernels.rows.memory import DIRECTORY, LUB
 from differential.trace.run import PACKED_ROWS_MIN, Run
 
 GUARDS = CODES[2].guards

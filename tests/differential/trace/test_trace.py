@@ -14,7 +14,7 @@ import pytest
 from reference.words import accumulated, as_words, closure_of, less_equal, lub, rows_of
 from strategies_words import CODES, RandomHistory
 
-from differential.kernels.sort import sort_consolidate
+from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
 from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace

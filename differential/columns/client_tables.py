@@ -1,0 +1,50 @@
+"""What a client of a collection's input does with the data that it is given: the checks of the worker, before
+sending.
+
+The worker tells the client an Arrow schema; the columns are declared by it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from differential.columns.column_types import (
+    ANY_METADATA,
+    ColumnType,
+    any_value,
+    binary,
+    boolean,
+    floating,
+    integer,
+    string,
+    timestamp,
+)
+from differential.columns.schema import Column, Schema
+from differential.columns.tables import to_table
+from timely.errors import InternalError
+
+__all__ = ["client_table"]
+
+_TYPES = (integer, floating, boolean, timestamp, string, binary)
+
+
+def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
+    """`data` (Arrow, pandas, numpy, rows, …) as a table of the columns `declared`; SchemaError for what does
+    not fit.
+    """
+    if declared is None:
+        raise InternalError(f"input {input_name!r} came without a schema")
+    return to_table(
+        data, Schema(tuple(Column(field.name, _type_of(field)) for field in declared)), input_name
+    )
+
+
+def _type_of(field: pa.Field) -> ColumnType:
+    if field.metadata == ANY_METADATA:
+        return any_value.or_null(field.nullable)
+    for candidate in _TYPES:
+        if candidate.to_arrow() == field.type:
+            return candidate.or_null(field.nullable)
+    raise InternalError(
+        f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
+    )

@@ -1,0 +1,267 @@
+"""Do these Arrow data fit the declared columns? If not: which value, in which row, and what to do?
+
+Casts that lose nothing are done (a narrower integer, a dictionary, a large string, a coarser timestamp, a
+date); whether a cast loses something is decided by the values where the type leaves it open (uint64,
+nanoseconds, int64 to float). Everything else is refused: a float is not an int even if it happens to be
+3.0, text is not a number.
+
+    declared     taken
+    int          any integer type
+    float        any float type; integers that a double holds exactly
+    bool         bool
+    timestamp    timestamps (without a zone: read as UTC), dates (midnight UTC)
+    string       string, large_string, string_view, and dictionaries of these
+    bytes        binary in every form, and dictionaries of these
+    any          everything whose values msgpack can hold
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.columns.column_types import ANY_METADATA, ColumnType
+from differential.columns.symbols import pack
+from differential.errors import SchemaError, shown
+
+__all__ = ["Place", "conform_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, for messages."""
+
+    input_name: str
+    column: str
+    type: ColumnType
+
+    def error(self, row: int, value: object, why: str, mend: str) -> SchemaError:
+        """The error about one value."""
+        return SchemaError(
+            f"input {self.input_name!r}, column {self.column!r} ({self.type}), row {row}: "
+            f"{shown(value)} {why}.\n  {mend}"
+        )
+
+    def null_error(self, row: int) -> SchemaError:
+        """The error about a null where none is allowed."""
+        mend = (
+            f'Declare the column as "{self.column}: {self.type.or_null()}", or drop or fill such rows first.'
+        )
+        return self.error(row, None, "is null, which the column does not allow", mend)
+
+
+def conform_table(
+    table: pa.Table | pa.RecordBatch, schema: pa.Schema, types: Sequence[ColumnType], input_name: str
+) -> pa.Table:
+    """`table` with the columns of `schema`, cast where that loses nothing.
+
+    Dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see the module's docstring).
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if _conforms(table, schema, types):
+        return table
+    _check_names(table.column_names, schema.names, input_name)
+    columns = []
+    for name, type_ in zip(schema.names, types, strict=True):
+        place = Place(input_name, name, type_)
+        field = table.schema.field(name)
+        is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
+        try:
+            columns.append(_conform_column(table.column(name), place, is_packed))
+        except pa.ArrowException as error:  # not every form of column can be cast by every release
+            raise SchemaError(
+                f"input {input_name!r}, column {name!r} ({type_}): {field.type} is not taken: {error}."
+            ) from error
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _conforms(table: pa.Table, schema: pa.Schema, types: Sequence[ColumnType]) -> bool:
+    """Whether plainly nothing is to be done: the quick answer for the small tables of a running system."""
+    if table.column_names != schema.names or table.schema.types != schema.types:
+        return False
+    return not any(
+        type_.kind == "any" or (not type_.nullable and column.null_count)
+        for type_, column in zip(types, table.columns, strict=True)
+    )
+
+
+def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -> None:
+    missing = [name for name in wanted if name not in given]
+    extra = [name for name in given if name not in wanted]
+    twice = sorted({name for name in given if list(given).count(name) > 1})
+    if not missing and not extra and not twice:
+        return
+    said = [
+        f"{what} {', '.join(map(repr, names))}"
+        for what, names in (("missing", missing), ("not declared", extra), ("there twice", twice))
+        if names
+    ]
+    raise SchemaError(
+        f"input {input_name!r} takes the columns {', '.join(wanted)}; {'; '.join(said)}.\n"
+        "  Select or rename columns before inserting, or change the schema of the input."
+    )
+
+
+def _conform_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+    """One column, cast and free of nulls where none are allowed."""
+    if place.type.kind == "any":
+        return _pack_column(column, place, is_packed)
+    is_text = place.type.kind in ("string", "bytes")
+    if pa.types.is_dictionary(column.type) and not (is_text and _takes(place.type, column.type.value_type)):
+        column = column.cast(column.type.value_type)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not _takes(place.type, value_type):
+        if column.null_count == len(column) and place.type.nullable:
+            return pa.chunked_array([pa.nulls(len(column), place.type.to_arrow())])
+        _refuse_type(column, place)
+    _check_nulls(column, place)
+    if pa.types.is_dictionary(column.type):
+        column = _with_plain_nulls(column)
+        _check_nulls(column, place)
+        return column
+    return _cast(column, place)
+
+
+def _with_plain_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of dictionaries in which no null hides among the values.
+
+    It is not written out: a few long values may be meant by very many rows.
+    """
+    if not any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column
+    chunks = []
+    for chunk in column.chunks:
+        filled = chunk.dictionary.fill_null("" if _is_text(chunk.dictionary.type) else b"")
+        chunks.append(pa.DictionaryArray.from_arrays(_indices_of_values(chunk), filled))
+    return pa.chunked_array(chunks, column.type)
+
+
+def _indices_of_values(chunk: pa.DictionaryArray) -> pa.Array:
+    """The indices of a dictionary's rows, null where the value is."""
+    is_there = chunk.dictionary.is_valid().take(chunk.indices)
+    return pc.if_else(is_there, chunk.indices, pa.scalar(None, chunk.indices.type))
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    )
+
+
+def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
+    """Whether a column of this kind takes values of the Arrow type, if they fit."""
+    tests: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+        "int": (pa.types.is_integer,),
+        "float": (pa.types.is_floating, pa.types.is_integer),
+        "bool": (pa.types.is_boolean,),
+        "timestamp": (pa.types.is_timestamp, pa.types.is_date),
+        "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        "bytes": (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
+        ),
+    }
+    return any(test(arrow) for test in tests[type_.kind])
+
+
+def _refuse_type(column: pa.ChunkedArray, place: Place) -> None:
+    """Raise about the first value that is not of the declared type."""
+    if len(column) == column.null_count:
+        _check_nulls(column, place)
+        return
+    row = pc.index(column.is_valid(), True).as_py()
+    mend = f'Cast the column before inserting, or declare it "{place.column}: {_suggested(column.type)}".'
+    raise place.error(row, _value_at(column, row), f"comes as {column.type}, not {place.type.kind}", mend)
+
+
+def _suggested(arrow: pa.DataType) -> str:
+    """The kind of column that would take the Arrow type."""
+    for kind in ("int", "float", "bool", "timestamp", "string", "bytes"):
+        if _takes(ColumnType(kind), arrow):
+            return kind
+    return "any"
+
+
+def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
+    if column.null_count and not place.type.nullable:
+        raise place.null_error(pc.index(column.is_null(), True).as_py())
+
+
+def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
+    """`column` in the declared type; raises about the first value that does not fit."""
+    target = place.type.to_arrow()
+    if column.type == target:
+        return column
+    if _fits(column, target):
+        return column.cast(target)
+    start, stop = 0, len(column)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _fits(column.slice(start, middle - start), target):
+            start = middle
+        else:
+            stop = middle
+    value = _value_at(column, start)
+    mend = "Only what loses nothing is cast: round, scale or filter the values before inserting them."
+    raise place.error(start, value, f"({column.type}) cannot be stored as {target} without loss", mend)
+
+
+def _value_at(column: pa.ChunkedArray, row: int) -> object:
+    """One value for a message: as Python has it, or else as Arrow writes it."""
+    try:
+        if pa.types.is_temporal(column.type):
+            return column[row].cast(pa.string()).as_py()  # Python's years end at 9999
+        return column[row].as_py()
+    except Exception:  # each of Python's types has errors of its own for values that it has not
+        return f"a {column.type}"
+
+
+def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
+    try:
+        column.cast(target)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+    """A column of any values as their msgpack bytes."""
+    _check_nulls(column, place)
+    if is_packed:
+        return column.cast(pa.binary())
+    if pa.types.is_dictionary(column.type):
+        kind = pa.dictionary(column.type.index_type, pa.binary())
+        return pa.chunked_array([_pack_dictionary(chunk, place) for chunk in column.chunks], kind)
+    return pa.chunked_array([_packed(column, place)])
+
+
+def _pack_dictionary(chunk: pa.DictionaryArray, place: Place) -> pa.DictionaryArray:
+    """Each value packed once, however many rows mean it."""
+    values = _packed(chunk.dictionary, place).fill_null(b"\xc0")
+    packed = pa.DictionaryArray.from_arrays(_indices_of_values(chunk), values)
+    _check_nulls(pa.chunked_array([packed]), place)
+    return packed
+
+
+def _packed(column: pa.Array | pa.ChunkedArray, place: Place) -> pa.Array:
+    try:
+        values = column.to_pylist()
+    except Exception as error:  # each of Python's types has errors of its own for values that it has not
+        mend = f"Cast the column before inserting: {error}."
+        raise place.error(
+            0, f"the column of {column.type}", "has a value that Python has not", mend
+        ) from error
+    packed: list[bytes | None] = []
+    for row, value in enumerate(values):
+        try:
+            packed.append(None if value is None else pack(value))
+        except SchemaError as error:
+            raise place.error(row, value, "cannot be stored", str(error)) from error
+    return pa.array(packed, pa.binary())

@@ -1,0 +1,91 @@
+"""How do the columns of an Arrow table become words, and words become Arrow again?
+
+Both directions work on whole columns. Only symbols meet the interpreter, once per *different* value: Arrow's
+dictionary encoding finds them. What comes in here has been through `conforming.py` and can be trusted.
+
+    laws   decode(encode(array)) == array, but for -0.0 and the payload of NaN
+           a null's value word is 0, whatever lies below the null in Arrow's buffer: equal rows, equal words
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.columns.column_types import Bools, ColumnType, Int64s
+from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.symbols import SymbolTable, unpack
+from timely.wire.arrow import int64_array
+
+__all__ = ["decode_column", "encode_column"]
+
+
+def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: SymbolTable | None) -> None:
+    """Write the words of `array`, which conforms to `type_`, into `out`, int64[type_.words, n]."""
+    assert out.shape == (type_.words, len(array))
+    valid: Bools | None = None
+    if type_.nullable:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        out[0] = valid
+    else:
+        assert array.null_count == 0
+    values = out[-1]
+    if type_.is_symbol:
+        assert symbols is not None
+        values[:] = _symbol_words(array, type_, symbols)
+    elif type_.kind == "float":
+        values[:] = floats_to_words(_filled(array, 0.0).to_numpy(zero_copy_only=False))
+    elif type_.kind == "bool":
+        values[:] = _filled(array, False).to_numpy(zero_copy_only=False)
+    else:
+        if type_.kind == "timestamp":
+            array = array.view(pa.int64())
+        values[:] = _filled(array, 0).to_numpy(zero_copy_only=False)
+    if valid is not None and array.null_count:
+        values[~valid] = 0
+
+
+def _filled(array: pa.Array, value: float) -> pa.Array:
+    """`array` without nulls."""
+    return array.fill_null(value) if array.null_count else array
+
+
+def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
+    """The words of a column of strings, bytes or packed values (anything at nulls)."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = array.dictionary.to_pylist()
+    if type_.kind == "any":
+        words = symbols.intern([unpack(payload) for payload in values])
+    else:
+        words = symbols.intern_strings(values)
+    if not values:
+        return np.zeros(len(array), dtype=np.int64)
+    indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    taken: Int64s = words.take(indices)
+    return taken
+
+
+def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> pa.Array:
+    """The Arrow array with these words, int64[type_.words, n]; of type `type_.to_arrow()`."""
+    assert words.shape[0] == type_.words
+    null: Bools | None = words[0] == 0 if type_.nullable else None
+    values = words[-1]
+    if type_.is_symbol:
+        assert symbols is not None
+        return _symbol_values(values, null, type_, symbols)
+    if type_.kind == "float":
+        return pa.array(words_to_floats(values), mask=null)
+    if type_.kind == "bool":
+        return pa.array(values != 0, mask=null)
+    array = int64_array(values) if null is None else pa.array(values, mask=null)
+    return array.view(type_.to_arrow()) if type_.kind == "timestamp" else array
+
+
+def _symbol_values(values: Int64s, null: Bools | None, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
+    """The strings, bytes or packed values of a column of symbols."""
+    encoded = pa.array(values, mask=null).dictionary_encode()
+    distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
+    found = symbols.payloads(distinct) if type_.kind == "any" else symbols.lookup(distinct)
+    return pc.take(pa.array(found, type_.to_arrow()), encoded.indices)

@@ -1,0 +1,124 @@
+"""Which row is it, whose multiplicity or sum does not fit 64 bits?
+
+Kernels find out that there is one and stop (`kernels/overflow.py`). Here it is looked for again, slowly and
+with Python's integers, for the message. Whoever calls knows the words of a row; where a schema is at hand, a
+`ShowRow` makes values of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from differential.errors import MultiplicityOverflowError, SumOverflowError
+from differential.kernels.overflow import negate_all
+from progress.kernel import Int64s
+
+__all__ = ["ShowRow", "negate_diffs", "product_overflow", "row_overflow", "show_words", "sum_overflow"]
+
+ShowRow: TypeAlias = Callable[[Sequence[int]], str]
+"""From the words of a row to a text for messages."""
+
+_MIN: Final = -(1 << 63)
+_MAX: Final = (1 << 63) - 1
+
+_MEND_ROW: Final = (
+    "What is added to itself again and again, as in a loop that concats or joins without distinct(), doubles "
+    "each time: put distinct() or an aggregate into the loop. Rows that are inserted so often should be one "
+    "row, with their number in a column."
+)
+_MEND_SUM: Final = "Use larger units, smaller groups, or filter such rows out before."
+
+
+def show_words(words: Sequence[int]) -> str:
+    """A row as its words, where nothing says what they stand for."""
+    return f"with the words ({', '.join(map(str, words))})"
+
+
+def row_overflow(tables: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflowError:
+    """The error about rows that do not add up: tables of words, time and diff last."""
+    words = np.concatenate(tables, axis=1)
+    found = _first_beyond(words[:-2], np.ones(words.shape[1], np.int64), words[-1])
+    if found is None:
+        return MultiplicityOverflowError(f"the multiplicity of a row leaves 64 bits.\n  {_MEND_ROW}")
+    row, total = found
+    return MultiplicityOverflowError(
+        f"the row {show(row)} would be there more often than 64 bits can say{total}.\n  {_MEND_ROW}"
+    )
+
+
+def sum_overflow(
+    words: Int64s, kw: int, value: int | None, what: str, show: ShowRow
+) -> SumOverflowError | None:
+    """The error about a group whose sum (`value`: a value word) or count (None) is too large, if any is.
+
+    words   all rows of the groups in question: key words, value words, time, diff
+    """
+    values = np.ones(words.shape[1], np.int64) if value is None else words[kw + value]
+    found = _first_beyond(words[:kw], values, words[-1])
+    if found is None:
+        return None
+    key, total = found
+    return SumOverflowError(f"{what} of the group {show(key)} leaves 64 bits{total}.\n  {_MEND_SUM}")
+
+
+def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
+    """The error about two rows that match and whose multiplicities have too large a product.
+
+    delta, history   tables of words, key words first, time and diff last
+    """
+    largest = max((abs(diff) for diff in history[-1].tolist()), default=0)
+    for index, diff in enumerate(delta[-1].tolist()):
+        if abs(diff) * largest <= _MAX:
+            continue
+        matching = (history[:kw] == delta[:kw, index : index + 1]).all(axis=0)
+        for other in history[-1, matching].tolist():
+            if not _MIN <= diff * other <= _MAX:
+                row = show(delta[:-2, index].tolist())
+                return MultiplicityOverflowError(
+                    f"the row {row}, {diff} times, matches one that is there {other} times: "
+                    f"the pair would be there more often than 64 bits can say.\n  {_MEND_ROW}"
+                )
+    return MultiplicityOverflowError(f"the multiplicity of a pair leaves 64 bits.\n  {_MEND_ROW}")
+
+
+def negate_diffs(words: Int64s) -> None:
+    """Give every row of a table of words, diff last, the opposite multiplicity, in place."""
+    try:
+        negate_all(words[-1])
+    except OverflowError:
+        raise MultiplicityOverflowError(
+            f"negate(): a row that is there {_MIN} times has no negative in 64 bits.\n  {_MEND_ROW}"
+        ) from None
+
+
+def _first_beyond(keys: Int64s, values: Int64s, diffs: Int64s) -> tuple[tuple[int, ...], str] | None:
+    """The first key whose products value · diff, those of one sign together, leave 64 bits; and their sum.
+
+    A sum at some time is one of some of the products, so that no other key can be meant.
+    """
+    unique, inverse = _numbered(keys)
+    sizes = np.abs(values.astype(np.float64)) * np.abs(diffs.astype(np.float64))
+    reach = np.bincount(inverse, weights=sizes, minlength=unique.shape[1])
+    for group in np.flatnonzero(reach >= 2.0**62).tolist():
+        mine = inverse == group
+        products = [
+            value * diff for value, diff in zip(values[mine].tolist(), diffs[mine].tolist(), strict=True)
+        ]
+        gained = sum(product for product in products if product > 0)
+        lost = sum(product for product in products if product < 0)
+        if gained > _MAX or lost < _MIN:
+            total = gained + lost
+            fits = _MIN <= total <= _MAX  # then it did not at some time before
+            return tuple(unique[:, group].tolist()), "" if fits else f" ({total} in all)"
+    return None
+
+
+def _numbered(keys: Int64s) -> tuple[Int64s, Int64s]:
+    """(the different columns of `keys`, sorted; for each column which of them it is)."""
+    if keys.shape[0] == 0:
+        return np.empty((0, 1), np.int64), np.zeros(keys.shape[1], np.int64)
+    unique, inverse = np.unique(keys, axis=1, return_inverse=True)
+    return unique, inverse.reshape(-1)

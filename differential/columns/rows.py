@@ -1,0 +1,203 @@
+"""How do single rows, as tuples of Python values, become words and words become tuples?
+
+This is the way for Python functions per record, tests and small lists; it costs some 100 ns per value.
+Tables of any size go through `encoding.py`.
+
+    kind         takes                                          gives
+    int          int, numpy integers (not bool)                 int
+    float        float, int, numpy floats                       float
+    bool         bool, numpy bool                               bool
+    timestamp    datetime (without a zone: read as UTC)         datetime in UTC
+    string       str                                            str
+    bytes        bytes, bytearray                               bytes
+    any          what msgpack holds                             the same, with tuples for lists
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, cast
+
+import numpy as np
+
+from differential.columns.column_types import ColumnType, Int64s, Kind
+from differential.columns.conforming import Place
+from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.schema import Schema
+from differential.columns.symbols import SymbolTable
+from differential.errors import SchemaError, shown
+from timely.counted import counted
+
+__all__ = [
+    "Row",
+    "check_values",
+    "datetime_to_micros",
+    "decode_rows",
+    "encode_rows",
+    "micros_to_datetime",
+    "row_shower",
+    "values_to_words",
+]
+
+Row = tuple[object, ...]
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+
+_ACCEPTED: Final[dict[Kind, tuple[type, ...]]] = {
+    "int": (int, np.integer),
+    "float": (float, int, np.floating, np.integer),
+    "bool": (bool, np.bool_),
+    "timestamp": (dt.datetime,),
+    "string": (str,),
+    "bytes": (bytes, bytearray),
+    "any": (object,),
+}
+
+
+def datetime_to_micros(value: dt.datetime) -> int:
+    """Microseconds since 1970 in UTC; a value without a time zone is read as UTC."""
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+    return (aware - _EPOCH) // _MICROSECOND
+
+
+def micros_to_datetime(micros: int) -> dt.datetime:
+    """The inverse of `datetime_to_micros`; raises OverflowError outside the years 1 to 9999."""
+    return _EPOCH + dt.timedelta(microseconds=micros)
+
+
+def check_values(values: Sequence[object], place: Place) -> None:
+    """Raise SchemaError about the first of `values` that a column of `place.type` does not take."""
+    kind = place.type.kind
+    accepted = _ACCEPTED[kind]
+    types = set(map(type, values))
+    if place.type.nullable:
+        types.discard(type(None))
+    if types <= {accepted[0]} and kind != "any":
+        return
+    for row, value in enumerate(values):
+        if value is None:
+            if not place.type.nullable:
+                raise place.null_error(row)
+        elif not isinstance(value, accepted) or (isinstance(value, bool) and kind in ("int", "float")):
+            mend = f"Convert it, or declare another type, such as any (now: {place.type})."
+            raise place.error(row, value, f"is a {type(value).__name__}, not {kind}", mend)
+
+
+def values_to_words(
+    values: Sequence[object], type_: ColumnType, out: Int64s, symbols: SymbolTable | None, place: Place
+) -> None:
+    """Write the words of Python values into `out`, int64[type_.words, n].
+
+    Raises SchemaError about the first that does not fit.
+    """
+    check_values(values, place)
+    null: list[bool] | None = None
+    if type_.nullable:
+        null = [value is None for value in values]
+        out[0] = np.logical_not(null)
+        values = [_NULLS[type_.kind] if value is None else value for value in values]
+    try:
+        out[-1] = _plain_words(values, type_.kind, symbols)
+    except OverflowError:
+        row = next(row for row, value in enumerate(values) if not -(2**63) <= cast(int, value) < 2**63)
+        mend = "Integers are 64 bits wide. Scale the values, or declare the column any."
+        raise place.error(row, values[row], "is out of range", mend) from None
+    if null is not None:
+        out[-1, null] = 0
+
+
+_NULLS: Final[dict[Kind, object]] = {
+    "int": 0,
+    "float": 0.0,
+    "bool": False,
+    "timestamp": _EPOCH,
+    "string": "",
+    "bytes": b"",
+    "any": False,
+}
+
+
+def _plain_words(values: Sequence[object], kind: Kind, symbols: SymbolTable | None) -> Int64s:
+    """The words of values of the right type, none of them null."""
+    if kind == "float":
+        return floats_to_words(np.array(values, dtype=np.float64))
+    if kind == "timestamp":
+        return np.array([datetime_to_micros(cast(dt.datetime, value)) for value in values], dtype=np.int64)
+    if kind in ("string", "bytes", "any"):
+        assert symbols is not None
+        if kind == "string":
+            return symbols.intern_strings(cast(Sequence[str], values))
+        if kind == "bytes":
+            return symbols.intern_strings([bytes(cast(bytes, value)) for value in values])
+        return symbols.intern(values)
+    return np.array(values, dtype=np.int64)
+
+
+def encode_rows(
+    schema: Schema, rows: Sequence[Sequence[object]], symbols: SymbolTable | None, input_name: str = "input"
+) -> Int64s:
+    """The words of rows given as tuples in the order of the columns: int64[width, n].
+
+    Raises SchemaError naming the row, for a row of another length or a value that does not fit its column.
+    """
+    words = np.empty((schema.width, len(rows)), dtype=np.int64)
+    if not rows:
+        return words
+    for row, values in enumerate(rows):
+        if len(values) != len(schema):
+            raise SchemaError(
+                f"input {input_name!r}, row {row}: {shown(values)} has "
+                f"{counted(len(values), 'value')} for {counted(len(schema), 'column')} ({schema})."
+            )
+    for column, values in zip(schema, zip(*rows, strict=True), strict=True):
+        offset = schema.offset(column.name)
+        place = Place(input_name, column.name, column.type)
+        values_to_words(values, column.type, words[offset : offset + column.words], symbols, place)
+    return words
+
+
+def decode_rows(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> list[Row]:
+    """The rows of `words`, int64[width or more, n], as tuples in the order of the columns."""
+    if not schema.columns:
+        return [()] * words.shape[1]
+    return list(zip(*_decode_columns(schema, words, symbols), strict=True))
+
+
+def row_shower(schema: Schema, symbols: SymbolTable | None) -> Callable[[Sequence[int]], str]:
+    """The function that shows the words of one row in a message: (k=1, name='ada')."""
+
+    def show(words: Sequence[int]) -> str:
+        column = np.array([*words, 0, 0], dtype=np.int64).reshape(-1, 1)
+        (values,) = decode_rows(schema, column, symbols)
+        return "(" + ", ".join(f"{n}={shown(v)}" for n, v in zip(schema.names, values, strict=True)) + ")"
+
+    return show
+
+
+def _decode_columns(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> Iterator[Iterable[object]]:
+    for column in schema:
+        place = schema.words_of(column.name)
+        values = _decode_values(words[place[-1]], column.type, symbols, words[place[0]])
+        yield values
+
+
+def _decode_values(
+    values: Int64s, type_: ColumnType, symbols: SymbolTable | None, flags: Int64s
+) -> list[object]:
+    """The Python values of one column; `flags` is looked at only if it is nullable."""
+    if type_.nullable:
+        present = flags != 0
+        decoded = iter(_decode_values(values[present], type_.not_null(), symbols, flags))
+        return [next(decoded) if is_present else None for is_present in present.tolist()]
+    if type_.is_symbol:
+        assert symbols is not None
+        return symbols.lookup(values)
+    if type_.kind == "float":
+        return cast(list[object], words_to_floats(values).tolist())
+    if type_.kind == "bool":
+        return cast(list[object], (values != 0).tolist())
+    if type_.kind == "timestamp":
+        return [micros_to_datetime(micros) for micros in values.tolist()]
+    return cast(list[object], values.tolist())

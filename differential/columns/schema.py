@@ -1,0 +1,232 @@
+"""Which columns does a collection have, and where are their words?
+
+A *schema* is an ordered list of named, typed columns. A row is the words of its columns one after another,
+so column k starts at the word `offset(k)`. A table of n rows is an int64 array `words[width, n]`,
+column-major and C-contiguous: `words[i]` is word i of every row. (Collections append two more words to each
+row, time and diff; a schema does not know about them.)
+
+    Schema.of("src: int, dst: int?, text: string")      src | dst flag | dst | text      width 4
+
+Which types there are: `column_types.py`. From and to Arrow: `conforming.py` checks and casts, `encoding.py`
+maps. From Python, numpy and pandas: `tables.py`. Single rows as tuples: `rows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import ANY_METADATA, ColumnType, Int64s, TypeSpec, as_column_type
+from differential.columns.conforming import conform_table
+from differential.columns.encoding import decode_column, encode_column
+from differential.columns.symbols import SymbolTable
+from differential.errors import SchemaError, shown
+
+__all__ = ["Column", "Schema", "SchemaSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A name and a type."""
+
+    name: str
+    type: ColumnType
+
+    @property
+    def words(self) -> int:
+        """How many words a value takes: 2 for a nullable column."""
+        return self.type.words
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of words is the order of values, so that `min`, `max` and `<` are defined."""
+        return self.type.is_ordered
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Ordered, named, typed columns; immutable, hashable, equal when columns, names and types are.
+
+    Laws: decode(encode(table)) == table · equal rows have equal words, different rows different words ·
+    `Schema.of(str(schema)) == schema` whenever the names hold no comma or colon
+    """
+
+    columns: tuple[Column, ...]
+    _offsets: dict[str, int] = field(init=False, repr=False, compare=False)
+    _width: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        offsets: dict[str, int] = {}
+        width = 0
+        for column in self.columns:
+            if not column.name or not isinstance(column.name, str):
+                raise SchemaError(f"a column needs a name, not {column.name!r}, in {self}")
+            if column.name in offsets:
+                raise SchemaError(f"two columns are called {column.name!r} in {self}. Rename one of them.")
+            offsets[column.name] = width
+            width += column.words
+        object.__setattr__(self, "_offsets", offsets)
+        object.__setattr__(self, "_width", width)
+
+    @classmethod
+    def of(cls, spec: SchemaSpec) -> Schema:
+        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema.
+
+        Raises SchemaError for an unknown type or a name that occurs twice.
+        """
+        if isinstance(spec, Schema):
+            return spec
+        if isinstance(spec, str):
+            return cls(tuple(_parse(spec)))
+        pairs = spec.items() if isinstance(spec, Mapping) else spec
+        return cls(tuple(Column(name, as_column_type(type_)) for name, type_ in pairs))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def width(self) -> int:
+        """How many words a row has (without time and diff)."""
+        return self._width
+
+    @property
+    def symbol_words(self) -> tuple[int, ...]:
+        """The words that are symbols: entries for these must travel along with the rows."""
+        return tuple(
+            self._offsets[column.name] + column.words - 1 for column in self.columns if column.type.is_symbol
+        )
+
+    def offset(self, name: str) -> int:
+        """The first word of column `name`; raises SchemaError if there is none."""
+        offset = self._offsets.get(name)
+        if offset is None:
+            raise self._missing(name)
+        return offset
+
+    def words_of(self, name: str) -> range:
+        """The words of column `name`: one, or flag and value of a nullable one."""
+        offset = self.offset(name)
+        return range(offset, offset + self[name].words)
+
+    def reordered(self, first: Sequence[str]) -> Schema:
+        """The same columns with those called `first` in front, in that order, and then the others."""
+        front = [self[name] for name in first]
+        return Schema((*front, *(column for column in self.columns if column.name not in first)))
+
+    def picked(self, names: Sequence[str]) -> Schema:
+        """Only the columns called `names`, in that order."""
+        return Schema(tuple(self[name] for name in names))
+
+    def to_arrow(self) -> pa.Schema:
+        """The Arrow schema of decoded tables."""
+        return self._arrow
+
+    @cached_property
+    def _arrow(self) -> pa.Schema:
+        return pa.schema(
+            pa.field(
+                column.name,
+                column.type.to_arrow(),
+                nullable=column.type.nullable,
+                metadata=ANY_METADATA if column.type.kind == "any" else None,
+            )
+            for column in self.columns
+        )
+
+    def conform(self, table: pa.Table | pa.RecordBatch, input_name: str = "input") -> pa.Table:
+        """`table` with exactly these columns, in this order, cast where that loses nothing.
+
+        Raises SchemaError naming the input, the column, the first offending row and its value.
+        """
+        return conform_table(table, self.to_arrow(), [column.type for column in self.columns], input_name)
+
+    def encode(
+        self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"
+    ) -> Int64s:
+        """The words of `table`: int64[width, n], C-contiguous, writable. Columns are found by name, cast if
+        safe.
+
+        `symbols` may be left out only if no column is a string, bytes or any. Raises SchemaError as
+        `conform`.
+        """
+        assert symbols is not None or not self.symbol_words, (
+            f"{self} has symbols, but no SymbolTable was given"
+        )
+        conformed = self.conform(table, input_name)
+        words = np.empty((self._width, conformed.num_rows), dtype=np.int64)
+        for column, chunks in zip(self.columns, conformed.columns, strict=True):
+            offset = self._offsets[column.name]
+            start = 0
+            for chunk in chunks.chunks:
+                stop = start + len(chunk)
+                encode_column(chunk, column.type, words[offset : offset + column.words, start:stop], symbols)
+                start = stop
+        return words
+
+    def decode(self, words: Int64s, symbols: SymbolTable | None = None) -> pa.Table:
+        """The table with these words, int64[width or more, n]; words beyond the width (time, diff) are
+        ignored.
+
+        Strings come back as strings, timestamps in UTC, `any` as msgpack bytes in binary (see `rows.py` for
+        values).
+        """
+        assert words.ndim == 2 and words.shape[0] >= self._width, f"{words.shape} are not rows of {self}"
+        assert symbols is not None or not self.symbol_words, (
+            f"{self} has symbols, but no SymbolTable was given"
+        )
+        arrays = [
+            decode_column(words[self._offsets[column.name] :][: column.words], column.type, symbols)
+            for column in self.columns
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.to_arrow())
+
+    def describe(self) -> str:
+        """A stable text for plans and fingerprints, which `Schema.of` reads back."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return ", ".join(str(column) for column in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise self._missing(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._offsets
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def _missing(self, name: str) -> SchemaError:
+        return SchemaError(f"there is no column {shown(name)}; there are: {self or 'none'}")
+
+
+SchemaSpec = Schema | str | Mapping[str, TypeSpec] | Iterable[tuple[str, TypeSpec]]
+"""What a user may write for a schema: `"src: int, dst: int?"`, `{"src": int}`, or pairs."""
+
+
+def _parse(text: str) -> Iterator[Column]:
+    """The columns in `name: type, name: type`."""
+    for part in text.split(","):
+        if not part.strip() and not text.strip():
+            return
+        name, colon, type_name = part.partition(":")
+        if not colon:
+            raise SchemaError(
+                f"{part.strip()!r} in {text!r} is not a column: write name: type, as in src: int."
+            )
+        yield Column(name.strip(), as_column_type(type_name))

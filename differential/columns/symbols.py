@@ -1,0 +1,341 @@
+"""How do strings, bytes and other values become words, and how do workers come to know one another's?
+
+A *symbol* is a value that stands in a row as the 64-bit hash of its bytes. The bytes are its msgpack form,
+with the keys of maps sorted, so that equal values have equal bytes: `"ab"` and `b"ab"` are different
+symbols, so are 1, 1.0 and True, and a list and a tuple are the same. The hash is BLAKE2b, never Python's
+own: it must be the same in every process. Word 0 is kept free, for it stands in the place of null.
+
+The order of words is the order of hashes, so nothing that needs the order of values (`min`, `max`, `<`) is
+defined on them; `ColumnType.is_ordered` says so.
+
+Each worker has one `SymbolTable`. Rows travel as words; the entries that a peer has not got travel along,
+once. A sender says what is new when the message leaves, and notes it once the message has left; a receiver
+learns of it on receipt, whether it has the dataflow of the message or not. So what a worker holds to be known
+at a peer is known there, or on its way in front of whatever is sent next, and it makes no difference which
+dataflow's rows brought it, or what became of them.
+
+    sender      entries = table.delta_for(peer, words)      # with the frames of the message
+                table.on_sent(peer)                         # when they were handed to the transport
+    receiver    table.learn(entries, peer)                  # before the rows are looked at
+
+Two values with one hash raise SymbolCollisionError where they first meet: wrong answers are worse than
+none. At ten million values that has a chance of one in 370,000.
+
+A table never forgets: it grows with the number of different values ever seen, by about 200 bytes and the
+value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import Int64s
+from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
+from timely.errors import PeerError
+from timely.limits import NESTING_LEVELS_MAX
+from timely.wire.batch import UNPACK_ERRORS
+from timely.wire.nesting import is_too_deep
+
+__all__ = ["SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
+
+_SET_WORDS_MAX = 4096
+_TIMESTAMP_AS_DATETIME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolEntries:
+    """What one worker tells another: words, and the msgpack bytes that each stands for."""
+
+    words: tuple[int, ...] = ()
+    payloads: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.words) == len(self.payloads)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def to_bytes(self) -> bytes:
+        """One frame for the wire."""
+        packed: bytes = msgpack.packb([list(self.words), list(self.payloads)])
+        return packed
+
+    @classmethod
+    def from_bytes(cls, frame: bytes | memoryview, peer: int, count_max: int) -> SymbolEntries:
+        """The inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with their bytes.
+
+        Whether the bytes are those of the words is found when they are learned.
+        """
+        try:
+            read = msgpack.unpackb(frame, use_list=False)
+        except UNPACK_ERRORS as error:
+            raise PeerError(
+                f"worker {peer} sent symbols that are not msgpack: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(read, tuple) or [*map(type, read)] != [tuple, tuple]:
+            raise PeerError(f"worker {peer} sent symbols that are not two lists, of words and of values")
+        words, payloads = read
+        if not len(words) == len(payloads) <= count_max:
+            raise PeerError(
+                f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that hold "
+                f"{count_max} at most"
+            )
+        if not all(type(word) is int and -(2**63) <= word < 2**63 for word in words):
+            raise PeerError(f"worker {peer} sent a symbol that is no 64-bit word")
+        if not all(type(payload) is bytes for payload in payloads):
+            raise PeerError(f"worker {peer} sent a symbol whose value does not come as bytes")
+        return cls(words, payloads)
+
+
+def symbol_word(payload: bytes) -> int:
+    """The word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
+    return int.from_bytes(blake2b(payload, digest_size=8).digest(), "little", signed=True) or 1
+
+
+def pack(value: object) -> bytes:
+    """The msgpack bytes of `value`: equal values have equal bytes.
+
+    Raises SchemaError when msgpack cannot hold it, or when it is nested too deep.
+    """
+    if is_too_deep(value):
+        raise SchemaError(
+            f"{shown(value)} cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep.\n"
+            "  Flatten it, or store it as text."
+        )
+    try:
+        if type(value) is not str and type(value) is not bytes:
+            value = _canonical(value)
+        packed: bytes = msgpack.packb(value, datetime=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"{shown(value)} ({type(value).__name__}) cannot be stored: {error}.\n"
+            "  Values may be None, bool, int (64 bits), float, str, bytes, datetime with a time zone,"
+            " and lists and dicts of these."
+        ) from error
+    return packed
+
+
+def unpack(payload: bytes | memoryview) -> object:
+    """The value with these msgpack bytes; lists come back as tuples, so that most values can be hashed."""
+    value: object = msgpack.unpackb(
+        payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME
+    )
+    return value
+
+
+def _canonical(value: object) -> object:
+    """`value` in the one form of which the bytes are taken."""
+    if isinstance(value, dict):
+        items = [(_canonical(key), _canonical(entry)) for key, entry in value.items()]
+        return dict(sorted(items, key=lambda item: pack(item[0])))
+    if isinstance(value, list | tuple):
+        return [_canonical(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return _canonical(value.item())
+    if isinstance(value, float):
+        return float("nan") if value != value else value + 0.0
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(dt.UTC)  # OverflowError for one that is before year 1 there
+    if isinstance(value, msgpack.Timestamp):
+        # It comes back as a datetime, which may have other bytes.
+        raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
+    return value
+
+
+class _Packed(bytes):
+    """The msgpack bytes of a value that is neither text nor bytes."""
+
+    __slots__ = ()
+
+
+class SymbolTable:
+    """The symbols that one worker has seen, and which of them each of its peers has.
+
+    Invariants (`check_invariants`): every word is the hash of its value, none is 0, and what a peer is said
+    to have is in the table. Strings and bytes are kept as they are and found without hashing them again;
+    other values are kept packed, because equal bytes, not `==`, decide whether they are the same (1 ==
+    True).
+    """
+
+    def __init__(self, word_of: Callable[[bytes], int] = symbol_word) -> None:
+        """An empty table. `word_of` maps msgpack bytes to a word; only tests replace it."""
+        self._word_of = word_of
+        self._values: dict[int, str | bytes] = {}
+        self._words: dict[str | bytes, int] = {}
+        self._has: dict[int, set[int]] = {}
+        self._leaving: dict[int, set[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, word: int) -> bool:
+        return word in self._values
+
+    def intern(self, values: Sequence[object]) -> Int64s:
+        """The words of `values` (int64[n]), entering those that are new.
+
+        Raises SchemaError for a value that msgpack cannot hold, SymbolCollisionError if two have one word.
+        """
+        words = [self.intern_one(value) for value in values]
+        return np.array(words, dtype=np.int64)
+
+    def intern_strings(self, values: Sequence[str | bytes]) -> Int64s:
+        """`intern` for text or bytes only, at the cost of a dictionary lookup for each one already known."""
+        known = self._words.get
+        words = [known(value) for value in values]
+        if None in words:
+            words = [
+                self.intern_one(value) if word is None else word
+                for value, word in zip(values, words, strict=True)
+            ]
+        return np.array(words, dtype=np.int64)
+
+    def intern_one(self, value: object) -> int:
+        """The word of one value, entering it if it is new; raises as `intern` does."""
+        if type(value) is str or type(value) is bytes:
+            known = self._words.get(value)
+            if known is not None:
+                return known
+            word = self._word_of(pack(value))
+            self._enter(word, value)
+            return word
+        payload = pack(value)
+        word = self._word_of(payload)
+        if word not in self._values:
+            # A numpy string or a subclass of str packs to plain text, and must be entered as such.
+            self._enter_payload(word, payload, unpack(payload))
+        elif self._payload(word) != payload:
+            raise self._collision(word, value)
+        return word
+
+    def lookup(self, words: Int64s) -> list[object]:
+        """The values of `words` (int64[n]), in order.
+
+        Raises UnknownSymbolError for a word that was never interned or learned.
+        """
+        values = self._values
+        try:
+            found = [values[word] for word in words.tolist()]
+        except KeyError as missing:
+            raise self._unknown(missing.args[0]) from None
+        return [unpack(value) if type(value) is _Packed else value for value in found]
+
+    def lookup_one(self, word: int) -> object:
+        """The value of one word; raises as `lookup` does."""
+        value = self._values.get(word)
+        if value is None:
+            raise self._unknown(word)
+        return unpack(value) if type(value) is _Packed else value
+
+    def payloads(self, words: Int64s) -> list[bytes]:
+        """The msgpack bytes of `words`; raises as `lookup` does."""
+        return [self._payload(word) for word in words.tolist()]
+
+    def delta_for(self, peer: int, words: Int64s) -> SymbolEntries:
+        """The entries among `words` (any shape) that `peer` has not got.
+
+        Whoever calls this sends them in one message with the rows and then calls `on_sent`. If that fails,
+        `peer` has not got them, and the next call gives them again. Word 0 (null) has no entry.
+        """
+        self._leaving.pop(peer, None)
+        new = _distinct(words)
+        new -= self._has.setdefault(peer, set())
+        new.discard(0)
+        if not new:
+            return SymbolEntries()
+        entries = SymbolEntries(tuple(new), tuple(self._payload(word) for word in new))
+        self._leaving[peer] = new
+        return entries
+
+    def on_sent(self, peer: int) -> None:
+        """What the last `delta_for` gave for `peer` is on its way: from now on `peer` counts as having it."""
+        self._has.setdefault(peer, set()).update(self._leaving.pop(peer, ()))
+
+    def learn(self, entries: SymbolEntries, peer: int) -> None:
+        """Enter what `peer` has sent; it will not be sent the same entries back.
+
+        Raises SymbolCollisionError if an entry's word stands for another value here, and PeerError for a word
+        that is not the hash of its bytes, or bytes that `pack` does not make. The other entries are learned
+        all the same: `peer` will not send them again.
+        """
+        failure: SymbolCollisionError | None = None
+        for word, payload in zip(entries.words, entries.payloads, strict=True):
+            if word not in self._values:
+                self._enter_payload(word, payload, self._checked(word, payload, peer))
+            elif self._payload(word) != payload:
+                failure = self._collision(word, self._checked(word, payload, peer))
+        self._has.setdefault(peer, set()).update(entries.words)
+        if failure is not None:
+            raise failure
+
+    def check_invariants(self) -> None:
+        """Assert what the class promises; costs a hash for every entry."""
+        assert 0 not in self._values
+        for word, value in self._values.items():
+            assert self._word_of(self._payload(word)) == word
+            if type(value) is not _Packed:
+                assert self._words[value] == word
+        for has in self._has.values():
+            assert has <= self._values.keys()
+
+    def _payload(self, word: int) -> bytes:
+        value = self._values.get(word)
+        if value is None:
+            raise self._unknown(word)
+        return bytes(value) if type(value) is _Packed else pack(value)
+
+    def _checked(self, word: int, payload: bytes, peer: int) -> object:
+        """The value of an entry that came from outside."""
+        if self._word_of(payload) != word:
+            raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value that has another hash")
+        try:
+            value = unpack(payload)
+            # Bytes that are not as `pack` makes them would be a second word for a value that has one.
+            if pack(value) == payload:
+                return value
+        except (*UNPACK_ERRORS, SchemaError) as error:
+            raise PeerError(
+                f"worker {peer} sent the symbol {word:#x} without a value: {type(error).__name__}: {error}"
+            ) from error
+        raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value in a form that is not ours")
+
+    def _enter_payload(self, word: int, payload: bytes, value: object) -> None:
+        if isinstance(value, str | bytes):
+            self._enter(word, value)
+        else:
+            self._values[word] = _Packed(payload)
+
+    def _enter(self, word: int, value: str | bytes) -> None:
+        if word in self._values:
+            raise self._collision(word, value)
+        self._values[word] = value
+        self._words[value] = word
+
+    def _collision(self, word: int, value: object) -> SymbolCollisionError:
+        return SymbolCollisionError(
+            f"{shown(value)} and {shown(self.lookup_one(word))} have one 64-bit hash ({word:#x}).\n"
+            "  Rows that hold them could not be told apart, so the dataflow stops. Change one of them."
+        )
+
+    def _unknown(self, word: int) -> UnknownSymbolError:
+        return UnknownSymbolError(
+            f"word {word:#x} stands for a value that this worker was never told; it knows {len(self)}.\n"
+            "  Its entry should have arrived before the first row that holds it."
+        )
+
+
+def _distinct(words: Int64s) -> set[int]:
+    """The different words; a set for few, Arrow's hash table for many."""
+    flat = words.ravel()
+    if flat.size > _SET_WORDS_MAX:
+        flat = pa.array(flat).unique().to_numpy(zero_copy_only=False)
+    return set(flat.tolist())

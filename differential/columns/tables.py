@@ -1,0 +1,215 @@
+"""How do Python, numpy and pandas data become an Arrow table with the declared columns?
+
+    data                                          how it is read
+    Arrow table, batch, reader, polars frame      as it is
+    pandas DataFrame                              by column, without index; NaN in a nullable column is null
+    numpy structured array, dict of columns       by field or key; values may be arrays or lists
+    list of tuples or of dicts                    in the order of the columns, or by name
+
+The result conforms to the schema (`conforming.py`), or a SchemaError says which value does not and how to
+mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import ANY_METADATA, Floats
+from differential.columns.conforming import Place
+from differential.columns.rows import check_values
+from differential.columns.schema import Column, Schema
+from differential.columns.symbols import pack
+from differential.errors import SchemaError, shown
+from timely.client.tables import is_of_pandas
+from timely.counted import counted
+
+__all__ = ["TableData", "to_table"]
+
+TableData: TypeAlias = object
+"""Anything in the table of the module's docstring."""
+
+_NAN_FREE_INTEGERS = "A column of whole numbers with gaps is float64 in pandas; it is taken if declared int?."
+
+
+def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.Table:
+    """The Arrow table with the columns of `schema` that `data` stands for.
+
+    Raises SchemaError for another form of data, a missing or undeclared column, columns or rows of different
+    lengths, and the first value that does not fit its column.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return schema.conform(data, input_name)
+    if is_of_pandas(data, "DataFrame"):
+        columns = {str(name): series for name, series in cast(Mapping[str, object], data).items()}
+        return _from_columns(columns, schema, input_name)
+    if hasattr(data, "__arrow_c_stream__"):
+        return schema.conform(pa.table(data), input_name)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return _from_columns({name: data[name] for name in data.dtype.names}, schema, input_name)
+    if isinstance(data, Mapping):
+        return _from_columns(data, schema, input_name)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
+        return _from_rows(list(data), schema, input_name)
+    raise SchemaError(
+        f"input {input_name!r}: {type(data).__name__} is not a table.\n"
+        "  Give an Arrow table, a pandas DataFrame, a structured array, a dict of columns,"
+        " or a list of tuples or dicts."
+    )
+
+
+def _from_rows(rows: Sequence[object], schema: Schema, input_name: str) -> pa.Table:
+    """A table of tuples in the order of the columns, or of dicts."""
+    names = schema.names
+    tuples: list[Sequence[object]] = []
+    for number, row in enumerate(rows):
+        if isinstance(row, Mapping):
+            if row.keys() != set(names):
+                raise SchemaError(
+                    f"input {input_name!r}, row {number}: {shown(row)} has not exactly the keys"
+                    f" {', '.join(names)}."
+                )
+            tuples.append([row[name] for name in names])
+        elif isinstance(row, tuple | list):
+            if len(row) != len(names):
+                raise SchemaError(
+                    f"input {input_name!r}, row {number}: {shown(row)} has "
+                    f"{counted(len(row), 'value')} for {counted(len(names), 'column')} ({schema})."
+                )
+            tuples.append(row)
+        elif isinstance(row, np.void) and row.dtype.names is not None:
+            tuples.append([row[name] for name in names])
+        else:
+            raise SchemaError(
+                f"input {input_name!r}, row {number}: {shown(row)} is neither a tuple nor a dict.\n"
+                f"  A row has the columns {schema}; write a row of one column as (value,)."
+            )
+    columns: Iterable[Sequence[object]] = zip(*tuples, strict=True) if tuples else [()] * len(names)
+    arrays = [
+        _from_list(list(values), column, input_name) for column, values in zip(schema, columns, strict=True)
+    ]
+    return schema.conform(pa.Table.from_arrays(arrays, schema=schema.to_arrow()), input_name)
+
+
+def _from_columns(columns: Mapping[str, object], schema: Schema, input_name: str) -> pa.Table:
+    """A table of whole columns, each an array, a list or a pandas series."""
+    arrays: dict[str, pa.Array] = {}
+    for name, values in columns.items():
+        if name not in schema:
+            arrays[name] = pa.nulls(0)  # refused below, together with what is missing
+            continue
+        arrays[name] = _from_column(values, schema[name], input_name)
+    lengths = {name: len(array) for name, array in arrays.items() if name in schema}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name}: {rows}" for name, rows in lengths.items())
+        raise SchemaError(f"input {input_name!r}: the columns have different lengths ({listed}).")
+    if arrays.keys() != set(schema.names):
+        arrays = {name: array.slice(0, 0) for name, array in arrays.items()}
+    # `any` columns are packed already, and say so in their field.
+    fields = [
+        pa.field(name, array.type, metadata=ANY_METADATA if _is_packed(name, schema) else None)
+        for name, array in arrays.items()
+    ]
+    return schema.conform(pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields)), input_name)
+
+
+def _is_packed(name: str, schema: Schema) -> bool:
+    return name in schema and schema[name].type.kind == "any"
+
+
+def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
+    """One column, in the Arrow type it comes in (arrays) or the declared one (Python values)."""
+    if column.type.kind == "any":
+        return _from_list(list(cast(Iterable[object], values)), column, input_name)
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        if values.ndim != 1:
+            shape = "×".join(map(str, values.shape))
+            raise SchemaError(
+                f"input {input_name!r}, column {column.name!r}: the array is {shape}, not one row long."
+            )
+        return _from_numpy(values, column, input_name)
+    if is_of_pandas(values, "Series"):
+        return _from_series(values, column, input_name)
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        return _from_list(list(values), column, input_name)
+    raise SchemaError(f"input {input_name!r}, column {column.name!r}: {shown(values)} is not a column.")
+
+
+def _from_numpy(values: object, column: Column, input_name: str) -> pa.Array:
+    """A numpy array of plain values."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        column_dtype = getattr(values, "dtype", "?")
+        raise SchemaError(
+            f"input {input_name!r}, column {column.name!r} ({column.type}): {column_dtype} is not taken:"
+            f" {error}."
+        ) from error
+
+
+def _from_series(series: object, column: Column, input_name: str) -> pa.Array:
+    """A pandas series; its missing values become nulls where the column allows them."""
+    dtype = str(getattr(series, "dtype", ""))
+    if dtype.startswith("float") and column.type.nullable and column.type.kind == "int":
+        return _whole_numbers(np.asarray(series, dtype=np.float64), column, input_name)
+    if dtype.startswith("float") and not column.type.nullable:
+        return pa.array(np.asarray(series, dtype=np.float64), from_pandas=False)  # NaN stays NaN
+    if dtype == "object":
+        values = [None if _is_missing(value) else value for value in cast(Iterable[object], series)]
+        return _from_list(values, column, input_name)
+    array = pa.Array.from_pandas(series)
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN, NaT or pandas' NA."""
+    return (
+        value is None
+        or type(value).__name__ in ("NaTType", "NAType")
+        or (isinstance(value, float) and value != value)
+    )
+
+
+def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
+    """Whole numbers that pandas keeps as floats because some are missing."""
+    missing = np.isnan(values)
+    whole = np.where(missing, 0.0, values)
+    broken = (whole != np.floor(whole)) | (np.abs(whole) >= 2.0**53)
+    if broken.any():
+        row = int(np.argmax(broken))
+        place = Place(input_name, column.name, column.type)
+        raise place.error(
+            row, float(values[row]), "is not a whole number that a double holds exactly", _NAN_FREE_INTEGERS
+        )
+    return pa.array(whole.astype(np.int64), mask=missing)
+
+
+def _from_list(values: list[object], column: Column, input_name: str) -> pa.Array:
+    """Python values, checked one by one if they are not all of the expected type."""
+    place = Place(input_name, column.name, column.type)
+    check_values(values, place)
+    if column.type.kind == "any":
+        packed: list[bytes | None] = []
+        for row, value in enumerate(values):
+            try:
+                packed.append(None if value is None else pack(value))
+            except SchemaError as error:
+                raise place.error(row, value, "cannot be stored", str(error)) from error
+        return pa.array(packed, pa.binary())
+    try:
+        return pa.array(values, column.type.to_arrow())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        for row, value in enumerate(values):
+            try:
+                pa.array([value], column.type.to_arrow())
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+                mend = f"It must fit {column.type.to_arrow()}: {error}"
+                raise place.error(row, value, "is out of range", mend) from error
+        raise

@@ -1,0 +1,172 @@
+"""What is an expression once it is compiled for given columns?
+
+A function from words to values, one closure per operator. Values are in their *natural form*: float64 for
+floats, bool for bools, the word for everything else; beside them goes `valid`, false where the value is
+null, or None if nothing is. What lies below a null is arbitrary here, and 0 once it is written out as
+words. Constants are arrays of no dimension, worked out when the expression is compiled.
+
+Comparisons are made on words, because words have the order and equality that rows have (`float_words.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
+from differential.columns.float_words import floats_to_words, words_to_floats
+
+__all__ = [
+    "Compiled",
+    "Natural",
+    "Pair",
+    "Run",
+    "as_float",
+    "column_at",
+    "constant",
+    "converted",
+    "in_common_words",
+    "null_constant",
+    "word_constant",
+]
+
+Natural: TypeAlias = Int64s | Floats | Bools
+"""Values in natural form."""
+
+Pair: TypeAlias = tuple[Natural, Bools | None]
+Run: TypeAlias = Callable[[Int64s], Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression for given columns.
+
+    `run(words)` gives (values in natural form, valid or None) for int64[…, n]; each has n elements or no
+    dimension. `can_fail` says whether it may raise RowError, and so must not see rows that a `when` has
+    excluded; `can_overflow`, whether it may in rare cases: then it is tried first, with rows excluded only if
+    it does.
+    """
+
+    type: ColumnType
+    run: Run
+    constant: Pair | None = None
+    can_fail: bool = False
+    column: int | None = None
+    can_overflow: bool = False
+
+    def words(self) -> Compiled:
+        """The same with floats as words, for comparisons."""
+        if self.type.kind != "float":
+            return self
+        run = self.run
+        if self.column is not None:
+            return Compiled(self.type, _word_run(run, self.column))
+        if self.constant is not None:
+            value, valid = self.constant
+            return constant(self.type, floats_to_words(np.atleast_1d(cast(Floats, value)))[0], valid)
+
+        def as_words(words: Int64s) -> Pair:
+            values, valid = run(words)
+            return floats_to_words(cast(Floats, values)), valid
+
+        return Compiled(self.type, as_words, can_fail=self.can_fail)
+
+    def mask(self, words: Int64s) -> Bools:
+        """Where a condition is true (not false, not null): bool[n]."""
+        values, valid = self.run(words)
+        true = cast(Bools, values)
+        if valid is not None:
+            true = true & valid
+        return true if true.ndim else np.full(words.shape[1], bool(true))
+
+    def writer(self) -> Callable[[Int64s, Int64s], None]:
+        """The function that writes the words of the values of `words` into `out`, int64[type.words, n]."""
+        run = self.words().run
+        if not self.type.nullable:
+
+            def write(words: Int64s, out: Int64s) -> None:
+                out[0] = run(words)[0]
+
+            return write
+
+        def write_nullable(words: Int64s, out: Int64s) -> None:
+            values, valid = run(words)
+            out[1] = values
+            if valid is None:
+                out[0] = 1
+            else:
+                out[0] = valid
+                out[1] *= out[0]
+
+        return write_nullable
+
+
+def _word_run(run: Run, column: int) -> Run:
+    """Read column words as they are, with the validity that `run` finds."""
+    return lambda words: (words[column], run(words)[1])
+
+
+def constant(type_: ColumnType, value: object, valid: Bools | None = None) -> Compiled:
+    """The same value, in natural form, in every row; `valid` (no dimension) says whether it is one at all."""
+    pair = (cast(Natural, np.asarray(value)), valid)
+    return Compiled(type_, lambda words: pair, constant=pair)
+
+
+def word_constant(type_: ColumnType, word: int, flag: int = 1) -> Compiled:
+    """The constant with this word; `flag` is 0 if it is null."""
+    value = _natural(np.array([word], dtype=np.int64), type_).reshape(())
+    return constant(type_, value, np.asarray(flag != 0) if type_.nullable else None)
+
+
+def null_constant(type_: ColumnType) -> Compiled:
+    """Null in every row."""
+    return word_constant(type_.or_null(), 0, 0)
+
+
+def column_at(type_: ColumnType, source: int, flag_source: int) -> Compiled:
+    """The column whose values are row `source` of the words; its flags, if any, are row `flag_source`."""
+    if type_.nullable:
+        return Compiled(
+            type_, lambda words: (_natural(words[source], type_), words[flag_source] != 0), column=source
+        )
+    if type_.kind in ("float", "bool"):
+        return Compiled(type_, lambda words: (_natural(words[source], type_), None), column=source)
+    return Compiled(type_, lambda words: (words[source], None), column=source)
+
+
+def _natural(words: Int64s, type_: ColumnType) -> Natural:
+    """Words in natural form."""
+    if type_.kind == "float":
+        return words_to_floats(words)
+    return words.astype(np.bool_) if type_.kind == "bool" else words
+
+
+def converted(run: Run, dtype: npt.DTypeLike) -> Run:
+    """`run` with its values as another dtype."""
+
+    def convert(words: Int64s) -> Pair:
+        values, valid = run(words)
+        return values.astype(dtype), valid
+
+    return convert
+
+
+def as_float(part: Compiled) -> Compiled:
+    """A number (or bool) as a float."""
+    if part.type.kind == "float":
+        return part
+    type_ = ColumnType("float", part.type.nullable)
+    if part.constant is not None:
+        return constant(type_, part.constant[0].astype(np.float64), part.constant[1])
+    return Compiled(type_, converted(part.run, np.float64), can_fail=part.can_fail)
+
+
+def in_common_words(parts: Sequence[Compiled]) -> list[Compiled]:
+    """All operands as words of one type, for comparisons: floats if one is a float."""
+    if any(part.type.kind == "float" for part in parts):
+        parts = [as_float(part) for part in parts]
+    return [part.words() for part in parts]

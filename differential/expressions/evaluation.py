@@ -1,0 +1,263 @@
+"""How is an expression evaluated on whole columns of words?
+
+It is compiled once, for given columns, to a tree of closures with one numpy call per operator
+(`compiled.py`, `expression_operators.py`); then called with many batches. Columns and constants cost next
+to nothing: a column is a row of the words, read where a `Projection` says it is, so that a filter after a
+renaming reads the words from before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from differential.columns.column_types import Bools, ColumnType, Int64s
+from differential.columns.rows import decode_rows
+from differential.columns.schema import Schema
+from differential.columns.symbols import SymbolTable
+from differential.errors import RowError
+from differential.expressions.compiled import (
+    Compiled,
+    Pair,
+    Run,
+    as_float,
+    column_at,
+    constant,
+    converted,
+    in_common_words,
+    word_constant,
+)
+from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.literals import constant_word
+from differential.expressions.operators import (
+    ARITHMETIC,
+    COMPARISONS,
+    both,
+    extreme,
+    lifted,
+    logical,
+    unary,
+    when_run,
+)
+from differential.expressions.types import type_of
+from differential.expressions.whole_numbers import beyond, combined
+from differential.kernels.overflow import INT64_MIN
+from differential.linear.projection import CONSTANT, Projection
+
+__all__ = ["Compiler", "evaluate"]
+
+
+class Compiler:
+    """Compiles expressions over the columns of `schema`, whose words are where `projection` says.
+
+    With a symbol table, string constants are entered into it, so that they can be output.
+    """
+
+    def __init__(
+        self, schema: Schema, projection: Projection | None = None, symbols: SymbolTable | None = None
+    ) -> None:
+        self.schema = schema
+        self.projection = projection if projection is not None else Projection.identity(schema.width)
+        self.symbols = symbols
+        assert self.projection.width == schema.width
+
+    def compile(self, expr: Expr) -> Compiled:
+        """The compiled form of `expr`; raises ExpressionError if it does not fit the columns."""
+        type_ = type_of(expr, self.schema)
+        if isinstance(expr, ColumnRef):
+            return self._column(expr.name, type_)
+        if isinstance(expr, LiteralValue):
+            word = constant_word(expr.value, type_.kind, self.symbols)
+            return word_constant(type_, word, int(expr.value is not None))
+        assert isinstance(expr, Operation)
+        parts = [self.compile(operand) for operand in expr.operands]
+        compiled = self._operation(expr, type_, parts)
+        if any(part.can_overflow for part in parts):
+            compiled = replace(compiled, can_overflow=True)
+        return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
+
+    def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
+        """The (source, constant) of each word of `expr`, as in `Projection`, if it only moves words."""
+        if isinstance(expr, ColumnRef):
+            type_of(expr, self.schema)
+            where = self.schema.words_of(expr.name)
+            return [(self.projection.sources[word], self.projection.constants[word]) for word in where]
+        if isinstance(expr, LiteralValue):
+            word = constant_word(expr.value, expr.type.kind, self.symbols)
+            flag = [(CONSTANT, int(expr.value is not None))] if expr.type.nullable else []
+            return [*flag, (CONSTANT, word)]
+        return None
+
+    def _column(self, name: str, type_: ColumnType) -> Compiled:
+        """A column: a row of the words, or a constant."""
+        where = self.schema.words_of(name)
+        sources, constants = self.projection.sources, self.projection.constants
+        if sources[where[-1]] == CONSTANT:
+            return word_constant(type_, constants[where[-1]], constants[where[0]] if type_.nullable else 1)
+        return column_at(type_, sources[where[-1]], sources[where[0]])
+
+    def _operation(self, expr: Operation, type_: ColumnType, parts: Sequence[Compiled]) -> Compiled:
+        op = expr.op
+        can_fail = any(part.can_fail for part in parts)
+        if op in COMPARISONS:
+            sides = in_common_words(parts)
+            return Compiled(type_, lifted(COMPARISONS[op], sides), can_fail=can_fail)
+        if op in ARITHMETIC:
+            if type_.kind == "float":
+                parts = [as_float(part) for part in parts]
+            elif op in ("//", "%"):
+                return Compiled(type_, self._division(expr, parts), can_fail=True)
+            else:
+                return Compiled(type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True)
+            return Compiled(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
+        if op in ("min_of", "max_of"):
+            return Compiled(type_, extreme(op == "min_of", in_common_words(parts)), can_fail=can_fail)
+        if op in ("&", "|"):
+            return Compiled(type_, logical(op == "&", parts), can_fail=can_fail)
+        if op == "when":
+            return Compiled(type_, when_run(parts, type_), can_fail=can_fail)
+        if op == "cast":
+            return self._cast(expr, type_, parts[0])
+        if op in ("negative", "abs") and type_.kind != "float":
+            run = self._negative(expr, parts[0]) if op == "negative" else self._absolute(expr, parts[0])
+            return Compiled(type_, run, can_fail=can_fail, can_overflow=True)
+        return Compiled(type_, unary(expr, parts), can_fail=can_fail)
+
+    def _checked(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Run:
+        """`+`, `-` or `*` of integers; raises RowError where a result leaves 64 bits."""
+        left, right = parts[0].run, parts[1].run
+
+        def run(words: Int64s) -> Pair:
+            left_values, left_valid = left(words)
+            right_values, right_valid = right(words)
+            valid = both(left_valid, right_valid)
+            values, fits = combined(op, left_values, right_values)
+            if not fits:
+                self._refuse(expr, words, beyond(op, left_values, right_values), valid)
+            return values, valid
+
+        return run
+
+    def _negative(self, expr: Operation, part: Compiled) -> Run:
+        return self._checked(expr, "-", (constant(part.type, 0), part))
+
+    def _absolute(self, expr: Operation, part: Compiled) -> Run:
+        run = part.run
+
+        def absolute(words: Int64s) -> Pair:
+            values, valid = run(words)
+            result = np.absolute(values)
+            failing = result < 0
+            if np.count_nonzero(failing):
+                self._refuse(expr, words, failing, valid)
+            return result, valid
+
+        return absolute
+
+    def _refuse(self, expr: Operation, words: Int64s, failing: Bools, valid: Bools | None) -> None:
+        """Raise for the first row where `failing`, unless what is there is null."""
+        failing = failing if valid is None else failing & valid
+        if failing.any():
+            raise self._row_error(expr, words, failing, "leaves 64 bits")
+
+    def _division(self, expr: Operation, parts: Sequence[Compiled]) -> Run:
+        """`//` or `%` of integers; raises RowError where a value is divided by zero."""
+        divide = np.floor_divide if expr.op == "//" else np.remainder
+        left, right = parts[0].run, parts[1].run
+
+        def run(words: Int64s) -> Pair:
+            dividends, left_valid = left(words)
+            divisors, right_valid = right(words)
+            valid = both(left_valid, right_valid)
+            zero = divisors == 0
+            if np.count_nonzero(zero):
+                failing = zero if valid is None else zero & valid
+                if failing.any():
+                    raise self._row_error(expr, words, failing, "divides by zero")
+                divisors = np.where(zero, 1, divisors)
+            minus = divisors == -1
+            if np.count_nonzero(minus):  # the one quotient that is larger than its dividend
+                failing = minus & (dividends == INT64_MIN)
+                if np.count_nonzero(failing):
+                    if expr.op == "//":
+                        self._refuse(expr, words, failing, valid)
+                    divisors = np.where(failing, 1, divisors)
+            return divide(dividends, divisors), valid
+
+        return run
+
+    def _cast(self, expr: Operation, type_: ColumnType, part: Compiled) -> Compiled:
+        source, target = part.type.kind, type_.kind
+        run = part.run
+        if source == target or {source, target} == {"int", "timestamp"}:
+            return Compiled(type_, run, part.constant, part.can_fail, part.column)
+        if target == "float":
+            return Compiled(type_, as_float(part).run, can_fail=part.can_fail)
+        if target == "bool":
+            return Compiled(
+                type_, lifted(np.not_equal, (part, constant(part.type, 0))), can_fail=part.can_fail
+            )
+        if source == "bool":
+            return Compiled(type_, converted(run, np.int64), can_fail=part.can_fail)
+
+        def to_int(words: Int64s) -> Pair:
+            values, valid = run(words)
+            fits = (values >= -(2.0**63)) & (values < 2.0**63)  # false for NaN
+            failing = ~fits if valid is None else ~fits & valid
+            if failing.any():
+                raise self._row_error(expr, words, failing, "is not a 64-bit number")
+            return np.where(fits, values, 0.0).astype(np.int64), valid
+
+        return Compiled(type_, to_int, can_fail=True)
+
+    def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
+        """The error about the first row where `failing`, with the columns that the expression reads."""
+        row = int(np.argmax(failing))
+        names = [name for name in self.schema.names if name in expr.columns()]
+        text = ""
+        if names and words.shape[0]:
+            one = np.empty((self.schema.width + 2, 1), dtype=np.int64)
+            for word, (source, fixed) in enumerate(
+                zip(self.projection.sources, self.projection.constants, strict=True)
+            ):
+                one[word] = fixed if source == CONSTANT else words[source, row]
+            values = dict(
+                zip(
+                    self.schema.names, decode_rows(self.schema, one, self.symbols or _Words())[0], strict=True
+                )
+            )
+            text = " in the row with " + ", ".join(f"{name}={values[name]!r}" for name in names)
+        return RowError(
+            f"{expr.describe()} ({expr.site}) {why}{text}.\n"
+            "  Filter such rows out before, or choose with when(...).then(...).otherwise(...)."
+        )
+
+
+class _Words(SymbolTable):
+    """Stands in where there is no symbol table: shows a symbol as its word."""
+
+    def lookup(self, words: Int64s) -> list[object]:
+        return [f"#{word:x}" for word in words.tolist()]
+
+
+def _folded(compiled: Compiled) -> Compiled:
+    """The constant that an operator of constants gives."""
+    try:
+        values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))
+    except RowError:
+        # It fails in every row that reaches it, which a `when` may see to is none.
+        return compiled
+    return constant(compiled.type, values.reshape(()), None if valid is None else valid.reshape(()))
+
+
+def evaluate(expr: Expr, words: Int64s, schema: Schema, symbols: SymbolTable | None = None) -> Int64s:
+    """The words of `expr` in every row of `words`, int64[schema.width or more, n]: int64[type.words, n].
+
+    Compiles anew at each call: for tests and small jobs. Raises ExpressionError and RowError.
+    """
+    compiled = Compiler(schema, None, symbols).compile(expr)
+    out = np.empty((compiled.type.words, words.shape[1]), dtype=np.int64)
+    compiled.writer()(words, out)
+    return out

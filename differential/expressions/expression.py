@@ -1,0 +1,349 @@
+"""What can be written with columns?
+
+    from differential import col, lit, when
+
+    edges.filter((col.src != col.dst) & col.weight.is_not_null())
+         .select(src=col.src, cost=when(col.weight > 10).then(col.weight // 2).otherwise(lit(1)))
+
+An expression is data: frozen, hashable, printed in the form in which it was written, with a stable
+`describe()` for plans and fingerprints. It names columns, and belongs to no collection; `type_in(schema)`
+says which type it has over given columns. Since `==` builds an expression, two expressions are compared by
+`a.equals(b)`, and `bool(a == b)` is refused, as are `and`, `or`, `not` and `if`: write `&`, `|`, `~`, each
+side of a comparison in parentheses.
+
+    null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
+              is false, `true | null` is true; a filter keeps the rows where its condition is true
+    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
+    zero      so do `//` and `%` of an integer by 0; choose with
+              `when(b != 0).then(a // b)` instead: a value of `when` or `fill_null` is worked out only in the
+              rows that take it, but both sides of `&` and `|` always are. `/` gives a float: inf or nan by 0.
+    float     NaN equals itself and is greater than every number, so that equal rows stay equal
+    string    and bytes, any: compared with == != is_in only; their order is not kept (see `symbols.py`)
+
+Printing is in `expression_text.py`, types in `expression_types.py`, evaluation in `evaluation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
+
+from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
+from differential.errors import ExpressionError
+from differential.expressions.literals import Constant, Scalar, constant_of
+from timely.user_code.call_site import UNKNOWN_SITE, CallSite, call_site
+
+if TYPE_CHECKING:
+    from differential.columns.schema import Schema
+
+__all__ = [
+    "BinaryOp",
+    "ColumnRef",
+    "Columns",
+    "Expr",
+    "ExprLike",
+    "LiteralValue",
+    "Op",
+    "OpenWhen",
+    "Operation",
+    "When",
+    "as_expr",
+    "col",
+    "lit",
+    "max_of",
+    "min_of",
+    "when",
+]
+
+BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|"]
+Op: TypeAlias = (
+    BinaryOp
+    | Literal["negative", "~", "abs", "is_null", "is_in", "fill_null", "cast", "min_of", "max_of", "when"]
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expr:
+    """Something that has a value in every row. Base of all expressions; see the module's docstring."""
+
+    site: CallSite = field(default=UNKNOWN_SITE, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "site", call_site())
+
+    def describe(self) -> str:
+        """The expression as it would be written: the same text for the same expression, in every process."""
+        from differential.expressions.text import text_of
+
+        return text_of(self)
+
+    def type_in(self, schema: Schema) -> ColumnType:
+        """Its type over the columns of `schema`.
+
+        Raises ExpressionError naming the column or the operator, and the user's line, if it has none.
+        """
+        from differential.expressions.types import type_of
+
+        return type_of(self, schema)
+
+    def columns(self) -> frozenset[str]:
+        """The names of the columns it reads."""
+        return frozenset()
+
+    def equals(self, other: Expr) -> bool:
+        """Whether both are the same expression, wherever they were written."""
+        return self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(self.describe())
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def __bool__(self) -> NoReturn:
+        raise ExpressionError(
+            f"{self.describe()} ({call_site()}) has a value in every row, so it is neither true nor false.\n"
+            "  Write & for and, | for or, ~ for not, with parentheses: (col.a > 1) & (col.b < 2)."
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise ExpressionError(
+            f"{self.describe()} ({call_site()}) is an expression; it cannot be iterated over."
+        )
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return _binary("+", self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return _binary("+", other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return _binary("-", self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return _binary("-", other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return _binary("*", self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return _binary("*", other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return _binary("/", self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return _binary("/", other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return _binary("//", self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return _binary("//", other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return _binary("%", self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return _binary("%", other, self)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]  # `==` builds an expression
+        return _binary("==", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]  # as above
+        return _binary("!=", self, other)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return _binary("<", self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return _binary("<=", self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return _binary(">", self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return _binary(">=", self, other)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return _binary("&", self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return _binary("&", other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return _binary("|", self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return _binary("|", other, self)
+
+    def __neg__(self) -> Expr:
+        return Operation("negative", (self,))
+
+    def __invert__(self) -> Expr:
+        return Operation("~", (self,))
+
+    def __abs__(self) -> Expr:
+        return Operation("abs", (self,))
+
+    def abs(self) -> Expr:
+        """The value without its sign."""
+        return Operation("abs", (self,))
+
+    def is_null(self) -> Expr:
+        """True where the value is null; never null itself."""
+        return Operation("is_null", (self,))
+
+    def is_not_null(self) -> Expr:
+        """True where there is a value; never null itself."""
+        return Operation("~", (Operation("is_null", (self,)),))
+
+    def is_in(self, values: Iterable[Scalar]) -> Expr:
+        """True where the value is one of `values`, which are constants; null where it is null."""
+        return Operation("is_in", (self, *(lit(value) for value in values)))
+
+    def fill_null(self, value: ExprLike) -> Expr:
+        """The value, or `value` where it is null."""
+        return Operation("fill_null", (self, as_expr(value)))
+
+    def cast(self, type_: TypeSpec) -> Expr:
+        """The value as another type.
+
+        int → float; float → int towards zero; bool → int, float; int → bool (is it not 0?); int ↔ timestamp
+        (microseconds). A float that is not a 64-bit number stops the dataflow with a RowError.
+        """
+        return Operation("cast", (self,), as_column_type(type_))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnRef(Expr):
+    """The value of a column."""
+
+    name: str
+
+    def columns(self) -> frozenset[str]:
+        """The names of the columns it reads."""
+        return frozenset((self.name,))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LiteralValue(Expr):
+    """The same value in every row; None is null."""
+
+    value: Constant
+    type: ColumnType
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operation(Expr):
+    """An operator and its operands; `to` is the type that a cast makes.
+
+    The operands of `when` are condition, value, condition, value, …, and the default if there is one.
+    """
+
+    op: Op
+    operands: tuple[Expr, ...]
+    to: ColumnType | None = None
+
+    def columns(self) -> frozenset[str]:
+        """The names of the columns it reads."""
+        return frozenset[str]().union(*(operand.columns() for operand in self.operands))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class When(Operation):
+    """The value of the first branch whose condition is true, else that of `otherwise`, else null."""
+
+    def when(self, condition: ExprLike) -> OpenWhen:
+        """A further branch, for rows where no condition so far is true."""
+        self._check_open()
+        return OpenWhen(self.operands, as_expr(condition))
+
+    def otherwise(self, value: ExprLike) -> Expr:
+        """The value where no condition is true."""
+        self._check_open()
+        return When("when", (*self.operands, as_expr(value)))
+
+    def _check_open(self) -> None:
+        if len(self.operands) % 2:
+            raise ExpressionError(f"{self.describe()} ({call_site()}) has its otherwise(...) already.")
+
+
+@dataclass(frozen=True)
+class OpenWhen:
+    """A condition that waits for its `then`; not an expression yet."""
+
+    operands: tuple[Expr, ...]
+    condition: Expr
+
+    def then(self, value: ExprLike) -> When:
+        """The value where the condition is true."""
+        return When("when", (*self.operands, self.condition, as_expr(value)))
+
+
+ExprLike: TypeAlias = Expr | Scalar
+"""What may stand where an expression is wanted: an expression or a constant."""
+
+
+class Columns:
+    """`col`: the columns by name, as `col.src` or `col("src")`."""
+
+    def __call__(self, name: str) -> ColumnRef:
+        """The column called `name`, whatever the name."""
+        return ColumnRef(name)
+
+    def __getattr__(self, name: str) -> ColumnRef:
+        # Tools that look for protocols (copy, pickle, notebooks) must not be handed a column.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ColumnRef(name)
+
+    def __repr__(self) -> str:
+        return "col"
+
+
+col: Final = Columns()
+
+
+def lit(value: object, type_: TypeSpec | None = None) -> LiteralValue:
+    """The same value in every row.
+
+    `type_` is needed for None, for an int meant as float, and for "any". Raises ExpressionError if no
+    column type holds the value.
+    """
+    return LiteralValue(*constant_of(value, None if type_ is None else as_column_type(type_), call_site()))
+
+
+def when(condition: ExprLike) -> OpenWhen:
+    """`when(c).then(x).when(d).then(y).otherwise(z)`: x where c is true, else y where d is, else z."""
+    return OpenWhen((), as_expr(condition))
+
+
+def min_of(*values: ExprLike) -> Expr:
+    """The least of several values in the same row; null if one of them is."""
+    return _extreme("min_of", values)
+
+
+def max_of(*values: ExprLike) -> Expr:
+    """The greatest of several values in the same row; null if one of them is."""
+    return _extreme("max_of", values)
+
+
+def as_expr(value: object) -> Expr:
+    """`value` as an expression: itself, or a literal; raises ExpressionError if it is neither."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, OpenWhen):
+        raise ExpressionError(f"when({value.condition.describe()}) ({call_site()}) lacks its then(...).")
+    return lit(value)
+
+
+def _binary(op: BinaryOp, left: object, right: object) -> Expr:
+    return Operation(op, (as_expr(left), as_expr(right)))
+
+
+def _extreme(op: Literal["min_of", "max_of"], values: tuple[ExprLike, ...]) -> Expr:
+    if not values:
+        raise ExpressionError(f"{op}() ({call_site()}) needs at least one value.")
+    return Operation(op, tuple(as_expr(value) for value in values))

@@ -1,0 +1,286 @@
+"""What does each operator of an expression compute?
+
+Functions from compiled operands to a compiled result (see `compiled.py` for the forms that values have),
+but for arithmetic of whole numbers and casts, which can fail and are in `evaluation.py`. Float arithmetic
+is silent: by IEEE rules it has a result for everything, and a warning on the screen of one of many workers
+helps nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+
+from differential.columns.column_types import Bools, ColumnType, Int64s
+from differential.columns.float_words import words_to_floats
+from differential.errors import RowError
+from differential.expressions.compiled import (
+    Compiled,
+    Natural,
+    Pair,
+    Run,
+    as_float,
+    in_common_words,
+    null_constant,
+)
+from differential.expressions.expression import Operation
+
+__all__ = ["ARITHMETIC", "COMPARISONS", "both", "extreme", "lifted", "logical", "unary", "when_run"]
+
+_Binary: TypeAlias = Callable[[Natural, Natural], Natural]
+
+
+def _quiet(function: _Binary) -> _Binary:
+    """`function` without warnings for floats; integers, which never warn here, skip the cost (0.8 µs)."""
+
+    def quiet(left: Natural, right: Natural) -> Natural:
+        if left.dtype == np.int64:
+            return function(left, right)
+        with np.errstate(all="ignore"):
+            return function(left, right)
+
+    return quiet
+
+
+COMPARISONS: Final[dict[str, _Binary]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+"""On words; the result is bool."""
+
+ARITHMETIC: Final[dict[str, _Binary]] = {
+    "+": _quiet(np.add),
+    "-": _quiet(np.subtract),
+    "*": _quiet(np.multiply),
+    "/": _quiet(np.true_divide),
+    "//": _quiet(np.floor_divide),
+    "%": _quiet(np.remainder),
+}
+"""On numbers of one type; integer `//` and `%` are looked at for zero first, in `evaluation.py`."""
+
+
+def both(left: Bools | None, right: Bools | None) -> Bools | None:
+    """Valid where both are."""
+    if left is None:
+        return right
+    return left if right is None else left & right
+
+
+def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Compiled]) -> Run:
+    """A function of two values, with null where one of them is null."""
+    left, right = parts[0].run, parts[1].run
+    if not parts[0].type.nullable and not parts[1].type.nullable:
+        return lambda words: (function(left(words)[0], right(words)[0]), None)
+
+    def run(words: Int64s) -> Pair:
+        left_values, left_valid = left(words)
+        right_values, right_valid = right(words)
+        return function(left_values, right_values), both(left_valid, right_valid)
+
+    return run
+
+
+def extreme(is_min: bool, parts: Sequence[Compiled]) -> Run:
+    """The least or greatest by the order of words."""
+    choose = np.minimum if is_min else np.maximum
+    is_float = parts[0].type.kind == "float"
+    runs = [part.run for part in parts]
+
+    def run(words: Int64s) -> Pair:
+        values, valid = runs[0](words)
+        for other in runs[1:]:
+            other_values, other_valid = other(words)
+            values, valid = choose(values, other_values), both(valid, other_valid)
+        if is_float:
+            return words_to_floats(np.atleast_1d(cast(Int64s, values))), valid
+        return values, valid
+
+    return run
+
+
+def logical(is_and: bool, parts: Sequence[Compiled]) -> Run:
+    """`&` or `|` with SQL's null."""
+    left, right = parts[0].run, parts[1].run
+    if not parts[0].type.nullable and not parts[1].type.nullable:
+        return lifted(np.logical_and if is_and else np.logical_or, parts)
+    combine = _kleene_and if is_and else _kleene_or
+    return lambda words: combine(*left(words), *right(words))
+
+
+def unary(expr: Operation, parts: Sequence[Compiled]) -> Run:
+    """Operators of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
+    run = parts[0].run
+    if expr.op == "is_in":
+        return _is_in(parts)
+    if expr.op == "fill_null":
+        return _fill_null(parts)
+    if expr.op == "is_null":
+
+        def is_null(words: Int64s) -> Pair:
+            valid = run(words)[1]
+            return (np.zeros(words.shape[1], dtype=np.bool_) if valid is None else ~valid), None
+
+        return is_null
+    function = {"negative": np.negative, "abs": np.absolute, "~": np.logical_not}[expr.op]
+
+    def apply(words: Int64s) -> Pair:
+        values, valid = run(words)
+        return function(values), valid
+
+    return apply
+
+
+def _is_in(parts: Sequence[Compiled]) -> Run:
+    """Membership in constants, by binary search in their sorted words."""
+    sides = in_common_words(parts)
+    run = sides[0].run
+    constants = sorted(int(side.constant[0]) for side in sides[1:] if side.constant is not None)
+    assert len(constants) == len(sides) - 1
+    if not constants:
+        return lambda words: (np.zeros(words.shape[1], dtype=np.bool_), run(words)[1])
+    # The greatest constant twice: a value beyond it is looked up at the end, and differs from what is there.
+    table = np.array([*constants, constants[-1]], dtype=np.int64)
+    search = table[:-1]
+
+    def is_in(words: Int64s) -> Pair:
+        values, valid = run(words)
+        return table[search.searchsorted(values)] == values, valid
+
+    return is_in
+
+
+def _fill_null(parts: Sequence[Compiled]) -> Run:
+    """The first value, or the second where it is null; the second sees only those rows if it can fail."""
+    can_overflow = parts[1].can_overflow
+    if parts[1].type.kind != parts[0].type.kind:
+        parts = [as_float(part) for part in parts]
+    value, default, can_fail = parts[0].run, parts[1].run, parts[1].can_fail or can_overflow
+
+    def run(words: Int64s) -> Pair:
+        values, valid = value(words)
+        if valid is None:
+            return values, None
+        if can_fail:
+            return _filled(values, valid, default, words)
+        other, other_valid = default(words)
+        return np.where(valid, values, other), None if other_valid is None else valid | other_valid
+
+    return run
+
+
+def _filled(values: Natural, valid: Bools, default: Run, words: Int64s) -> Pair:
+    """`values` with those of `default` where they are null, which alone it is asked for."""
+    missing = (~valid).nonzero()[0]
+    if not missing.size:
+        return values, None
+    other, other_valid = default(words.take(missing, 1))
+    values, valid = values.copy(), np.ones_like(valid)
+    values[missing] = other
+    if other_valid is not None:
+        valid[missing] = other_valid
+    return values, valid
+
+
+def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Run:
+    """Branches: the value whose condition is the first to be true."""
+    tests = list(parts[:-1:2])
+    values = list(parts[1::2])
+    if len(parts) % 2:
+        values.append(parts[-1])
+    else:
+        values.append(null_constant(type_))
+    if type_.kind == "float":
+        values = [as_float(value) for value in values]
+    by_rows = _when_by_rows(tests, values, type_)
+    if any(part.can_fail for part in parts):
+        return by_rows
+    at_once = _when_at_once(tests, values)
+    return _tried(at_once, by_rows) if any(part.can_overflow for part in parts) else at_once
+
+
+def _tried(run: Run, instead: Run) -> Run:
+    """`run`; where that fails, `instead`, which costs more and looks at fewer rows."""
+
+    def tried(words: Int64s) -> Pair:
+        try:
+            return run(words)
+        except RowError:
+            return instead(words)
+
+    return tried
+
+
+def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Run:
+    """Every part sees all rows, and the first true condition chooses."""
+    runs = [(test.mask, value.run) for test, value in zip(tests, values[:-1], strict=True)]
+    last = values[-1].run
+
+    def run(words: Int64s) -> Pair:
+        result, valid = last(words)
+        for mask, value in reversed(runs):
+            chosen = mask(words)
+            branch, branch_valid = value(words)
+            if valid is not None or branch_valid is not None:
+                one = np.True_
+                valid = np.where(
+                    chosen, one if branch_valid is None else branch_valid, one if valid is None else valid
+                )
+            result = np.where(chosen, branch, result)
+        return result, valid
+
+    return run
+
+
+def _when_by_rows(tests: Sequence[Compiled], values: Sequence[Compiled], type_: ColumnType) -> Run:
+    """As `when_run`, but every part sees only the rows that reach it, because it might fail on the others."""
+    dtype = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}.get(type_.kind, np.dtype(np.int64))
+
+    def run(words: Int64s) -> Pair:
+        rows = words.shape[1]
+        result = np.zeros(rows, dtype=dtype)
+        valid = np.ones(rows, dtype=np.bool_)
+        remaining = np.arange(rows)
+        for test, value in zip([*tests, None], values, strict=True):
+            if not remaining.size:
+                break
+            here = words.take(remaining, 1)
+            chosen = np.ones(remaining.size, dtype=np.bool_) if test is None else test.mask(here)
+            taken = remaining[chosen]
+            if taken.size:
+                result[taken], branch_valid = value.run(here.compress(chosen, 1))
+                if branch_valid is not None:
+                    valid[taken] = branch_valid
+            remaining = remaining[~chosen]
+        return result, valid if type_.nullable else None
+
+    return run
+
+
+def _kleene_and(left: Natural, left_valid: Bools | None, right: Natural, right_valid: Bools | None) -> Pair:
+    """`&` of conditions that may be null: false if one is false, else null if one is null."""
+    left_true, left_false = _true_false(left, left_valid)
+    right_true, right_false = _true_false(right, right_valid)
+    true = left_true & right_true
+    return true, true | left_false | right_false
+
+
+def _kleene_or(left: Natural, left_valid: Bools | None, right: Natural, right_valid: Bools | None) -> Pair:
+    """`|` of conditions that may be null: true if one is true, else null if one is null."""
+    left_true, left_false = _true_false(left, left_valid)
+    right_true, right_false = _true_false(right, right_valid)
+    true = left_true | right_true
+    return true, true | (left_false & right_false)
+
+
+def _true_false(values: Natural, valid: Bools | None) -> tuple[Bools, Bools]:
+    """Where a condition is true, and where it is false; neither where it is null."""
+    true = values.astype(np.bool_, copy=False)
+    if valid is None:
+        return true, ~true
+    return true & valid, ~true & valid

@@ -1,0 +1,85 @@
+"""How is an expression printed?
+
+As it would be written, with the parentheses that Python needs and no others, so that what an error or a
+plan shows can be pasted back into a program. The text depends on nothing but the expression: fingerprints
+are taken of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from differential.columns.symbols import unpack
+from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+
+__all__ = ["text_of"]
+
+_BINARY: Final[dict[str, int]] = {
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 1),
+    "|": 2,
+    "&": 3,
+    **dict.fromkeys(("+", "-"), 4),
+    **dict.fromkeys(("*", "/", "//", "%"), 5),
+}
+_COMPARISON: Final = 1
+_UNARY: Final = 6
+_ATOM: Final = 7
+
+
+def text_of(expr: Expr) -> str:
+    """The expression as it would be written."""
+    return _text(expr, 0)
+
+
+def _text(expr: Expr, surrounding: int) -> str:
+    """The text of `expr`, in parentheses if it binds less strongly than its `surrounding`."""
+    precedence, text = _bare(expr)
+    if isinstance(expr, LiteralValue) and surrounding == _ATOM and not text.startswith("lit("):
+        return f"lit({text})"  # a method of a plain constant would be Python's, not ours
+    return f"({text})" if precedence < surrounding else text
+
+
+def _bare(expr: Expr) -> tuple[int, str]:
+    """How strongly the expression binds, and its text."""
+    if isinstance(expr, ColumnRef):
+        is_plain = expr.name.isidentifier() and not expr.name.startswith("__")
+        return _ATOM, f"col.{expr.name}" if is_plain else f"col({expr.name!r})"
+    if isinstance(expr, LiteralValue):
+        return _literal(expr)
+    assert isinstance(expr, Operation)
+    operands = expr.operands
+    if expr.op in _BINARY:
+        precedence = _BINARY[expr.op]
+        # Comparisons do not associate: a comparison inside a comparison takes parentheses on either side.
+        left = _text(operands[0], precedence + (precedence == _COMPARISON))
+        return precedence, f"{left} {expr.op} {_text(operands[1], precedence + 1)}"
+    if expr.op == "~" and isinstance(operands[0], Operation) and operands[0].op == "is_null":
+        return _ATOM, f"{_text(operands[0].operands[0], _ATOM)}.is_not_null()"
+    if expr.op in ("~", "negative"):
+        return _UNARY, f"{'~' if expr.op == '~' else '-'}{_text(operands[0], _UNARY)}"
+    if expr.op in ("min_of", "max_of"):
+        return _ATOM, f"{expr.op}({', '.join(map(text_of, operands))})"
+    if expr.op == "when":
+        return _ATOM, _when(operands)
+    rest = ", ".join(map(text_of, operands[1:]))
+    if expr.op == "is_in":
+        rest = f"[{rest}]"
+    elif expr.op == "cast":
+        rest = repr(str(expr.to))
+    return _ATOM, f"{_text(operands[0], _ATOM)}.{expr.op}({rest})"
+
+
+def _literal(literal: LiteralValue) -> tuple[int, str]:
+    if literal.value is None:
+        return _ATOM, f"lit(None, {str(literal.type)!r})"
+    if literal.type.kind == "any":
+        assert isinstance(literal.value, bytes)
+        return _ATOM, f"lit({unpack(literal.value)!r}, 'any')"
+    text = repr(literal.value)
+    return _UNARY if text.startswith("-") else _ATOM, text
+
+
+def _when(operands: tuple[Expr, ...]) -> str:
+    pairs = zip(operands[:-1:2], operands[1::2], strict=False)
+    text = ".".join(f"when({text_of(test)}).then({text_of(value)})" for test, value in pairs)
+    return text if len(operands) % 2 == 0 else f"{text}.otherwise({text_of(operands[-1])})"

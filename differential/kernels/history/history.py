@@ -1,0 +1,326 @@
+"""The history of one key, gathered from all runs of a trace, and the corrections that make it right.
+
+    rows   int64[words + 2, room]: value words, time, diff; sorted by value, then time, once consolidated
+
+Times are advanced to a `floor`, a time that is ≤ every time asked about: for those it changes nothing, and
+most of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.history.closure import is_minimal
+from differential.kernels.overflow import SMALL_BITS, excess, magnitude, refuse, wide_add
+from differential.kernels.rows.memory import HEADER, LUB, load
+from differential.kernels.rows.merge import compare_rows, copy_rows
+from differential.kernels.rows.search import locate
+from differential.kernels.rows.sort import sort_words
+from progress.kernel import Int64s, kernel
+from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+
+INSERTION_ROWS: Final = 24
+LARGEST: Final = 4
+"""Where `state` keeps the or-ed magnitudes of all diffs that were read for a key."""
+
+
+@kernel
+def more_rows(rows: Int64s, count: int) -> Int64s:
+    """A copy with room for more than twice as many rows as `count`."""
+    larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
+    copy_rows(rows, rows.shape[1], larger)
+    return larger
+
+
+@kernel
+def gathered(
+    table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
+) -> Int64s:
+    """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a
+    larger one. The magnitudes of their diffs go to state[LARGEST].
+
+    Neighbours that have become equal are summed on the way, which for an early run leaves one row per value;
+    not if a diff is so large that the sum might wrap.
+    Ensures: room for twice as many and four; nothing about order.
+    """
+    words = rows.shape[0] - 2
+    floor = state[1]
+    size = locate(table, cursors, keys, key, kw)
+    if 2 * size + 4 > rows.shape[1]:
+        rows = more_rows(rows, 2 * size + 4)
+    count = np.int64(0)
+    largest = np.int64(0)
+    for run in range(table.shape[0]):
+        if cursors[1, run] == cursors[0, run]:
+            continue
+        early = word_less_equal(table[run, LUB], floor, guards)
+        size = cursors[1, run] - cursors[0, run]
+        for word in range(words + 2):
+            at = HEADER + 3 * (kw + word)
+            address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+            if word != words:
+                for row in range(size):
+                    rows[word, count + row] = load(address, width, base, cursors[0, run] + row)
+            elif early:
+                for row in range(size):
+                    rows[word, count + row] = floor
+            else:
+                for row in range(size):
+                    rows[word, count + row] = word_lub(
+                        load(address, width, base, cursors[0, run] + row), floor, guards
+                    )
+        if width >= 4:
+            for row in range(count, count + size):
+                largest |= magnitude(rows[words + 1, row])
+        else:
+            largest |= magnitude(base)  # no more than 2²⁴ from it, which does not matter
+        if largest >> SMALL_BITS == 0:
+            count = sum_neighbours(rows, count, count + size)
+        else:
+            count += size
+    state[2] = count
+    state[LARGEST] = largest
+    return rows
+
+
+@kernel
+def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
+    """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end
+    now. Requires: small diffs.
+    """
+    columns = rows.shape[0]
+    kept = start
+    for row in range(start, stop):
+        same = kept > start
+        for column in range(columns - 1):
+            same = same and rows[column, row] == rows[column, kept - 1]
+        if same:
+            rows[columns - 1, kept - 1] += rows[columns - 1, row]
+            kept -= rows[columns - 1, kept - 1] == 0
+        else:
+            for column in range(columns):
+                rows[column, kept] = rows[column, row]
+            kept += 1
+    return kept
+
+
+@kernel
+def with_new(
+    ready: Int64s, start: int, stop: int, kw: int, state: Int64s, guards: int, rows: Int64s
+) -> Int64s:
+    """Append the rows [start, stop) of the new ones to those that `gathered` left, their magnitudes too."""
+    words = rows.shape[0] - 2
+    count = state[2]
+    if 2 * (count + stop - start) + 4 > rows.shape[1]:
+        rows = more_rows(rows, 2 * (count + stop - start) + 4)
+    for row in range(start, stop):
+        for word in range(words):
+            rows[word, count] = ready[kw + word, row]
+        rows[words, count] = word_lub(ready[kw + words, row], state[1], guards)
+        rows[words + 1, count] = ready[kw + words + 1, row]
+        state[LARGEST] |= magnitude(ready[kw + words + 1, row])
+        count += 1
+    state[2] = count
+    return rows
+
+
+@kernel
+def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
+    """-1, 0 or 1: how row `at` compares with `row` in the first `columns` columns."""
+    for column in range(columns):
+        if rows[column, at] != row[column]:
+            return -1 if rows[column, at] < row[column] else 1
+    return 0
+
+
+@kernel
+def consolidate_key(rows: Int64s, state: Int64s) -> int:
+    """`consolidate_rows` of the state[2] rows of a key; raises if a row at a time leaves 64 bits."""
+    if state[LARGEST] >> SMALL_BITS == 0:
+        return consolidate_rows(rows, state[2])
+    return consolidate_many(rows, state[2])
+
+
+@kernel
+def consolidate_many(rows: Int64s, count: int) -> int:
+    """`consolidate_rows` for many rows, or large diffs."""
+    some = np.empty((rows.shape[0], count), np.int64)
+    copy_rows(rows, count, some)
+    done = sort_words(some)
+    copy_rows(done, done.shape[1], rows)
+    return done.shape[1]
+
+
+@kernel
+def check_key(rows: Int64s, count: int, times: Int64s, state: Int64s, guards: int) -> None:
+    """Raise if at one of the state[0] times a value has a multiplicity that leaves 64 bits.
+
+    Cost: nothing unless a diff is large. After it `multiplicity` is right although it adds in one word.
+    """
+    if state[LARGEST] >> SMALL_BITS == 0:
+        return
+    words = rows.shape[0] - 2
+    for index in range(state[0]):
+        high, low = np.int64(0), np.int64(0)
+        for row in range(count):
+            for word in range(words):
+                if row > 0 and rows[word, row] != rows[word, row - 1]:
+                    refuse(excess(high, low))
+                    high, low = np.int64(0), np.int64(0)
+                    break
+            if word_less_equal(rows[words, row], times[0, index], guards):
+                high, low = wide_add(high, low, rows[words + 1, row])
+        refuse(excess(high, low))
+
+
+@kernel
+def consolidate_rows(rows: Int64s, count: int) -> int:
+    """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many.
+
+    Requires: small diffs; one column of room behind them, which is overwritten.
+    """
+    columns = rows.shape[0]
+    if count > INSERTION_ROWS:
+        return consolidate_many(rows, count)
+    kept = min(count, np.int64(1))
+    for new in range(1, count):
+        kept = put_row(rows, kept, rows, new)
+    if kept == 1 and rows[columns - 1, 0] == 0:
+        kept = np.int64(0)
+    return kept
+
+
+@kernel
+def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
+    """Add row `index` of `source` to sorted consolidated rows; returns how many there are then.
+
+    Requires: small diffs; room for two more rows, which is overwritten. `source` may be the same array.
+    """
+    columns = rows.shape[0]
+    spare = rows.shape[1] - 1
+    at = count
+    order = -1
+    while at > 0:
+        order = compare_rows(rows, at - 1, source, index, columns - 1)
+        if order <= 0:
+            break
+        at -= 1
+    if at > 0 and order == 0:
+        rows[columns - 1, at - 1] += source[columns - 1, index]
+        if rows[columns - 1, at - 1] == 0:
+            for column in range(columns):
+                for later in range(at, count):
+                    rows[column, later - 1] = rows[column, later]
+            return count - 1
+        return count
+    for column in range(columns):
+        rows[column, spare] = source[column, index]  # it may be overwritten by the rows that move
+        for later in range(count, at, -1):
+            rows[column, later] = rows[column, later - 1]
+        rows[column, at] = rows[column, spare]
+    return count + 1
+
+
+@kernel
+def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> tuple[int, int]:
+    """(sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`.
+
+    Requires: the sum fits 64 bits (small diffs, or `check_key`).
+    """
+    words = rows.shape[0] - 2
+    total = np.int64(0)
+    row = at
+    while row < count:
+        for word in range(words):
+            if rows[word, row] != rows[word, at]:
+                return total, row
+        if word_less_equal(rows[words, row], time, guards):
+            total += rows[words + 1, row]
+        row += 1
+    return total, row
+
+
+@kernel
+def correct(
+    rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int
+) -> int:
+    """Append to `out` what makes the rows accumulate to `wanted` once (`present`), or to nothing, at its
+    time.
+
+    wanted   int64[words + 2]: value words and time; the last is free for use
+    out      int64[words + 2, room]: the corrections are appended from `made` on; returns where they end
+    Requires: room for as many more rows as there are different values, and one more.
+    """
+    words = rows.shape[0] - 2
+    time = wanted[words]
+    at = np.int64(0)
+    found = False
+    while at < count:
+        total, after = multiplicity(rows, count, at, time, guards)
+        if present and not found and compare_with(rows, at, wanted, words) == 0:
+            found = True
+            total -= 1
+        if total != 0:
+            for word in range(words):
+                out[word, made] = rows[word, at]
+            out[words, made] = time
+            out[words + 1, made] = -total
+            made += 1
+        at = after
+    if present and not found:
+        for word in range(words):
+            out[word, made] = wanted[word]
+        out[words, made] = time
+        out[words + 1, made] = 1
+        made += 1
+    return made
+
+
+@kernel
+def put_rows(rows: Int64s, count: int, source: Int64s, start: int, stop: int) -> int:
+    """`put_row` for the rows [start, stop) of `source`; returns how many there are then."""
+    for index in range(start, stop):
+        count = put_row(rows, count, source, index)
+    return count
+
+
+@kernel
+def appended(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
+    """Write (key, row) for the first `count` rows into `out`, from row `made` on; returns it, or a larger
+    copy.
+    """
+    if made + count > out.shape[1]:
+        out = more_rows(out, made + count)
+    for column in range(kw):
+        for row in range(count):
+            out[column, made + row] = keys[column, key]
+    for column in range(rows.shape[0]):
+        for row in range(count):
+            out[kw + column, made + row] = rows[column, row]
+    return out
+
+
+@kernel
+def pended_times(
+    times: Int64s,
+    state: Int64s,
+    frontier: Int64s,
+    guards: int,
+    pended: Int64s,
+    keys: Int64s,
+    key: int,
+    kw: int,
+) -> Int64s:
+    """Append (key, time) for the minimal times beyond the frontier to the state[3] rows of `pended`."""
+    for index in range(state[0]):
+        if word_is_beyond(times[0, index], frontier, guards) and is_minimal(times, index, frontier, guards):
+            kept = state[3]
+            if kept == pended.shape[1]:
+                pended = more_rows(pended, kept)
+            for column in range(kw):
+                pended[column, kept] = keys[column, key]
+            pended[kw, kept] = times[0, index]
+            state[3] = kept + 1
+    return pended

@@ -1,0 +1,167 @@
+"""Matching rows that came in with the history of the other side: the work of a join.
+
+Every pair of rows with equal keys makes one row: time = lub of the two times, diff = product of the diffs.
+What its words are is said by a projection, `int64[2, words]`: where each comes from, and which one (or the
+constant).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.overflow import excess, refuse, wide_multiply
+from differential.kernels.rows.memory import HEADER, load
+from differential.kernels.rows.search import cursors_of, locate, same_key
+from progress.kernel import Int64s, kernel
+from progress.times.time_words import word_lub
+
+FROM_DELTA: Final = 0
+FROM_TRACE: Final = 1
+CONSTANT: Final = 2
+
+REMEMBERED_KEYS: Final = 256
+"""For up to so many keys the places found while counting are kept; with more, finding them again is cheap."""
+
+
+@kernel
+def count_matches(
+    delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, found: Int64s
+) -> tuple[int, int]:
+    """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be:
+    (pairs, stop).
+
+    found   int64[2 · keys, runs]: gets the cursors of each key, as far as there is room
+    """
+    rows = delta.shape[1]
+    cursors = cursors_of(table)
+    pairs = np.int64(0)
+    each = np.int64(0)
+    keys = np.int64(0)
+    row = start
+    while row < rows and pairs < rows_max:
+        if row == start or not same_key(delta, row, row - 1, kw):
+            each = locate(table, cursors, delta, row, kw)
+            if 2 * keys < found.shape[0]:
+                for run in range(table.shape[0]):
+                    found[2 * keys, run] = cursors[0, run]
+                    found[2 * keys + 1, run] = cursors[1, run]
+            keys += 1
+        pairs += each
+        row += 1
+    return pairs, row
+
+
+@kernel
+def write_matches(
+    delta: Int64s,
+    row: int,
+    table: Int64s,
+    run: int,
+    span: tuple[int, int, int],
+    projection: Int64s,
+    guards: int,
+    out: Int64s,
+) -> int:
+    """Write the pairs of one row of `delta` with some rows of a run; 0 unless a product leaves 64 bits.
+
+    span   first of these rows, how many, row of `out`
+    """
+    first, count, made = span
+    words = out.shape[0] - 2
+    columns = delta.shape[0]
+    for word in range(words):
+        source, value = projection[0, word], projection[1, word]
+        if source == FROM_TRACE:
+            at = HEADER + 3 * value
+            address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+            for pair in range(count):
+                out[word, made + pair] = load(address, width, base, first + pair)
+        else:
+            if source == FROM_DELTA:
+                value = delta[value, row]
+            for pair in range(count):
+                out[word, made + pair] = value
+    at = table.shape[1] - 6
+    address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+    time = delta[columns - 2, row]
+    for pair in range(count):
+        out[words, made + pair] = word_lub(load(address, width, base, first + pair), time, guards)
+    address, width, base = table[run, at + 3], table[run, at + 4], table[run, at + 5]
+    diff = delta[columns - 1, row]
+    excesses = np.int64(0)
+    for pair in range(count):
+        high, low = wide_multiply(diff, load(address, width, base, first + pair))
+        excesses |= excess(high, low)
+        out[words + 1, made + pair] = low
+    return excesses
+
+
+@kernel
+def fill_matches(
+    delta: Int64s,
+    span: tuple[int, int],
+    table: Int64s,
+    kw: int,
+    projection: Int64s,
+    guards: int,
+    found: Int64s,
+    out: Int64s,
+) -> None:
+    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches`
+    left it.
+    """
+    cursors = cursors_of(table)
+    made = np.int64(0)
+    keys = np.int64(0)
+    excesses = np.int64(0)
+    for row in range(span[0], span[1]):
+        if row == span[0] or not same_key(delta, row, row - 1, kw):
+            if 2 * keys < found.shape[0]:
+                for run in range(table.shape[0]):
+                    cursors[0, run] = found[2 * keys, run]
+                    cursors[1, run] = found[2 * keys + 1, run]
+            else:
+                locate(table, cursors, delta, row, kw)
+            keys += 1
+        for run in range(table.shape[0]):
+            first = cursors[0, run]
+            count = cursors[1, run] - first
+            if count > 0:
+                place = (first, count, made)
+                excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
+                made += count
+    refuse(excesses)
+
+
+@kernel
+def match_few(
+    delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
+) -> tuple[Int64s, int]:
+    """`match` in one call, for few rows."""
+    found = np.empty((2 * min(REMEMBERED_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    out = np.empty((projection.shape[1] + 2, pairs), np.int64)
+    if pairs > 0:
+        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
+    return out, stop
+
+
+def match(
+    delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
+) -> tuple[Int64s, int]:
+    """Pairs of the rows [start, stop) of `delta` with all rows of a trace: (words, stop).
+
+    delta        int64[kw + its values + 2, n], sorted
+    projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
+    Ensures: stop is n, or as small as it may be with at least `rows_max` pairs made. Not consolidated.
+    """
+    if delta.shape[1] - start <= REMEMBERED_KEYS:
+        return match_few(delta, start, table, kw, projection, guards, rows_max)
+    found = np.empty((0, table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: in huge pages
+    if pairs > 0:
+        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
+    return out, stop

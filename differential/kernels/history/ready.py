@@ -1,0 +1,177 @@
+"""Which rows are complete, and which earlier times do the others hold open?
+
+A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.rows.merge import first_rows
+from differential.kernels.rows.sort import sort_packed
+from progress.kernel import Int64s, kernel
+from progress.times.antichain import (
+    after_in_order,
+    antichain_is_beyond,
+    insert_word,
+    minimal_words,
+    search_from,
+)
+from progress.times.time_words import word_less_equal
+
+LONG: Final = 1024
+"""Elements from which on an antichain is long: it is found by sorting, not by inserting."""
+
+
+@kernel
+def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
+    """(ready rows, later rows), each in their order. If all are of one kind, that one is `words` itself."""
+    columns, rows = words.shape
+    ready = np.int64(0)
+    last = np.int64(-1)
+    beyond = False
+    for row in range(rows):
+        time = words[time_column, row]
+        if time != last:
+            beyond = antichain_is_beyond(frontier, frontier.shape[0], time, guards)
+            last = time
+        ready += not beyond
+    if ready == rows:
+        return words, np.empty((columns, 0), np.int64)
+    if ready == 0:
+        return np.empty((columns, 0), np.int64), words
+    now = np.empty((columns, ready), np.int64)
+    later = np.empty((columns, rows - ready), np.int64)
+    at_now = np.int64(0)
+    at_later = np.int64(0)
+    last = -1
+    for row in range(rows):
+        time = words[time_column, row]
+        if time != last:
+            beyond = antichain_is_beyond(frontier, frontier.shape[0], time, guards)
+            last = time
+        if beyond:
+            for column in range(columns):
+                later[column, at_later] = words[column, row]
+            at_later += 1
+        else:
+            for column in range(columns):
+                now[column, at_now] = words[column, row]
+            at_now += 1
+    return now, later
+
+
+@kernel
+def part_of(values: Int64s, count: int, length: int) -> Int64s:
+    """An array of `length` whose first `count` values are those of `values`."""
+    part = np.empty(length, np.int64)
+    for index in range(count):
+        part[index] = values[index]
+    return part
+
+
+@kernel
+def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
+
+    Cost: O(changes in the column of times · log antichain) in scopes of one and two chains. From `LONG`
+    elements on times are sorted first: to insert each in its place would move a part of the antichain every
+    time.
+    """
+    count = bounds.shape[0]
+    if count >= LONG:
+        return sorted_bounds(words, time_column, bounds, guards)
+    minimal = part_of(bounds, count, count + 8)
+    last = np.int64(-1)
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if time != last:
+            last = time
+            if count == LONG:
+                return sorted_bounds(words, time_column, bounds, guards)
+            if count == minimal.shape[0]:
+                minimal = part_of(minimal, count, 2 * count)
+            count = insert_word(minimal, count, time, guards)
+    return part_of(minimal, count, count)
+
+
+@kernel
+def sorted_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """What `lower_bounds` says, by sorting. Cost: O(n) passes, and that of `minimal_words`."""
+    times = np.empty(words.shape[1] + bounds.shape[0], np.int64)
+    count = np.int64(0)
+    for index in range(bounds.shape[0]):
+        times[count] = bounds[index]
+        count += 1
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if count == 0 or times[count - 1] != time:
+            times[count] = time
+            count += 1
+    times = part_of(times, count, count)
+    return minimal_words(sort_packed(times, np.empty(count, np.int64), 0, 63), guards)
+
+
+@kernel
+def minimal_times(times: Int64s, guards: int) -> Int64s:
+    """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
+    count = np.int64(0)
+    minimal = np.empty(8, np.int64)
+    last = np.int64(-1)
+    for row in range(times.shape[0]):
+        time = times[row]
+        if time != last:
+            last = time
+            if count == minimal.shape[0]:
+                minimal = part_of(minimal, count, 2 * count)
+            count = insert_word(minimal, count, time, guards)
+    return part_of(minimal, count, count)
+
+
+@kernel
+def bound_of_rows(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
+    """For each row the number of a bound that is ≤ its time. Requires: there is one for each.
+
+    Cost: O(changes in the column of times · log bounds) in scopes of one and two chains, else O(… · bounds).
+    """
+    numbers = np.empty(words.shape[1], np.int64)
+    last = np.int64(-1)
+    number = np.int64(0)
+    for row in range(words.shape[1]):
+        time = words[time_column, row]
+        if time != last:
+            last = time
+            if bounds.shape[0] >= search_from(bounds, bounds.shape[0], guards):
+                number = after_in_order(bounds, bounds.shape[0], time) - 1
+            else:
+                number = 0
+                while not word_less_equal(bounds[number], time, guards):
+                    number += 1
+        numbers[row] = number
+    return numbers
+
+
+@kernel
+def merge_pending(a: Int64s, b: Int64s) -> Int64s:
+    """Two sorted sets of rows, (key words, time), as one, without doubles."""
+    columns, rows_a = a.shape
+    rows_b = b.shape[1]
+    out = np.empty((columns, rows_a + rows_b), np.int64)
+    i = np.int64(0)
+    j = np.int64(0)
+    kept = np.int64(0)
+    while i < rows_a or j < rows_b:
+        order = -1 if j == rows_b else 1 if i == rows_a else 0
+        column = np.int64(0)
+        while order == 0 and column < columns and i < rows_a and j < rows_b:
+            if a[column, i] != b[column, j]:
+                order = -1 if a[column, i] < b[column, j] else 1
+            column += 1
+        for column in range(columns):
+            out[column, kept] = a[column, i] if order <= 0 else b[column, j]
+        kept += 1
+        i += order <= 0
+        j += order >= 0
+    return first_rows(out, kept)

@@ -1,0 +1,1 @@
+"""Kernels for sorted rows: sort, merge, pack, search, hash."""

@@ -1,0 +1,54 @@
+"""Which worker does a key belong to?
+
+A hash of all key words, the same on every machine and in every version: rows stored by one worker count must
+still be found after a restart. Mixing is that of splitmix64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from progress.kernel import Int64s, kernel
+
+
+@kernel
+def mix(word: int) -> int:
+    """A word whose bits all depend on all bits of `word`; one to one."""
+    mixed = np.uint64(word)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64(mixed ^ (mixed >> np.uint64(31)))
+
+
+@kernel
+def hash_of_key(words: Int64s, row: int, kw: int) -> int:
+    """The hash of a row's key, ≥ 0; 0 if there are no key words."""
+    state = np.int64(0)
+    for column in range(kw):
+        state = mix((state ^ words[column, row]) + np.int64(0x1E3779B97F4A7C15))
+    return state & np.int64(0x7FFFFFFFFFFFFFFF)
+
+
+@kernel
+def partition_by_key_hash(words: Int64s, kw: int, workers: int) -> tuple[Int64s, Int64s]:
+    """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w +
+    1]).
+
+    Worker = hash of the key modulo `workers`. Cost: two passes and one array.
+    """
+    columns, rows = words.shape
+    owner = np.empty(rows, np.int64)
+    bounds = np.zeros(workers + 1, np.int64)
+    for row in range(rows):
+        owner[row] = hash_of_key(words, row, kw) % workers
+        bounds[owner[row] + 1] += 1
+    for worker in range(workers):
+        bounds[worker + 1] += bounds[worker]
+    place = bounds.copy()
+    out = np.empty((columns, rows), np.int64)
+    for row in range(rows):
+        at = place[owner[row]]
+        place[owner[row]] = at + 1
+        for column in range(columns):
+            out[column, at] = words[column, row]
+    return out, bounds

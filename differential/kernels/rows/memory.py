@@ -1,0 +1,139 @@
+"""How does one kernel read all runs of a trace, whatever their width, in one call?
+
+Through a *run table*: one line of integers per run, `table int64[runs, HEADER + 3·columns]`:
+
+    rows, lub, side, directory, shift, low, buckets, then for each column: address, width, base
+
+`lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of
+`search.py`. A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values
+themselves (base 0); of width 0, nothing: all are `base`. Reading width 3 touches one byte more, so memory
+ends with one to spare. Addresses instead of arrays: a kernel then has one signature for any number of runs
+and any widths.
+
+Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
+a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
+`NAIAD_CHECK_BOUNDS=1` every access compares its row with the line's `rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+from llvmlite import ir
+from numba.extending import intrinsic
+
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+
+HEADER: Final = 7
+ROWS: Final = 0
+LUB: Final = 1
+SIDE: Final = 2
+DIRECTORY: Final = 3
+SHIFT: Final = 4
+LOW: Final = 5
+BUCKETS: Final = 6
+
+
+def _loader(bits: int):  # type: ignore[no-untyped-def]
+    """An intrinsic: the unsigned integer of `bits` bits at `address`, `index` items further."""
+
+    def load(typing_context, address, index):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            value = builder.load(builder.gep(start, [arguments[1]]), align=1)
+            return value if bits == 64 else builder.zext(value, ir.IntType(64))
+
+        return numba.types.int64(numba.types.int64, numba.types.int64), generate
+
+    return intrinsic(load)
+
+
+def _storer(bits: int):  # type: ignore[no-untyped-def]
+    """An intrinsic: writes the low `bits` bits of `value` at `address`, `index` items further."""
+
+    def store(typing_context, address, index, value):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            short = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            builder.store(short, builder.gep(start, [arguments[1]]), align=1)
+            return context.get_dummy_value()
+
+        return numba.types.void(numba.types.int64, numba.types.int64, numba.types.int64), generate
+
+    return intrinsic(store)
+
+
+_load_8, _load_16, _load_32, _load_64 = (_loader(bits) for bits in (8, 16, 32, 64))
+_store_8, _store_16, _store_32, _store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
+
+
+@kernel
+def load(address: int, width: int, base: int, row: int) -> int:
+    """The value in `row` of a column. Requires: the column has that row."""
+    if width == 4:
+        return base + _load_32(address, row)
+    if width == 8:
+        return _load_64(address, row)
+    if width == 1:
+        return base + _load_8(address, row)
+    if width == 3:
+        return base + (_load_32(address + 3 * row, 0) & 0xFFFFFF)
+    if width == 2:
+        return base + _load_16(address, row)
+    return base
+
+
+@kernel
+def load_count(address: int, index: int) -> int:
+    """Number `index` of an array of uint32 at `address`."""
+    return _load_32(address, index)
+
+
+@kernel
+def store_count(address: int, index: int, count: int) -> None:
+    """Write number `index` of an array of uint32 at `address`."""
+    _store_32(address, index, count)
+
+
+@kernel
+def store(address: int, width: int, row: int, offset: int) -> None:
+    """Write `offset` (value minus base) into `row` of a column of `width` bytes; width 0 writes nothing."""
+    if width == 4:
+        _store_32(address, row, offset)
+    elif width == 8:
+        _store_64(address, row, offset)
+    elif width == 1:
+        _store_8(address, row, offset)
+    elif width == 3:
+        _store_16(address + 3 * row, 0, offset)
+        _store_8(address + 3 * row + 2, 0, offset >> 16)
+    elif width == 2:
+        _store_16(address, row, offset)
+
+
+@kernel
+def read(table: Int64s, run: int, column: int, row: int) -> int:
+    """The word in (`column`, `row`) of a run. Requires: `row` is less than the run's rows."""
+    if CHECK_BOUNDS:
+        if row < 0 or row >= table[run, ROWS]:
+            raise IndexError("row outside its run")
+    at = HEADER + 3 * column
+    return load(table[run, at], table[run, at + 1], table[run, at + 2], row)
+
+
+@kernel
+def describe_column(table: Int64s, run: int, column: int, address: int) -> None:
+    """Say in line `run` that a column is plain words from `address` on."""
+    at = HEADER + 3 * column
+    table[run, at] = address
+    table[run, at + 1] = 8
+    table[run, at + 2] = 0
+
+
+@kernel
+def describe_words(words: Int64s, rows: int, table: Int64s, run: int) -> None:
+    """Describe a plain table of words in line `run`; its `lub` is left alone."""
+    table[run, ROWS] = rows
+    for column in range(words.shape[0]):
+        describe_column(table, run, column, words.ctypes.data + 8 * column * words.shape[1])

@@ -1,0 +1,132 @@
+"""Merging sorted rows: two tables, or some new rows into a trace's small head.
+
+Merging two large runs piece by piece is in `merge_runs.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.overflow import checked_add
+from differential.kernels.rows.memory import LUB, ROWS, SIDE, describe_column
+from progress.kernel import Int64s, kernel
+from progress.times.time_words import word_lub
+
+
+@kernel
+def compare_rows(a: Int64s, i: int, b: Int64s, j: int, columns: int) -> int:
+    """-1, 0 or 1: how row `i` of `a` and row `j` of `b` compare in their first `columns` columns."""
+    for column in range(columns):
+        left = a[column, i]
+        right = b[column, j]
+        if left != right:
+            return -1 if left < right else 1
+    return 0
+
+
+@kernel
+def merge(a: Int64s, b: Int64s) -> Int64s:
+    """The rows of two sorted consolidated tables as one. Cost: one pass, one array."""
+    columns, rows_a = a.shape
+    rows_b = b.shape[1]
+    out = np.empty((columns, rows_a + rows_b), np.int64)
+    i = np.int64(0)
+    j = np.int64(0)
+    kept = np.int64(0)
+    while i < rows_a or j < rows_b:
+        order = -1 if j == rows_b else 1 if i == rows_a else compare_rows(a, i, b, j, columns - 1)
+        if order == 0 and a[columns - 1, i] + b[columns - 1, j] == 0:
+            i += 1
+            j += 1
+            continue
+        for column in range(columns):
+            out[column, kept] = a[column, i] if order <= 0 else b[column, j]
+        if order == 0:
+            out[columns - 1, kept] = checked_add(a[columns - 1, i], b[columns - 1, j])
+        kept += 1
+        i += order <= 0
+        j += order >= 0
+    return first_rows(out, kept)
+
+
+@kernel
+def first_rows(words: Int64s, rows: int) -> Int64s:
+    """The first `rows` rows: the array itself if that is all of it, else a copy."""
+    if rows == words.shape[1]:
+        return words
+    out = np.empty((words.shape[0], rows), np.int64)
+    for column in range(words.shape[0]):
+        for row in range(rows):
+            out[column, row] = words[column, row]
+    return out
+
+
+@kernel
+def copy_rows(source: Int64s, count: int, target: Int64s) -> None:
+    """Copy the first `count` rows to the first places of `target`, column by column."""
+    for column in range(source.shape[0]):
+        for row in range(count):
+            target[column, row] = source[column, row]
+
+
+@kernel
+def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guards: int) -> int:
+    """Merge sorted rows into a head; returns its rows.
+
+    head    int64[2·columns, capacity]: two halves, the one in use named by `side` of its line in `table`
+    Requires: rows of the head and of `words` together fit the capacity. Cost: about 2 µs, copies the head.
+    """
+    columns = words.shape[0]
+    side = table[line, SIDE]
+    rows = table[line, ROWS]
+    lub = table[line, LUB]
+    source = columns * side
+    target = columns * (1 - side)
+    kept = np.int64(0)
+    done = np.int64(0)
+    for new in range(words.shape[1]):
+        low = done
+        high = rows
+        while low < high:  # the first row of the head that is not less than the new one
+            middle = (low + high) >> 1
+            less = False
+            for column in range(columns - 1):
+                if head[source + column, middle] != words[column, new]:
+                    less = head[source + column, middle] < words[column, new]
+                    break
+            if less:
+                low = middle + 1
+            else:
+                high = middle
+        for column in range(columns):
+            for row in range(low - done):
+                head[target + column, kept + row] = head[source + column, done + row]
+        kept += low - done
+        done = low
+        diff = words[columns - 1, new]
+        same = low < rows
+        if same:
+            for column in range(columns - 1):
+                if head[source + column, low] != words[column, new]:
+                    same = False
+                    break
+        if same:
+            diff = checked_add(diff, head[source + columns - 1, low])
+            done += 1
+        if diff != 0:
+            for column in range(columns - 1):
+                head[target + column, kept] = words[column, new]
+            head[target + columns - 1, kept] = diff
+            lub = word_lub(lub, words[columns - 2, new], guards)
+            kept += 1
+    for column in range(columns):
+        for row in range(rows - done):
+            head[target + column, kept + row] = head[source + column, done + row]
+    kept += rows - done
+    table[line, ROWS] = kept
+    table[line, LUB] = lub if kept > 0 else 0
+    table[line, SIDE] = 1 - side
+    start = head.ctypes.data
+    for column in range(columns):
+        describe_column(table, line, column, start + 8 * (target + column) * head.shape[1])
+    return kept

@@ -1,0 +1,147 @@
+"""Finding a key's rows in the runs of a trace.
+
+Keys are looked up in ascending order, so each search gallops on from where the last one ended: doubling
+steps, then halving. Large runs have a *directory*, which says where to begin:
+
+    bucket of a key = (its first word - low) >> shift         directory uint32[buckets + 1]
+    the rows of bucket b are directory[b] … directory[b + 1] - 1
+
+With few rows a bucket, looking up one key in a run of millions touches three cache lines and not twenty.
+Keys that crowd into few buckets are found by galloping, as without a directory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.rows.memory import (
+    BUCKETS,
+    DIRECTORY,
+    HEADER,
+    LOW,
+    ROWS,
+    SHIFT,
+    load,
+    load_count,
+    store_count,
+)
+from progress.kernel import Int64s, kernel
+
+
+@kernel
+def bucket_of(word: int, low: int, shift: int) -> int:
+    """The bucket of a key whose first word is `word`. Requires: word ≥ low."""
+    return np.int64(np.uint64(word - low) >> np.uint64(shift))
+
+
+@kernel
+def fill_directory(table: Int64s, run: int) -> None:
+    """Write the directory of a run whose line says all about it. Cost: one pass over the first column."""
+    address, width, base = table[run, HEADER], table[run, HEADER + 1], table[run, HEADER + 2]
+    low, shift = table[run, LOW], table[run, SHIFT]
+    rows = table[run, ROWS]
+    filled = np.int64(0)
+    for row in range(rows):
+        bucket = bucket_of(load(address, width, base, row), low, shift)
+        while filled <= bucket:
+            store_count(table[run, DIRECTORY], filled, row)
+            filled += 1
+    while filled <= table[run, BUCKETS]:
+        store_count(table[run, DIRECTORY], filled, rows)
+        filled += 1
+
+
+@kernel
+def first_from(table: Int64s, run: int, column: int, start: int, stop: int, wanted: int, past: int) -> int:
+    """The first row of [start, stop) whose word is ≥ `wanted` (> if `past` is 1); `stop` if there is none.
+
+    Requires: the words of these rows ascend.
+    """
+    at = HEADER + 3 * column
+    address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+    step = 1
+    low = start - 1  # known to be before the row
+    high = start
+    while high < stop:
+        word = load(address, width, base, high)
+        if word > wanted or (word == wanted and past == 0):
+            break
+        low = high
+        high += step
+        step <<= 1
+    high = min(high, stop)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        word = load(address, width, base, middle)
+        if word > wanted or (word == wanted and past == 0):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@kernel
+def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
+    """(first row, row after the last) of the key in column `at` of `keys`.
+
+    Requires: rows before `start` are before it.
+    """
+    first = start
+    last = table[run, ROWS]
+    if kw > 0 and table[run, DIRECTORY] != 0:
+        word, low = keys[0, at], table[run, LOW]
+        if word < low:
+            return start, start
+        bucket = bucket_of(word, low, table[run, SHIFT])
+        if bucket >= table[run, BUCKETS]:
+            return last, last
+        first = max(start, load_count(table[run, DIRECTORY], bucket))
+        last = max(first, load_count(table[run, DIRECTORY], bucket + 1))
+        if kw == 1 and table[run, SHIFT] == 0:  # a bucket for each key
+            return first, last
+    for column in range(kw):
+        first = first_from(table, run, column, first, last, keys[column, at], np.int64(0))
+        last = first_from(table, run, column, first, last, keys[column, at], np.int64(1))
+    return first, last
+
+
+@kernel
+def cursors_of(table: Int64s) -> Int64s:
+    """Cursors at the beginning of all runs: int64[2, runs], the first row of a key and the row after its
+    last.
+    """
+    return np.zeros((2, table.shape[0]), np.int64)
+
+
+@kernel
+def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> int:
+    """Move the cursors on to the rows of a key; returns how many rows it has in all runs.
+
+    Requires: keys come in ascending order, each once.
+    """
+    total = np.int64(0)
+    for run in range(table.shape[0]):
+        if table[run, ROWS] > 0:
+            first, last = find(table, run, cursors[1, run], keys, at, kw)
+            cursors[0, run] = first
+            cursors[1, run] = last
+            total += last - first
+    return total
+
+
+@kernel
+def same_key(words: Int64s, a: int, b: int, kw: int) -> bool:
+    """Whether two rows of a table have the same key."""
+    for column in range(kw):
+        if words[column, a] != words[column, b]:
+            return False
+    return True
+
+
+@kernel
+def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
+    """-1, 0 or 1: how the keys of two rows compare."""
+    for column in range(kw):
+        if a[column, i] != b[column, j]:
+            return -1 if a[column, i] < b[column, j] else 1
+    return 0

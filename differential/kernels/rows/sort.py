@@ -1,0 +1,287 @@
+"""Sort rows by (key, value, time), sum equal ones, drop what cancels.
+
+Three ways, by what the rows are like:
+
+    packed    the bits that vary, of all columns with the diff lowest, fit one word: sort those words and
+              unpack them again. No row is moved, no index followed.
+    indexed   otherwise: a radix argsort column by column, skipping digits that are the same everywhere
+    tiny      up to `TINY` rows: insertion instead of radix, in either form
+
+How rows are packed is in `packing.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.overflow import excess, refuse, wide_add
+from differential.kernels.rows.packing import (
+    SEGMENTS_MAX,
+    bit_length,
+    pack_rows,
+    plan_packing,
+    survey,
+    unpack_rows,
+    varying_bits,
+)
+from progress.kernel import Int64s, kernel
+
+TINY: Final = 24
+WIDE_DIGITS_FROM: Final = 4096
+MANY_ROWS: Final = 1 << 15
+
+
+@kernel
+def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
+    """Sort by the bits [low, high) of words that are ≥ 0 and have none above; returns one of the two arrays.
+
+    Cost: nothing but a pass if sorted already; else a pass per 8 or 11 bits.
+    """
+    rows = keys.shape[0]
+    ordered = True
+    for row in range(1, rows):
+        if keys[row - 1] >> low > keys[row] >> low:
+            ordered = False
+            break
+    if ordered:
+        return keys
+    if rows <= TINY:
+        for row in range(1, rows):
+            key = keys[row]
+            at = row
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                at -= 1
+            keys[at] = key
+        return keys
+    digit_bits = 11 if rows >= WIDE_DIGITS_FROM else 8
+    passes = (high - low + digit_bits - 1) // digit_bits
+    digit_bits = (high - low + passes - 1) // passes
+    digit_mask = (np.int64(1) << digit_bits) - 1
+    counts = np.empty(1 << digit_bits, np.int64)
+    source = keys
+    target = spare
+    for _ in range(passes):
+        for digit in range(counts.shape[0]):
+            counts[digit] = 0
+        for row in range(rows):
+            counts[source[row] >> low & digit_mask] += 1
+        start = np.int64(0)
+        for digit in range(counts.shape[0]):
+            count = counts[digit]
+            counts[digit] = start
+            start += count
+        for row in range(rows):
+            key = source[row]
+            digit = key >> low & digit_mask
+            target[counts[digit]] = key
+            counts[digit] += 1
+        source, target = target, source
+        low += digit_bits
+    return source
+
+
+@kernel
+def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> int:
+    """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; returns rows
+    kept, or -1 - i if the sum that begins at word i leaves 64 bits: from there on all is as it was.
+    """
+    kept = np.int64(0)
+    row = np.int64(0)
+    diff_mask = (np.int64(1) << diff_bits) - 1
+    while row < keys.shape[0]:
+        key = keys[row] >> diff_bits
+        first = row
+        total = diff_base + (keys[row] & diff_mask)
+        high = total >> 63
+        row += 1
+        while row < keys.shape[0] and keys[row] >> diff_bits == key:
+            high, total = wide_add(high, total, diff_base + (keys[row] & diff_mask))
+            row += 1
+        if excess(high, total) != 0:
+            return -1 - first
+        if total != 0:
+            keys[kept] = key
+            sums[kept] = total
+            kept += 1
+    return kept
+
+
+@kernel
+def sort_words(words: Int64s) -> Int64s:
+    """`sort_consolidate` in one call, for other kernels and for few rows."""
+    columns, rows = words.shape
+    if rows == 0:
+        return words
+    seen = np.empty((4, columns), np.int64)
+    plan = np.empty((4, SEGMENTS_MAX * columns), np.int64)
+    bases = np.empty(columns, np.int64)
+    survey(words, seen, np.int64(1))
+    segments, diff_bits, bits = plan_packing(seen, plan, bases)
+    if bits > 63:
+        return sort_indexed(words, seen)
+    keys = np.empty(rows, np.int64)
+    spare = np.empty(rows, np.int64)
+    pack_rows(words, plan, bases, segments, keys, np.int64(0))
+    ordered = sort_packed(keys, spare, diff_bits, bits)
+    sums = spare
+    if ordered is spare:
+        sums = keys
+    kept = sum_packed(ordered, sums, diff_bits, bases[columns - 1])
+    refuse(np.int64(kept < 0))
+    out = np.empty((columns, kept), np.int64)
+    unpack_rows(ordered, sums, plan, bases, segments, out)
+    return out
+
+
+def sort_consolidate(words: Int64s) -> Int64s:
+    """The same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
+
+    Raises OverflowError if the multiplicity of a row leaves 64 bits; partial sums may.
+    Requires: words int64[≥ 2, n], C-contiguous. Cost: about 20 ns a row if the varying bits fit a word, else
+    70.
+    """
+    if words.shape[1] < MANY_ROWS:
+        return sort_words(words)
+    return sort_parts([words])
+
+
+def sort_parts(parts: list[Int64s]) -> Int64s:
+    """`sort_consolidate` of several tables together, which are taken out of the list and dropped on the way.
+
+    Requires: at least one table, all with as many columns, none without rows. When there are many rows, the
+    memory of the parts is free again before that of the result is taken.
+    Raises OverflowError, as `sort_consolidate`; the rows in question are among the `parts` then.
+    """
+    columns = parts[0].shape[0]
+    rows = sum(part.shape[1] for part in parts)
+    if rows < MANY_ROWS:
+        return sort_words(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+    seen = np.empty((4, columns), np.int64)
+    for index, part in enumerate(parts):
+        survey(part, seen, int(index == 0))
+    plan, bases = np.empty((4, SEGMENTS_MAX * columns), np.int64), np.empty(columns, np.int64)
+    segments, diff_bits, bits = plan_packing(seen, plan, bases)
+    if bits > 63:
+        return sort_indexed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), seen)
+    # By numpy, not in a kernel: it asks for huge pages, and touching fresh small ones costs as much as
+    # sorting.
+    keys, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    part = parts[0]
+    while parts:
+        part = parts.pop()
+        rows -= part.shape[1]
+        pack_rows(part, plan, bases, segments, keys, rows)
+    del part
+    if sort_packed(keys, spare, diff_bits, bits).ctypes.data == spare.ctypes.data:
+        keys, spare = spare, keys
+    kept = sum_packed(keys, spare, diff_bits, int(bases[columns - 1]))
+    if kept < 0:
+        parts.append(_unsummed(keys[-1 - kept :], diff_bits, plan, bases, segments))
+        raise OverflowError("a sum leaves 64 bits")
+    out = np.empty((columns, kept), np.int64)
+    unpack_rows(keys, spare, plan, bases, segments, out)
+    return out
+
+
+def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:
+    """The rows of packed words that are equal to the first but for the diff."""
+    keys = keys[keys >> diff_bits == keys[0] >> diff_bits]
+    out = np.empty((bases.shape[0], keys.shape[0]), np.int64)
+    diffs = (keys & ((1 << diff_bits) - 1)) + bases[-1]
+    unpack_rows(keys >> diff_bits, diffs, plan, bases, segments, out)
+    return out
+
+
+@kernel
+def same_row(words: Int64s, a: int, b: int) -> bool:
+    """Whether rows `a` and `b` differ in their diff only."""
+    for column in range(words.shape[0] - 1):
+        if words[column, a] != words[column, b]:
+            return False
+    return True
+
+
+@kernel
+def row_less(words: Int64s, a: int, b: int) -> bool:
+    """Whether row `a` sorts before row `b`."""
+    for column in range(words.shape[0] - 1):
+        if words[column, a] != words[column, b]:
+            return words[column, a] < words[column, b]
+    return False
+
+
+@kernel
+def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
+    """The rows' numbers in sorted order. Cost: two passes per 8 or 11 varying bits; n² / 4 if tiny."""
+    columns, rows = words.shape
+    order = np.empty(rows, np.int64)
+    for row in range(rows):
+        order[row] = row
+    if rows <= TINY:
+        for row in range(1, rows):
+            at = row
+            while at > 0 and row_less(words, row, order[at - 1]):
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = row
+        return order
+    spare = np.empty(rows, np.int64)
+    digit_bits = 11 if rows >= WIDE_DIGITS_FROM else 8
+    digit_mask = (np.int64(1) << digit_bits) - 1
+    counts = np.empty(1 << digit_bits, np.int64)
+    for column in range(columns - 2, -1, -1):
+        base, mask = varying_bits(seen, column)
+        for shift in range(0, bit_length(mask), digit_bits):
+            if mask >> shift & digit_mask == 0:
+                continue
+            for digit in range(counts.shape[0]):
+                counts[digit] = 0
+            for row in range(rows):
+                counts[(words[column, row] - base) >> shift & digit_mask] += 1
+            start = np.int64(0)
+            for digit in range(counts.shape[0]):
+                count = counts[digit]
+                counts[digit] = start
+                start += count
+            for row in range(rows):
+                index = order[row]
+                digit = (words[column, index] - base) >> shift & digit_mask
+                spare[counts[digit]] = index
+                counts[digit] += 1
+            order, spare = spare, order
+    return order
+
+
+@kernel
+def sort_indexed(words: Int64s, seen: Int64s) -> Int64s:
+    """`sort_consolidate` for rows of any content."""
+    columns, rows = words.shape
+    order = sorted_order(words, seen)
+    kept = np.int64(0)
+    row = np.int64(0)
+    sums = np.empty(rows, np.int64)
+    excesses = np.int64(0)
+    while row < rows:
+        first = order[row]
+        total = words[columns - 1, first]
+        high = total >> 63
+        row += 1
+        while row < rows and same_row(words, first, order[row]):
+            high, total = wide_add(high, total, words[columns - 1, order[row]])
+            row += 1
+        excesses |= excess(high, total)
+        if total != 0:
+            order[kept] = first
+            sums[kept] = total
+            kept += 1
+    refuse(excesses)
+    out = np.empty((columns, kept), np.int64)
+    for column in range(columns - 1):
+        for row in range(kept):
+            out[column, row] = words[column, order[row]]
+    for row in range(kept):
+        out[columns - 1, row] = sums[row]
+    return out

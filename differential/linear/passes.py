@@ -1,0 +1,264 @@
+"""How does a chain of linear operators become few passes over the words?
+
+The steps are walked once, with three things at hand: the columns so far, a `Projection` that says where
+their words are, and conditions that are still to be tested. Selecting columns and negating only change the
+projection; a filter only adds a condition. A *pass* is made of them where something must be computed, and
+at the end:
+
+    gather      test the conditions, gather the words of the rows that pass
+    compute     write computed columns into a new array
+    user        hand the rows to a Python function
+
+A condition that can fail (it divides) sees only the rows that the filters before it have let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from differential.columns.column_types import Bools, Int64s
+from differential.columns.overflow import negate_diffs
+from differential.columns.schema import Column, Schema
+from differential.columns.symbols import SymbolTable
+from differential.errors import RowError
+from differential.expressions.compiled import Compiled
+from differential.expressions.evaluation import Compiler
+from differential.expressions.expression import Expr
+from differential.linear.projection import TRAILING_WORDS, Projection
+from differential.linear.user_functions import UserStep, compile_user_step
+from timely.user_code.call_site import CallSite
+
+__all__ = ["Filter", "Negate", "RowFunction", "Select", "Step", "compile_steps", "projection_of"]
+
+RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
+"""From rows of words, with time and diff, to rows of words, or None if none is left."""
+
+
+@dataclass(frozen=True)
+class Select:
+    """New columns, each an expression over the old ones."""
+
+    columns: tuple[tuple[str, Expr], ...]
+    site: CallSite
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"select({', '.join(f'{name}={expr.describe()}' for name, expr in self.columns)})"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Only rows where a condition is true."""
+
+    condition: Expr
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"filter({self.condition.describe()})"
+
+
+@dataclass(frozen=True)
+class Negate:
+    """The opposite diff."""
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return "negate()"
+
+
+Step: TypeAlias = Select | Filter | Negate | UserStep
+
+
+def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
+    """The projection that `steps` are, or None if they do more than move words."""
+    projection = Projection.identity(schema.width)
+    for step in steps:
+        if isinstance(step, Negate):
+            projection = projection.negated()
+        elif isinstance(step, Select):
+            moved = _moved(step, Compiler(schema, projection, symbols))
+            if moved is None:
+                return None
+            projection = moved
+            schema = _schema_of(step, schema)
+        else:
+            return None
+    return projection
+
+
+def compile_steps(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> RowFunction:
+    """The one function for all of `steps` over rows of `schema`."""
+    plan = _Plan(schema, symbols)
+    for step in steps:
+        plan.add(step)
+    plan.flush()
+    passes = plan.passes
+    if not passes:
+        return _unchanged
+    if len(passes) == 1:
+        return passes[0]
+
+    def run(words: Int64s) -> Int64s | None:
+        for pass_ in passes:
+            result = pass_(words)
+            if result is None:
+                return None
+            words = result
+        return words
+
+    return run
+
+
+class _Plan:
+    """The passes so far, and what is still to be done before the next."""
+
+    def __init__(self, schema: Schema, symbols: SymbolTable) -> None:
+        self.passes: list[RowFunction] = []
+        self._symbols = symbols
+        self._start(schema)
+
+    def _start(self, schema: Schema) -> None:
+        """From here on the words are those of `schema`, with nothing left to be done."""
+        self._schema = schema
+        self._width = schema.width
+        self._projection = Projection.identity(schema.width)
+        self._conditions: list[Compiled] = []
+
+    def add(self, step: Step) -> None:
+        """Take up the next step."""
+        if isinstance(step, Negate):
+            self._projection = self._projection.negated()
+        elif isinstance(step, Filter):
+            condition = self._compiler().compile(step.condition)
+            if condition.can_fail and self._conditions:
+                self.flush()
+                condition = self._compiler().compile(step.condition)
+            self._conditions.append(condition)
+        elif isinstance(step, Select):
+            moved = _moved(step, self._compiler())
+            if moved is None:
+                self._compute(step)
+            else:
+                self._projection = moved
+                self._schema = _schema_of(step, self._schema)
+        else:
+            self.flush()
+            self.passes.append(compile_user_step(step, self._symbols))
+            self._start(step.schema_out)
+
+    def flush(self) -> None:
+        """Make a pass of what is left to be done, if anything is."""
+        projection, width = self._projection, self._width
+        if self._conditions:
+            self.passes.append(_gather(self._conditions, projection, width))
+        elif not projection.is_identity(width):
+            self.passes.append(projection.compile(width))
+        else:
+            return
+        self._start(self._schema)
+
+    def _compiler(self) -> Compiler:
+        return Compiler(self._schema, self._projection, self._symbols)
+
+    def _compute(self, step: Select) -> None:
+        """Computed columns: a pass of their own, over the rows that the filters have let through."""
+        if self._conditions:
+            self.flush()
+        compiler = self._compiler()
+        schema = _schema_of(step, self._schema)
+        columns = [(compiler.compile(expr), schema.words_of(name)) for name, expr in step.columns]
+        self.passes.append(_compute(columns, schema.width, self._projection.sign))
+        self._start(schema)
+
+
+def _schema_of(step: Select, schema: Schema) -> Schema:
+    return Schema(tuple(Column(name, expr.type_in(schema)) for name, expr in step.columns))
+
+
+def _moved(step: Select, compiler: Compiler) -> Projection | None:
+    """Where the words of the new columns are, if all of them only move; else None."""
+    moves: list[tuple[int, int]] = []
+    for _, expr in step.columns:
+        words = compiler.projected(expr)
+        if words is None:
+            return None
+        moves += words
+    return Projection(
+        tuple(source for source, _ in moves),
+        tuple(constant for _, constant in moves),
+        compiler.projection.sign,
+    )
+
+
+def _unchanged(words: Int64s) -> Int64s:
+    return words
+
+
+def _gather(conditions: Sequence[Compiled], projection: Projection, width: int) -> RowFunction:
+    """Rows where all conditions are true, with the words that `projection` names."""
+    mask = _all(conditions)
+    project = projection.compile(width)
+    project_picked = projection.compile_picked(width)
+
+    def gather(words: Int64s) -> Int64s | None:
+        keep = mask(words).nonzero()[0]
+        if keep.size == words.shape[1]:
+            return project(words)
+        if keep.size == 0:
+            return None
+        return project_picked(words, keep)
+
+    return gather
+
+
+def _all(conditions: Sequence[Compiled]) -> Callable[[Int64s], Bools]:
+    """Where all conditions are true."""
+    masks = [condition.mask for condition in conditions]
+    first, rest = masks[0], masks[1:]
+    if not rest:
+        return first
+    can_overflow = any(condition.can_overflow for condition in conditions)
+
+    def mask(words: Int64s) -> Bools:
+        found = first(words)
+        for other in rest:
+            found = found & other(words)
+        return found
+
+    def tried(words: Int64s) -> Bools:
+        try:
+            return mask(words)
+        except RowError:  # perhaps in a row that an earlier condition excludes
+            return _one_by_one(masks, words)
+
+    return tried if can_overflow else mask
+
+
+def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bools:
+    """Where all conditions are true, each of which sees only rows that those before it let through."""
+    left = np.arange(words.shape[1])
+    for mask in masks:
+        left = left[mask(words.take(left, 1))]
+    found = np.zeros(words.shape[1], dtype=np.bool_)
+    found[left] = True
+    return found
+
+
+def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -> RowFunction:
+    """Computed columns, time and diff in a new array."""
+    writers = [(compiled.writer(), slice(where.start, where.stop)) for compiled, where in columns]
+
+    def compute(words: Int64s) -> Int64s:
+        out = np.empty((width + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
+        for write, where in writers:
+            write(words, out[where])
+        out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
+        if sign < 0:
+            negate_diffs(out)
+        return out
+
+    return compute

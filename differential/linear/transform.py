@@ -1,0 +1,41 @@
+"""A chain of linear operators as what a connector runs.
+
+If the chain only moves words, `projection` says how, and the stage in front may write its rows in that layout
+at once.
+"""
+
+from __future__ import annotations
+
+from differential.linear.chain import LinearChain
+from differential.linear.projection import Projection
+from timely.errors import InternalError
+from timely.wire.batch import Batch
+
+from ..columns.update_batch import UpdateBatch
+from ..columns.worker_symbols import SYMBOLS
+
+__all__ = ["LinearTransform"]
+
+
+class LinearTransform:
+    """Update batch in, update batch or nothing out."""
+
+    def __init__(self, chain: LinearChain) -> None:
+        self._function = chain.compile(SYMBOLS)
+        self._symbol_words = chain.schema_out.symbol_words
+        self.projection: Projection | None = chain.as_projection(SYMBOLS)
+
+    @classmethod
+    def of(cls, chain: LinearChain) -> LinearTransform | None:
+        """The transform of `chain`; None if the chain changes nothing."""
+        projection = chain.as_projection(SYMBOLS)
+        if projection is not None and projection.is_identity(chain.schema_in.width):
+            return None
+        return cls(chain)
+
+    def __call__(self, batch: Batch) -> Batch | None:
+        """The rows of `batch` after the chain."""
+        if not isinstance(batch, UpdateBatch):
+            raise InternalError(f"a chain of linear operators got a {type(batch).__name__}")
+        words = self._function(batch.words)
+        return None if words is None else UpdateBatch(words, self._symbol_words)

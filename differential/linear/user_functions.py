@@ -1,0 +1,216 @@
+"""How do Python functions of the user meet rows of words?
+
+    map(fn)           fn(record) gives one record
+    flat_map(fn)      fn(record) gives any number of records
+    map_batches(fn)   fn(Arrow table) gives an Arrow table with as many rows, row i from row i
+
+A record is handed over as a named tuple. One that is given back may be a tuple in the order of the declared
+columns, a dict, or the bare value of a lone column.
+
+Costs: about 1 µs per record to decode, call and encode again, and 100 ns more for each value; `map_batches`
+costs what the function does, and some 50 µs per batch. Expressions cost a few ns per row.
+
+The function must give the same answer for the same record every time, in every process: a removal goes
+through it as well as the insertion before it, and only equal answers cancel. It must have no effects, for
+it sees records that are about to vanish, in any order.
+
+When it raises, or gives what its declared columns cannot hold, the dataflow stops with a UserFunctionError
+that shows the record, the operator and the line, and has the function's exception as its cause.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Final, Literal, Never, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import Int64s
+from differential.columns.rows import Row, decode_rows, encode_rows
+from differential.columns.schema import Schema
+from differential.columns.symbols import SymbolTable
+from differential.errors import SchemaError, UserFunctionError, shown
+from differential.linear.projection import TRAILING_WORDS
+from timely.counted import counted
+from timely.failure import text_of
+from timely.user_code.call_site import CallSite
+from timely.user_code.code_digest import digest_of
+
+__all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
+
+# What a user's function takes is his to annotate: any function of one argument takes a `Never`.
+MapFunction: TypeAlias = Callable[[Never], object]
+FlatMapFunction: TypeAlias = Callable[[Never], object]
+BatchFunction: TypeAlias = Callable[[pa.Table], object]
+
+UserKind: TypeAlias = Literal["map", "flat_map", "map_batches"]
+
+_ROWS_SHOWN_MAX: Final = 3
+
+
+@dataclass(frozen=True)
+class UserStep:
+    """A function of the user in a chain: over which columns, giving which, and where it was written."""
+
+    kind: UserKind
+    function: Callable[[Never], object]
+    schema_in: Schema
+    schema_out: Schema
+    site: CallSite
+
+    def describe(self) -> str:
+        """A stable text: the operator, the function's name, line and digest, and the columns it gives."""
+        return f"{self.kind}({_name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
+
+    def error(self, where: str, why: str, line: str = "") -> UserFunctionError:
+        """The error about one record or batch."""
+        at = f", in {line}" if line else ""
+        return UserFunctionError(
+            f"{self.kind}({_name_of(self.function)}) ({self.site}) failed on {where}:\n  {why}{at}"
+        )
+
+
+def compile_user_step(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s], Int64s | None]:
+    """The function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
+    if step.kind == "map_batches":
+        return lambda words: _map_batches(step, words, symbols)
+    names = step.schema_in.names
+    # With `rename`, a column whose name is not an identifier becomes a field called _0, _1, …
+    record = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # names known at run time only
+    make = cast(Callable[[Row], tuple[object, ...]], record._make)
+    apply = _map if step.kind == "map" else _flat_map
+    return lambda words: apply(step, make, words, symbols)
+
+
+_Make: TypeAlias = Callable[[Row], tuple[object, ...]]
+
+
+def _map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s:
+    function = cast(Callable[[object], object], step.function)
+    results: list[object] = []
+    record: object = None
+    try:
+        for row in decode_rows(step.schema_in, words, symbols):
+            record = make(row)
+            results.append(function(record))
+    except Exception as error:
+        raise _raised(step, shown(record), error) from error
+    out = np.empty((step.schema_out.width + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
+    out[:-TRAILING_WORDS] = _encode(step, results, symbols)
+    out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
+    return out
+
+
+def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s | None:
+    function = cast(Callable[[object], object], step.function)
+    results: list[object] = []
+    counts: list[int] = []
+    record: object = None
+    try:
+        for row in decode_rows(step.schema_in, words, symbols):
+            record = make(row)
+            before = len(results)
+            results.extend(cast(Iterable[object], function(record)))
+            counts.append(len(results) - before)
+    except Exception as error:
+        raise _raised(step, shown(record), error) from error
+    if not results:
+        return None
+    out = np.empty((step.schema_out.width + TRAILING_WORDS, len(results)), dtype=np.int64)
+    out[:-TRAILING_WORDS] = _encode(step, results, symbols)
+    out[-TRAILING_WORDS:] = np.repeat(words[-TRAILING_WORDS:], counts, axis=1)
+    return out
+
+
+def _map_batches(step: UserStep, words: Int64s, symbols: SymbolTable) -> Int64s:
+    table = step.schema_in.decode(words, symbols)
+    rows = words.shape[1]
+    try:
+        result = cast(Callable[[pa.Table], object], step.function)(table)
+    except Exception as error:
+        raise step.error(
+            _batch(table), f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function)
+        ) from error
+    if not isinstance(result, pa.Table | pa.RecordBatch):
+        raise step.error(_batch(table), f"it gave a {type(result).__name__}, not an Arrow table")
+    if result.num_rows != rows:
+        raise step.error(
+            _batch(table), f"it gave {counted(result.num_rows, 'row')} for {rows}; row i must come from row i"
+        )
+    out = np.empty((step.schema_out.width + TRAILING_WORDS, rows), dtype=np.int64)
+    try:
+        out[:-TRAILING_WORDS] = step.schema_out.encode(
+            result, symbols, f"result of {_name_of(step.function)}"
+        )
+    except SchemaError as error:
+        raise step.error(_batch(table), str(error)) from error
+    out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
+    return out
+
+
+def _batch(table: pa.Table) -> str:
+    """The first rows of a batch, for messages."""
+    head = table.slice(0, _ROWS_SHOWN_MAX).to_pylist()
+    return f"a batch of {counted(table.num_rows, 'row')} that starts with {head}"
+
+
+def _encode(step: UserStep, results: list[object], symbols: SymbolTable) -> Int64s:
+    """The words of what the function gave."""
+    rows = [_as_row(step, result) for result in results]
+    try:
+        return encode_rows(step.schema_out, rows, symbols, f"result of {_name_of(step.function)}")
+    except SchemaError as error:
+        raise step.error("a record", f"its result does not fit {step.schema_out}: {error}") from error
+
+
+def _as_row(step: UserStep, result: object) -> Row:
+    """One result as a tuple in the order of the declared columns."""
+    columns = step.schema_out.columns
+    if isinstance(result, tuple | list) and len(result) == len(columns):
+        return tuple(result)
+    if isinstance(result, Mapping) and result.keys() == set(step.schema_out.names):
+        return tuple(result[column.name] for column in columns)
+    if len(columns) == 1 and not isinstance(result, tuple | list | Mapping):
+        return (result,)
+    raise step.error(
+        "a record",
+        f"it gave {shown(result)}; a record of {step.schema_out} is a tuple in that order, or a dict",
+    )
+
+
+def _raised(step: UserStep, where: str, error: Exception) -> UserFunctionError:
+    if isinstance(error, UserFunctionError):
+        return error
+    return step.error(where, f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function))
+
+
+def _code_of(function: object) -> CodeType | None:
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _name_of(function: object) -> str:
+    """The function's name, and file and line for a lambda, of which there may be many."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = _code_of(function)
+    if code is None or "<lambda>" not in name:
+        return f"{getattr(function, '__module__', '?')}.{name}"
+    return f"{name} at {Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+def _line_of(error: BaseException, function: object) -> str:
+    """Where in the user's function the exception arose: the innermost line in the function's own file."""
+    code = _code_of(function)
+    found = ""
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if code is not None and file == code.co_filename:
+            found = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found

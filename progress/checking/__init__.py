@@ -1,0 +1,1 @@
+"""What must hold of progress tracking, as predicates over the states of workers."""

@@ -1,0 +1,109 @@
+"""Which pointstamp comes before which, and how early can what it leads to be?
+
+The order `≤` of pointstamps is *could result in*: (l, t) ≤ (m, u) iff some minimal summary s from l to m has
+s(t) ≤ u. It is a partial order, because no path leads from a pointstamp back to it (`graph.py` refuses
+cycles that do not advance). The predicates of `predicates.py` are stated with it.
+
+Answers come from `could_result_in.py`, on tuples, and are remembered: slow, obvious, and independent of
+the table that the tracker computes with, so that one can be held against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+from progress.graph.could_result_in import MinimalSummaries
+from progress.graph.graph import Graph
+from progress.times.antichain import Antichain
+from progress.times.path_summary import PathSummary
+from progress.times.timestamp import Timestamp
+
+Pointstamp: TypeAlias = tuple[int, int]
+"""(location, word of the time)."""
+
+REMEMBERED_MAX: Final = 200_000
+"""Answers kept; a cluster that is checked for days must not fill its memory with them."""
+
+
+class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
+    """The order of the pointstamps of one graph: `order[a, b]` says whether a ≤ b. It fills as it is asked.
+
+    Laws: reflexive, transitive, antisymmetric · a ≤ b iff some image of a at b's location is ≤ b's time
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+        self._summaries = MinimalSummaries(graph)
+        self._shapes = [graph.shape_of(location) for location in range(graph.location_count)]
+        self._times: dict[Pointstamp, Timestamp] = {}
+        self._images: dict[tuple[Pointstamp, tuple[int, ...]], tuple[Timestamp, ...]] = {}
+
+    def __missing__(self, key: tuple[Pointstamp, Pointstamp]) -> bool:
+        if len(self) >= REMEMBERED_MAX:
+            self.clear()
+        a, b = key
+        earlier, later = self.time(a), self.time(b)
+        shape = self._shapes[b[0]]
+        paths = self._summaries.between(a[0], b[0])
+        known = any(shape.less_equal(path.apply(earlier), later) for path in paths)
+        assert known or a != b, "every path from a place to itself is one, also the empty one"
+        self[key] = known
+        return known
+
+    def minimal(self, points: Iterable[Pointstamp]) -> list[Pointstamp]:
+        """Those before which none of the others comes, sorted."""
+        among = sorted(points)
+        return [t for t in among if not any(s != t and self[s, t] for s in among)]
+
+    def time(self, point: Pointstamp) -> Timestamp:
+        """The time of a pointstamp."""
+        known = self._times.get(point)
+        if known is None:
+            if len(self._times) >= REMEMBERED_MAX:
+                self._times.clear()
+            known = self._times[point] = self.graph.code_of(point[0]).unpack(point[1])
+        return known
+
+    def images(self, point: Pointstamp, port: tuple[int, ...]) -> tuple[Timestamp, ...]:
+        """The earliest times at a port, a group of locations of one scope, that `point` could result in.
+
+        Without those that no word holds: whoever sends along such a path is refused.
+        """
+        known = self._images.get((point, port))
+        if known is None:
+            if len(self._images) >= REMEMBERED_MAX:
+                self._images.clear()
+            fields = self.graph.code_of(port[0]).fields
+            start = self.time(point)
+            found = {
+                summary.apply(start) for end in port for summary in self._summaries.between(point[0], end)
+            }
+            known = tuple(
+                time
+                for time in Antichain(self.graph.shape_of(port[0]), found)
+                if all(value >> bits == 0 for value, (_, bits) in zip(time, fields, strict=True))
+            )
+            self._images[point, port] = known
+        return known
+
+    def standing_pairs(self) -> list[Pointstamp]:
+        """Pairs of locations between which some path there and back does not advance: the law of no zero
+        cycle, without which the order is none. Cost: every pair of locations.
+        """
+        found: list[tuple[int, int]] = []
+        locations = range(self.graph.location_count)
+        for here in locations:
+            shape = self.graph.shape_of(here)
+            stay = PathSummary.identity(shape)
+            assert stay in self._summaries.between(here, here), "the empty path"
+            for there in range(here):
+                onward, back = self._summaries.between(here, there), self._summaries.between(there, here)
+                if any(out.then(home).less_equal(stay, shape) for out in onward for home in back):
+                    found.append((there, here))
+        return found
+
+    def name(self, point: Pointstamp) -> str:
+        """A pointstamp in words."""
+        return f"{self.graph.name_of(point[0])} at {self.time(point)}"

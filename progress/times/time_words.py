@@ -1,0 +1,310 @@
+"""How is a time one 64-bit integer, and how are such integers compared?
+
+A dataflow has one `TimeLayout`: for every nesting level a *field* of value bits, the epoch's at the top,
+and above each field a *guard bit*, which is 0 in every time. Bit 63 is unused, so words are ≥ 0.
+
+    bit 62                                                     bit 0
+    [0 epoch ........][0 level 1 .....][0 level 2 ....][0 level 3 ..]
+
+A prioritised level has two coordinates (p, i), which share its field: p in the upper half. Levels that a
+scope does not have are 0. As a level has its place in every scope, entering a loop changes nothing,
+leaving is a mask, feedback adds `unit`, and every path summary is a pair: t' = (t & keep) + add.
+
+The order of a scope needs one word, `guards`: the guard bit of the top level of each chain. With it
+
+    a ≤ b   iff   ((b | guards) - a) & guards == guards
+
+since no borrow passes a guard that is set, and a guard survives iff its chain of `a` is ≤ that of `b`.
+The order of the integers is a linear extension of this order, so sorting words sorts times.
+
+`timestamp.py` is the readable twin; one property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from progress.errors import GraphError, MisuseError, TimeOverflowError
+from progress.kernel import Bools, Int64s, kernel
+from progress.times.timestamp import TimeShape, Timestamp
+
+WORD_BITS: Final = 63
+LEVELS_MAX: Final = 8
+
+_DEFAULT_BITS: Final = {
+    1: (62,),
+    2: (32, 29),
+    3: (28, 16, 16),
+    4: (20, 13, 13, 13),
+    5: (18, 10, 10, 10, 10),
+    6: (17, 8, 8, 8, 8, 8),
+    7: (14, 7, 7, 7, 7, 7, 7),
+    8: (13, 6, 6, 6, 6, 6, 6, 6),
+}
+assert all(sum(bits) + levels == WORD_BITS for levels, bits in _DEFAULT_BITS.items())
+assert max(_DEFAULT_BITS) == LEVELS_MAX
+
+
+@dataclass(frozen=True)
+class TimeLayout:
+    """How many value bits each nesting level has in a word; the same in all scopes of a dataflow.
+
+    Raises `GraphError` if the fields and their guards do not fit 63 bits.
+    """
+
+    level_bits: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.level_bits) <= LEVELS_MAX:
+            raise GraphError(f"a time layout has 1 to {LEVELS_MAX} levels, not {len(self.level_bits)}")
+        if min(self.level_bits) < 1 or sum(self.level_bits) + len(self.level_bits) > WORD_BITS:
+            raise GraphError(
+                f"time layout {self.level_bits} does not fit: the bits of all levels and one guard bit for "
+                f"each must be at most {WORD_BITS} together, and no level may be without bits"
+            )
+        assert self.shifts[-1] == 0, "the innermost level stands lowest"
+        assert self.guard(0) < 1 << WORD_BITS, "bit 63 is the sign"
+
+    @staticmethod
+    def default(levels: int) -> TimeLayout:
+        """The layout that a dataflow of `levels` nesting levels gets if nothing else is said."""
+        if levels not in _DEFAULT_BITS:
+            raise GraphError(
+                f"loops nest at most {LEVELS_MAX - 1} deep, not {levels - 1}: all counters share one word"
+            )
+        layout = TimeLayout(_DEFAULT_BITS[levels])
+        assert layout.levels == levels, layout
+        assert layout.guard(0) == 1 << (WORD_BITS - 1), "the epoch's guard is the highest bit in use"
+        return layout
+
+    @property
+    def levels(self) -> int:
+        """How many nesting levels have a field."""
+        return len(self.level_bits)
+
+    @cached_property
+    def shifts(self) -> tuple[int, ...]:
+        """For each level, the position of the lowest bit of its field."""
+        return tuple(
+            sum(bits + 1 for bits in self.level_bits[level + 1 :]) for level in range(len(self.level_bits))
+        )
+
+    def guard(self, level: int) -> int:
+        """The guard bit of one level."""
+        assert 0 <= level < self.levels, (level, self)
+        bit = self.shifts[level] + self.level_bits[level]
+        assert bit < WORD_BITS, "bit 63 is the sign"
+        return 1 << bit
+
+
+@dataclass(frozen=True)
+class TimeCode:
+    """Times of one scope to words and back: a layout seen through a shape.
+
+    Laws: unpack(pack(t)) == t · pack keeps and reflects the order · pack(a) < pack(b) if a < b
+
+    Raises `GraphError` if the scope is deeper than the layout, or a prioritised level has too few bits.
+    """
+
+    layout: TimeLayout
+    shape: TimeShape
+
+    def __post_init__(self) -> None:
+        if self.shape.levels > self.layout.levels:
+            raise GraphError(
+                f"{self.shape.levels} nesting levels do not fit the {self.layout.levels} of the layout"
+            )
+        for bits, coordinates in zip(self.layout.level_bits, self.shape.level_coordinates, strict=False):
+            if bits < coordinates:
+                raise GraphError(f"a level of {bits} bits cannot hold {coordinates} counters")
+        assert self.guards & self.valid == 0, "guards stand between fields"
+        assert self.unit & ~self.valid == 0, "one iteration fits"
+
+    @cached_property
+    def fields(self) -> tuple[tuple[int, int], ...]:
+        """For each coordinate, (position of its lowest bit, number of bits)."""
+        fields: list[tuple[int, int]] = []
+        for level, coordinates in enumerate(self.shape.level_coordinates):
+            bits, shift = self.layout.level_bits[level], self.layout.shifts[level]
+            if coordinates == 1:
+                fields.append((shift, bits))
+            else:
+                lower = bits - bits // 2
+                fields += [(shift + lower, bits // 2), (shift, lower)]
+        assert len(fields) == self.shape.coordinates
+        assert fields == sorted(fields, reverse=True), "earlier coordinates stand higher"
+        return tuple(fields)
+
+    @cached_property
+    def guards(self) -> int:
+        """The guard bit of the top level of each chain: all that comparing needs to know of the scope."""
+        first_of_level = [sum(self.shape.level_coordinates[:level]) for level in range(self.shape.levels)]
+        levels = [first_of_level.index(start) for start, _ in self.shape.bounds]
+        assert levels[0] == 0, "the epoch is a chain of its own"
+        assert levels == sorted(set(levels)), "every chain begins with a level of its own"
+        return sum(self.layout.guard(level) for level in levels)
+
+    @cached_property
+    def valid(self) -> int:
+        """All value bits of the scope: a word is a time of the scope iff it has no other bits."""
+        return self.keep_mask(self.shape.levels)
+
+    @cached_property
+    def unit(self) -> int:
+        """What one feedback adds: one, in the last counter."""
+        return 1 << self.fields[-1][0]
+
+    @cached_property
+    def last_counter_max(self) -> int:
+        """The largest value of the last counter; one more is a `TimeOverflowError`."""
+        return (1 << self.fields[-1][1]) - 1
+
+    @cached_property
+    def probe_high(self) -> int:
+        """A word that is late in every coordinate, with as much room above; tells summaries apart."""
+        return sum(1 << (shift + bits - 1) for shift, bits in self.fields)
+
+    def last_counter(self, word: int) -> int:
+        """The last counter of a time: the iteration of the innermost loop, or the epoch at the root."""
+        assert word >= 0, word
+        assert word & ~self.valid == 0, f"word {word:#x} is no time of scope {self.shape}"
+        shift, bits = self.fields[-1]
+        return (word >> shift) & ((1 << bits) - 1)
+
+    def keep_mask(self, levels_kept: int) -> int:
+        """The value bits of the outermost `levels_kept` levels: what leaving to that depth keeps."""
+        assert 0 <= levels_kept <= self.layout.levels, (levels_kept, self)
+        bits, shifts = self.layout.level_bits, self.layout.shifts
+        mask = sum(((1 << bits[level]) - 1) << shifts[level] for level in range(levels_kept))
+        assert not any(mask & self.layout.guard(level) for level in range(self.layout.levels)), "no guard"
+        return mask
+
+    def keep_mask_coordinates(self, kept: int) -> int:
+        """The value bits of the first `kept` coordinates; may cut a prioritised level in two."""
+        assert 0 <= kept <= self.shape.coordinates, (kept, self)
+        mask = sum(((1 << bits) - 1) << shift for shift, bits in self.fields[:kept])
+        assert mask & ~self.valid == 0, (mask, self)
+        return mask
+
+    def pack(self, time: Timestamp) -> int:
+        """The word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
+        if len(time) != self.shape.coordinates:
+            raise MisuseError(
+                f"{time} is no time of this scope, which has {self.shape.coordinates} coordinates"
+            )
+        word = 0
+        for coordinate, (value, (shift, bits)) in enumerate(zip(time, self.fields, strict=True)):
+            if not 0 <= value < 1 << bits:
+                raise TimeOverflowError(
+                    f"{self.coordinate_name(coordinate)} of {time} does not fit: it may be 0 to "
+                    f"{(1 << bits) - 1}; the dataflow's layout has {self.layout.level_bits} bits per level, "
+                    "and another one may be given to it"
+                )
+            word |= value << shift
+        assert word >= 0, "bit 63 is the sign"
+        assert word & ~self.valid == 0, (time, self)
+        return word
+
+    def unpack(self, word: int) -> Timestamp:
+        """The time of a word. Raises `TimeOverflowError` if bits outside the scope's fields are set."""
+        if word < 0 or word & ~self.valid:
+            raise TimeOverflowError(
+                f"word {word:#x} is no time of this scope: a counter has left its field, or a level is set "
+                f"that the scope does not have (fields {self.layout.level_bits}, scope {self.shape})"
+            )
+        time = tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
+        assert self.shape.is_timestamp(time), (word, time)
+        return time
+
+    def coordinate_name(self, coordinate: int) -> str:
+        """What a coordinate counts, in words, for messages."""
+        assert 0 <= coordinate < self.shape.coordinates, (coordinate, self)
+        if coordinate == 0:
+            return "the epoch"
+        level, before = 0, 0
+        while before + self.shape.level_coordinates[level] <= coordinate:
+            before += self.shape.level_coordinates[level]
+            level += 1
+        assert level < self.shape.levels, (coordinate, self)
+        if self.shape.level_coordinates[level] == 1:
+            return f"the counter of loop level {level}"
+        return f"the {'priority' if coordinate == before else 'counter'} of prioritised loop level {level}"
+
+
+# -- one time --
+
+
+@kernel
+def word_less_equal(a: int, b: int, guards: int) -> bool:
+    """Whether time `a` comes before `b` or is `b`."""
+    return ((b | guards) - a) & guards == guards
+
+
+@kernel
+def word_lub(a: int, b: int, guards: int) -> int:
+    """The earliest time that both `a` and `b` come before: the larger field, chain by chain."""
+    larger = ((b | guards) - a) & guards
+    if larger == guards:
+        return b
+    chosen = 0
+    low = 1
+    rest = guards
+    while rest != 0:
+        guard = rest & -rest
+        field = guard - low
+        chosen |= (b if larger & guard else a) & field
+        low = guard << 1
+        rest ^= guard
+    return chosen
+
+
+@kernel
+def word_glb(a: int, b: int, guards: int) -> int:
+    """The latest time that comes before both `a` and `b`: what `word_lub` leaves of the two."""
+    return a + b - word_lub(a, b, guards)
+
+
+@kernel
+def word_advance(time: int, frontier: Int64s, guards: int) -> int:
+    """The time that stands for `time` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
+    if frontier.shape[0] == 0:
+        return time
+    advanced = word_lub(time, frontier[0], guards)
+    for index in range(1, frontier.shape[0]):
+        advanced = word_glb(advanced, word_lub(time, frontier[index], guards), guards)
+    return advanced
+
+
+@kernel
+def word_is_beyond(time: int, frontier: Int64s, guards: int) -> bool:
+    """Whether some element of `frontier` is ≤ `time`: the time can still be seen."""
+    for index in range(frontier.shape[0]):
+        if word_less_equal(frontier[index], time, guards):
+            return True
+    return False
+
+
+# -- whole columns; `out` has the length of `times` and may be the same array --
+
+
+@kernel
+def words_lub(times: Int64s, other: int, guards: int, out: Int64s) -> None:
+    """`word_lub` of every time with `other`."""
+    for index in range(times.shape[0]):
+        out[index] = word_lub(times[index], other, guards)
+
+
+@kernel
+def words_advance(times: Int64s, frontier: Int64s, guards: int, out: Int64s) -> None:
+    """`word_advance` of every time. Cost: O(times · frontier), no allocation."""
+    for index in range(times.shape[0]):
+        out[index] = word_advance(times[index], frontier, guards)
+
+
+@kernel
+def words_are_beyond(times: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
+    """`word_is_beyond` of every time. Cost: O(times · frontier), no allocation."""
+    for index in range(times.shape[0]):
+        out[index] = word_is_beyond(times[index], frontier, guards)

@@ -1,0 +1,1 @@
+"""Counts of pointstamps: occurrence, precursors, frontiers, and what workers tell one another of them."""

@@ -1,0 +1,132 @@
+"""What do workers tell one another about progress?
+
+Every worker tells every other the consolidated changes of each of its steps, as one indivisible payload,
+in the order of the steps. Between two workers payloads arrive in the order in which they were sent.
+
+Why that suffices: a step's decrements (a message consumed) come in one payload with the increments that
+they justify (the messages that this one caused). So there is no moment at which a worker has heard that an
+event is over but not what came of it, and between its view and the truth there may be delay, never
+optimism. To tell decrements earlier than their increments, to split a payload, or to let one overtake
+another would break exactly that.
+
+A payload, little-endian:
+
+    magic "NPRG" · version u16 · worker u16 · sequence u64 · then (location, word, delta) i64 ×3, repeated
+
+Pure: takes changes and payloads, returns payloads and changes. Sends nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+
+from progress.errors import MisuseError, PeerError
+from progress.tracking.count_changes import Change
+
+MAGIC: Final = b"NPRG"
+VERSION: Final = 1
+WORKERS_MAX: Final = 65_535
+
+_HEADER: Final = struct.Struct("<4sHHQ")
+_CHANGE: Final = struct.Struct("<3q")
+assert _HEADER.size == 16 and _CHANGE.size == 24, "the format has no padding"
+
+
+def changes_in(payload: bytes | bytearray | memoryview) -> list[Change]:
+    """The changes in a payload of the right form, whoever it is for: to look at what is under way."""
+    changes: list[Change] = list(_CHANGE.iter_unpack(memoryview(payload)[_HEADER.size :]))
+    assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, len(payload)
+    return changes
+
+
+class Broadcaster:
+    """One worker's end of the protocol: numbers what it says, and checks what the others say.
+
+        worker, workers   index of this worker, and how many there are
+        locations         how many locations the dataflow has; None: not checked
+
+    Invariant: the payloads of a peer have the sequence numbers 0, 1, 2, … without gap.
+    """
+
+    def __init__(self, worker: int, workers: int, locations: int | None = None) -> None:
+        if not 0 <= worker < workers <= WORKERS_MAX:
+            raise MisuseError(f"worker {worker} of {workers}: at most {WORKERS_MAX}, counted from 0")
+        assert locations is None or locations > 0, "a dataflow without locations has nothing to tell"
+        self.worker = worker
+        self.workers = workers
+        self._locations = locations
+        self._sent = 0
+        self._received = [0] * workers
+        assert len(self._received) == self.workers
+
+    def on_step_done(self, changes: Sequence[Change]) -> bytes | None:
+        """The payload that every peer must get, in this order; None if there is nothing to tell.
+
+        `changes` as from `CountChanges.consolidated`. They are applied to the own tracker at once.
+        """
+        if not changes or self.workers == 1:
+            return None
+        header = _HEADER.pack(MAGIC, VERSION, self.worker, self._sent)
+        payload = header + struct.pack(f"<{3 * len(changes)}q", *chain.from_iterable(changes))
+        assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, (
+            "a change is (location, word, delta)"
+        )
+        assert all(delta != 0 for _, _, delta in changes), f"changes are consolidated: {changes}"
+        self._sent += 1
+        return payload
+
+    def on_message(self, payload: bytes | bytearray | memoryview) -> list[Change]:
+        """The changes in a peer's payload. Raises `PeerError` if it is not the next one of that peer."""
+        if len(payload) < _HEADER.size:
+            raise PeerError(
+                f"worker {self.worker} got {len(payload)} bytes as progress; a header alone has 16"
+            )
+        magic, version, sender, sequence = _HEADER.unpack_from(payload)
+        if magic != MAGIC or version != VERSION:
+            raise PeerError(
+                f"worker {self.worker} got progress of another form: magic {magic!r} version {version}, "
+                f"wanted {MAGIC!r} version {VERSION}; all workers must run the same release"
+            )
+        if not 0 <= sender < self.workers or sender == self.worker:
+            raise PeerError(
+                f"worker {self.worker} of {self.workers} got progress that calls itself from worker {sender}"
+            )
+        if sequence != self._received[sender]:
+            raise PeerError(
+                f"worker {self.worker} got progress {sequence} of worker {sender}, where "
+                f"{self._received[sender]} was next: a payload was lost, doubled or overtaken"
+            )
+        body = memoryview(payload)[_HEADER.size :]
+        if len(body) == 0 or len(body) % _CHANGE.size != 0:
+            raise PeerError(
+                f"progress {sequence} of worker {sender} has {len(body)} bytes of changes, not n × 24, n > 0"
+            )
+        changes = changes_in(payload)
+        assert len(changes) * _CHANGE.size == len(body)
+        self._check_changes(changes, sender, sequence)
+        assert self._received[self.worker] == 0, "nobody hears himself"
+        self._received[sender] = sequence + 1
+        return changes
+
+    def _check_changes(self, changes: list[Change], sender: int, sequence: int) -> None:
+        """Raise `PeerError` for a location that does not exist, a word that is no time, a zero change."""
+        assert changes, "an empty payload is refused before"
+        assert sender != self.worker, "nobody hears himself"
+        stop = self._locations
+        for change in changes:
+            location, word, delta = change
+            if location < 0 or (stop is not None and location >= stop) or word < 0 or delta == 0:
+                raise PeerError(
+                    f"progress {sequence} of worker {sender} has {change} as (location, word, delta); "
+                    f"locations are 0 to {'?' if stop is None else stop - 1}, words ≥ 0, deltas not 0"
+                )
+
+    def check_invariants(self) -> None:
+        """Assert that counts are possible."""
+        assert self._sent >= 0, self._sent
+        assert len(self._received) == self.workers, self._received
+        assert all(received >= 0 for received in self._received), self._received
+        assert self._received[self.worker] == 0, "nobody hears himself"

@@ -1,0 +1,410 @@
+"""Which times can still be seen, and where?
+
+A *pointstamp* (location, time) stands for events that have not happened yet: messages under way on a
+connector, notifications asked for and capabilities held at a stage, open epochs of an input. For each
+active pointstamp we keep
+
+    occurrences   how many such events are outstanding
+    precursors    how many *other* active pointstamps could result in it
+
+With no precursors a pointstamp is in the *frontier of the dataflow*: nothing outstanding can lead to one
+more event there. A *port* is a group of connectors that somebody watches (those into one input of a stage).
+Its frontier is the antichain of the earliest times at which a message can still come out of it:
+
+    minimal elements of { s(t) : (l, t) without precursors, s a minimal summary from l to a connector of it }
+
+Invariants (`Tracker.check_invariants` tests them):
+  1. active if and only if occurrences is not zero;
+  2. precursors is exactly the number of other active pointstamps that could result in it;
+  3. while anything is active, some pointstamp has no precursors;
+  4. the frontier of a port is what its definition says, computed over *all* active pointstamps.
+
+Occurrences may dip below zero on one worker, since news of a receipt can overtake news of its sending
+(which come from different workers); once all news has arrived none is negative. A pointstamp whose count is
+below zero is active like any other: there is something of which we have not heard all.
+
+There are two ways of keeping them. *Few* pointstamps (up to `FEW_MAX`) are rows of one table, looked through
+pair by pair, with their precursors kept; all there is to do is one call of one kernel, a few microseconds.
+*Many* are kept by location (`crowd.py`), and frontiers follow from the foremost times of each location;
+precursors are then counted when somebody asks. Both give the same answers.
+
+Cost of `apply`:
+
+    few     O(changes · active + ports touched · active)
+    many    O(changes · log active + ports touched · foremost)
+
+Where all times are one chain, a location has one foremost time. A port whose frontier is an antichain of n
+times is handed over anew after each change of it, which costs n.
+
+Memory: P ports · min(FEW_MAX, active) · the summaries of the largest set · 8 bytes, and some 250 bytes for
+each active pointstamp.
+
+What tells other workers is in `broadcast.py`. What leads from where to where is looked up in
+`summary_table.py`; `could_result_in.py` defines the same on tuples, to be read and to test against.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final, NoReturn
+
+import numpy as np
+
+from progress.errors import InternalError, TimeOverflowError
+from progress.graph.graph import Graph
+from progress.graph.summary_table import SummaryTable
+from progress.kernel import Int64s
+from progress.tracking.count_changes import Change
+from progress.tracking.crowd import Crowd
+from progress.tracking.precursors import (
+    COLUMN,
+    EDGE,
+    IN_FRONTIER,
+    LOCATION,
+    OCCURRENCES,
+    PRECURSORS,
+    SIZE,
+    TOUCHED,
+    WORD,
+    apply_changes,
+    change_counts,
+    count_precursors,
+    mark_frontier,
+    recompute_edges,
+)
+
+_ROOM_FIRST: Final = 64
+_ROW_MAX: Final = 4096
+"""Words in a port's row of the table of ports: with large sets of summaries fewer pointstamps are few."""
+
+FEW_MAX: Final = 256
+"""Up to here pointstamps are looked through pair by pair. About where that takes as long as keeping them in
+order.
+"""
+
+_CHANGES_PACKED_MAX: Final = 64
+"""Up to here a list of changes is copied by `struct`, which has the smaller fixed cost; beyond by numpy."""
+
+
+class Tracker:
+    """Occurrence and precursor counts of one worker's view; counts in, changed frontiers out.
+
+        graph     the dataflow
+        watched   for each port, the locations of its connectors (all of one scope, at least one)
+        few_max   from how many pointstamps on they are kept by location; tests choose a small one
+
+    Only `apply` changes the state. Nothing is active at first, so all frontiers are empty: open the first
+    epochs of *all* workers' inputs by one `apply` before anything else happens.
+
+    Raises `GraphError` if the graph is too large for its table of summaries, or a port mixes scopes.
+    """
+
+    def __init__(self, graph: Graph, watched: Sequence[Sequence[int]], few_max: int = FEW_MAX) -> None:
+        assert few_max >= 1, few_max
+        self.graph = graph
+        self.watched = tuple(tuple(port) for port in watched)
+        self.table = SummaryTable(graph, self.watched)
+        self._scopes: Int64s = np.stack([self.table.guards, self.table.valid])
+        self._images_max = int(self.table.sets[:, 0].max(initial=1))
+        self._few_max = max(1, min(few_max, _ROW_MAX // self._images_max))
+        self._few_again = self._few_max // 4
+        self._valid: list[int] = self.table.valid.tolist()
+        self._crowd: Crowd | None = None
+        self._active: Int64s = np.zeros((6, 0), dtype=np.int64)
+        self._changes: Int64s = np.zeros((_CHANGES_PACKED_MAX, 3), dtype=np.int64)
+        self._changes_buffer = self._changes.data.cast("B")
+        self._packers = tuple(struct.Struct(f"={3 * count}q") for count in range(_CHANGES_PACKED_MAX + 1))
+        self._result: Int64s = np.zeros(2 + len(self.watched), dtype=np.int64)
+        self._edges: Int64s = np.zeros((len(self.watched) + 1, EDGE), dtype=np.int64)
+        self._edges[:-1, COLUMN] = self.table.column_of_group
+        self._frontiers: list[Int64s | None] = [None] * len(self.watched)
+        self._room = 0
+        self._active_count = 0
+        self._make_room(min(_ROOM_FIRST, self._few_max))
+        assert self._images_max >= 1
+        assert self._changes.flags.c_contiguous, "changes are packed into it as bytes"
+        assert len(self._packers) == _CHANGES_PACKED_MAX + 1
+
+    # -- the one way in --
+
+    def apply(self, changes: Sequence[Change]) -> list[int]:
+        """Take in changes of counts; return the ports whose frontier is now another, ascending.
+
+        The order of the changes is irrelevant: frontiers are compared before the first and after the last.
+        Raises `TimeOverflowError` for a word that is no time at its location, `InternalError` for a location
+        that does not exist; nothing has changed then.
+        """
+        count = len(changes)
+        if count == 0:
+            return []
+        if self._active_count + count > self._room and not self._fits(count):
+            return self._apply_to_crowd(changes)
+        if count <= _CHANGES_PACKED_MAX:
+            self._packers[count].pack_into(self._changes_buffer, 0, *chain.from_iterable(changes))
+            table = self._changes
+        else:
+            table = np.fromiter(chain.from_iterable(changes), np.int64, 3 * count).reshape(count, 3)
+        moved = apply_changes(
+            table,
+            count,
+            self._active,
+            self.table.set_of,
+            self.table.sets,
+            self._scopes,
+            self._edges,
+            self._result,
+        )
+        if moved < 0:
+            assert self._active_count == int(self._result[0]), "a refused change has changed nothing"
+            self._refuse(changes[int(self._result[1])])
+        self._active_count = int(self._result[0])
+        assert 0 <= self._active_count <= self._room, f"{self._active_count} active, room for {self._room}"
+        assert moved <= len(self.watched), f"{moved} ports changed"
+        if moved == 0:
+            return []
+        ports: list[int] = self._result[1 : 1 + moved].tolist()
+        for port in ports:
+            self._frontiers[port] = None
+        return ports
+
+    def _fits(self, count: int) -> bool:
+        """Whether `count` more pointstamps are still few; makes room for them, or else turns to a crowd.
+
+        With a crowd the table is empty and has no room, so that this is asked for every change.
+        """
+        assert count > 0
+        if self._crowd is not None:
+            return False
+        if self._active_count + count <= self._few_max:
+            self._make_room(self._active_count + count)
+            return True
+        self._crowd = Crowd(self.table, [row[:3] for row in self.active()])
+        self._room = self._active_count = 0
+        self._result[0] = 0
+        assert not self._fits(count)
+        return False
+
+    def _make_room(self, wanted: int) -> None:
+        """Enlarge the tables so that `wanted` pointstamps fit."""
+        room = max(self._room, self._active.shape[1], 1)
+        while room < wanted:
+            room *= 2
+        room = min(room, self._few_max)
+        active = np.zeros((6, room), dtype=np.int64)
+        active[:, : self._active.shape[1]] = self._active
+        edges = np.zeros((len(self.watched) + 1, EDGE + room * self._images_max), dtype=np.int64)
+        edges[:, : self._edges.shape[1]] = self._edges
+        self._active, self._edges, self._room = active, edges, room
+        assert self._room >= wanted
+        assert self._edges.shape[1] >= EDGE + self._room * self._images_max, (
+            "every image may be in a frontier"
+        )
+
+    def _apply_to_crowd(self, changes: Sequence[Change]) -> list[int]:
+        """`apply` when there are many."""
+        crowd = self._crowd
+        assert crowd is not None
+        valid, locations = self._valid, self.graph.location_count
+        for change in changes:
+            if not 0 <= change[0] < locations or change[1] & ~valid[change[0]]:
+                self._refuse(change)
+        touched = crowd.apply(changes)
+        moved: list[int] = []
+        if touched:
+            at, words = crowd.foremost()
+            # The kernel's table and its rows of ports have room for few; more are merged one port at a time.
+            is_few = max(at.shape[0], len(touched)) <= self._active.shape[1]
+            moved = self._edges_of_few(at, words, touched) if is_few else self._edges_of_many(touched)
+        if len(crowd) <= self._few_again:
+            self._crowd = None
+            self._make_room(max(len(crowd), 1))
+            back = np.array(crowd.counts(), dtype=np.int64).reshape(-1, 3)
+            change_counts(
+                back,
+                back.shape[0],
+                self._active,
+                self.table.set_of,
+                self.table.sets,
+                self._scopes,
+                self._result,
+            )
+            self._active_count = int(self._result[0])
+            mark_frontier(self._active_count, 0, self._active)
+            assert self._active_count == len(crowd)
+        return moved
+
+    def _edges_of_few(self, at: Int64s, words: Int64s, touched: list[int]) -> list[int]:
+        """Recompute frontiers by the kernel, which gets all foremost times as if nothing could result in
+        them.
+        """
+        count = at.shape[0]
+        assert max(count, len(touched)) <= self._active.shape[1]
+        self._active[LOCATION, :count] = at
+        self._active[WORD, :count] = words
+        self._active[IN_FRONTIER, :count] = 1
+        self._active[TOUCHED, : len(touched)] = touched
+        self._result[0] = count
+        table = self.table
+        moved = recompute_edges(
+            len(touched), self._active, table.set_of, table.sets, self._scopes, self._edges, self._result
+        )
+        self._result[0] = 0
+        ports: list[int] = self._result[1 : 1 + moved].tolist()
+        for port in ports:
+            self._frontiers[port] = None
+        return ports
+
+    def _edges_of_many(self, touched: list[int]) -> list[int]:
+        """Recompute frontiers that may be too long for their rows; the size of such a row is noted as -1."""
+        crowd = self._crowd
+        assert crowd is not None
+        moved: list[int] = []
+        for port, column in enumerate(self.table.column_of_group):
+            if not self.table.set_of[touched, column].any():
+                continue
+            edge = crowd.edge(column)
+            if np.array_equal(edge, self.frontier(port)):
+                continue
+            moved.append(port)
+            self._frontiers[port] = edge
+            size = edge.shape[0] if edge.shape[0] <= self._edges.shape[1] - EDGE else -1
+            self._edges[port, SIZE] = size
+            if size > 0:
+                self._edges[port, EDGE : EDGE + size] = edge
+        assert moved == sorted(set(moved))
+        return moved
+
+    def _refuse(self, change: Change) -> NoReturn:
+        """Raise what is wrong with a change."""
+        location, word, delta = change
+        if not 0 <= location < self.graph.location_count:
+            raise InternalError(
+                f"a count was changed by {delta} at location {location} of {self.graph.location_count}"
+            )
+        assert word & ~self._valid[location] != 0, change
+        raise TimeOverflowError(
+            f"a count was changed by {delta} at {self.graph.name_of(location)} for the word {word:#x}, which "
+            f"is no time there: too many iterations or epochs for {self.graph.layout.level_bits} bits a level"
+        )
+
+    # -- what is known --
+
+    def frontier(self, port: int) -> Int64s:
+        """The earliest times at which messages can still come at a port, as sorted words.
+
+        The same array until the frontier changes; not to be written to. Empty: the port is complete for ever.
+        """
+        assert 0 <= port < len(self.watched), port
+        known = self._frontiers[port]
+        if known is None:
+            assert self._edges[port, SIZE] >= 0, "a frontier too long for its row is kept beside it"
+            # Not marked read-only: numba compiles every kernel once more for arrays that are.
+            known = self._edges[port, EDGE : EDGE + self._edges[port, SIZE]].copy()
+            self._frontiers[port] = known
+        assert known.flags.c_contiguous, "one layout, one compiled signature"
+        return known
+
+    @property
+    def active_count(self) -> int:
+        """How many pointstamps are active."""
+        return self._active_count if self._crowd is None else len(self._crowd)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is outstanding anywhere: the dataflow is finished."""
+        return self.active_count == 0
+
+    def least_word(self) -> int | None:
+        """The least active word as an integer: its epoch is the first that is open anywhere; None if idle."""
+        if self.is_idle():
+            return None
+        if self._crowd is not None:
+            return self._crowd.least_word()
+        return int(self._active[WORD, : self._active_count].min())
+
+    def active(self) -> list[tuple[int, int, int, int]]:
+        """All active pointstamps as (location, word, occurrences, precursors), sorted.
+
+        When there are many, precursors are counted for this, at O(active²).
+        """
+        if self._crowd is not None:
+            counts = self._crowd.counts()
+            table = np.array(counts, dtype=np.int64).reshape(-1, 3)
+            precursors = count_precursors(table, self.table.set_of, self.table.sets, self._scopes).tolist()
+            return [(*row, number) for row, number in zip(counts, precursors, strict=True)]
+        columns = self._active[:IN_FRONTIER, : self._active_count].T.tolist()
+        assert len(columns) == self._active_count
+        assert all(row[OCCURRENCES] != 0 for row in columns), columns
+        return sorted((row[LOCATION], row[WORD], row[OCCURRENCES], row[PRECURSORS]) for row in columns)
+
+    def occurrences(self, location: int, word: int) -> int:
+        """How many events are outstanding at a pointstamp; 0 if it is not active."""
+        return next((row[2] for row in self._counts() if row[:2] == (location, word)), 0)
+
+    def precursors(self, location: int, word: int) -> int:
+        """How many other active pointstamps could result in an active one. Requires: active."""
+        counts = self._counts()
+        return self._precursors_among(counts, next(row for row in counts if row[:2] == (location, word)))
+
+    def _counts(self) -> list[tuple[int, int, int]]:
+        """All active pointstamps as (location, word, occurrences), sorted."""
+        return [row[:3] for row in self.active()] if self._crowd is None else self._crowd.counts()
+
+    def _precursors_among(self, counts: list[tuple[int, int, int]], row: tuple[int, int, int]) -> int:
+        location, word, _ = row
+        assert row in counts, row
+        return sum(
+            (other, earlier) != (location, word) and self._could_result_in(other, earlier, location, word)
+            for other, earlier, _ in counts
+        )
+
+    def story(self, location: int, word: int) -> str:
+        """A pointstamp, and what holds it back, in words."""
+        assert 0 <= location < self.graph.location_count, location
+        time = self.graph.code_of(location).unpack(word)
+        holders = [
+            f"{self.graph.name_of(other)} at {self.graph.code_of(other).unpack(earlier)} ×{count}"
+            for other, earlier, count in self._counts()
+            if (other, earlier) != (location, word) and self._could_result_in(other, earlier, location, word)
+        ]
+        held = "held back by " + " · ".join(holders) if holders else "held back by nothing"
+        count = self.occurrences(location, word)
+        return f"{self.graph.name_of(location)} at {time}: {count} outstanding, {held}"
+
+    def _could_result_in(self, source: int, earlier: int, target: int, later: int) -> bool:
+        guards = int(self.table.guards[target])
+        assert earlier & ~int(self.table.valid[source]) == 0, (source, earlier)
+        assert later & ~int(self.table.valid[target]) == 0, (target, later)
+        images = [(earlier & keep) + add for keep, add in self.table.between(source, target)]
+        return any(
+            image & ~int(self.table.valid[target]) == 0 and ((later | guards) - image) & guards == guards
+            for image in images
+        )
+
+    def check_invariants(self) -> None:
+        """Assert the invariants of the module, counted anew. Cost: O(active² + ports · active), in Python."""
+        if self._crowd is not None:
+            self._crowd.check_invariants()
+            assert self._active_count == self._room == 0, "the table of few is not in use"
+        active = self.active()
+        assert len({row[:2] for row in active}) == len(active), f"a pointstamp is listed twice: {active}"
+        counts = [row[:3] for row in active]
+        for location, word, occurrences, precursors in active:
+            assert occurrences != 0, self.story(location, word)
+            recounted = self._precursors_among(counts, (location, word, occurrences))
+            assert precursors == recounted, f"{precursors} precursors: {self.story(location, word)}"
+        assert not active or any(row[3] == 0 for row in active), f"nothing is in the frontier: {active}"
+        for port, group in enumerate(self.watched):
+            images: set[int] = set()
+            for location, word, _, _ in active:
+                for keep, add in (pair for target in group for pair in self.table.between(location, target)):
+                    if ((word & keep) + add) & ~int(self.table.valid[group[0]]) == 0:
+                        images.add((word & keep) + add)
+            guards = int(self.table.guards[group[0]])
+            minimal = [
+                image
+                for image in images
+                if not any(o != image and ((image | guards) - o) & guards == guards for o in images)
+            ]
+            assert self.frontier(port).tolist() == sorted(minimal), f"port {port} of {group}: {active}"

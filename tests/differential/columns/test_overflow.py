@@ -1,0 +1,226 @@
+"""What leaves 64 bits ends the dataflow with an error that names operator and row.
+
+loop_*      loops that double rows for ever, with every operator in them
+sum_*       sums and counts of groups: the exact total at a time decides
+row_*       multiplicities of inputs, traces and outputs
+message_*   how the row is found for the message
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from reference.words import as_words
+from strategies_words import CODES
+
+import differential as dd
+import timely
+from differential import Collection, col
+from differential.columns.overflow import (
+    negate_diffs,
+    product_overflow,
+    row_overflow,
+    show_words,
+    sum_overflow,
+)
+from differential.errors import MultiplicityOverflowError, SumOverflowError
+from differential.kernels.rows.sort import MANY_ROWS
+from differential.operators.consolidate import ConsolidateMachine
+from differential.operators.join import LEFT, RIGHT, JoinMachine
+from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
+from differential.trace.trace import Trace
+
+GUARDS = CODES[2].guards
+MAX = 2**63 - 1
+Body = Callable[[Collection], Collection]
+
+
+def doubled(x: Collection) -> Collection:
+    return x.concat(x)
+
+
+def joined_with_itself(x: Collection) -> Collection:
+    return x.join(x.select("k"), on="k")
+
+
+def doubled_in_a_loop(x: Collection) -> Collection:
+    return x.iterate(doubled, name="inner")
+
+
+def negated(x: Collection) -> Collection:
+    return x.concat(x).negate()
+
+
+def function_of_doubled(x: Collection) -> Collection:
+    return x.concat(x).group_by("k").reduce(lambda key, rows: [r[0] for r in rows], "s: string").concat(x, x)
+
+
+LOOPS: list[tuple[Body, str]] = [
+    (doubled, "'consolidate'"),
+    (joined_with_itself, "'join on k'"),
+    (doubled_in_a_loop, "'consolidate'"),
+    (negated, "'consolidate'"),
+    (function_of_doubled, "'reduce by k: "),
+]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("body", "operator"), LOOPS)
+def test_loop_that_doubles_rows_ends_in_an_error(body: Body, operator: str, workers: int) -> None:
+    def build(flow: timely.Dataflow) -> None:
+        dd.input(flow, "rows", "k: int, s: string").iterate(body).output("all")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").insert([(1, "ada"), (1, "ada")])
+        with pytest.raises(timely.TimelyError) as caught:
+            flow.wait(flow.seal())
+    said = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert isinstance(caught.value, MultiplicityOverflowError), said
+    assert "k=1" in said and operator in said and "test_overflow.py:" in said, said
+
+
+def _totals(rows: list[tuple[int, int]], remove: list[tuple[int, int]]) -> list[dict[str, int]]:
+    def build(flow: timely.Dataflow) -> None:
+        sales = dd.input(flow, "sales", "shop: int, amount: int")
+        sales.group_by("shop").agg(total=dd.sum("amount"), n=dd.count()).output("totals")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("sales").insert(rows)
+        flow.input("sales").remove(remove)
+        flow.wait(flow.seal())
+        found: list[dict[str, int]] = flow.output("totals").snapshot().to_pylist()
+        return found
+
+
+def test_sum_that_fits_is_exact_however_large_its_parts() -> None:
+    rows = [(1, MAX), (1, MAX), (1, -MAX), (1, -5), (2, MAX), (2, 3)]
+    assert _totals(rows, [(2, 4), (2, MAX), (2, 1)]) == [
+        {"shop": 1, "total": MAX - 5, "n": 4},
+        {"shop": 2, "total": -2, "n": -1},
+    ]
+
+
+@pytest.mark.parametrize(("sign", "total"), [(1, MAX + 1), (-1, -MAX - 2)])
+def test_sum_that_does_not_fit_names_column_and_group(sign: int, total: int) -> None:
+    last = sign * (abs(total) - MAX)
+    assert _totals([(1, sign * MAX), (1, last - sign)], [])[0]["n"] == 2
+    with pytest.raises(SumOverflowError, match=rf"sum\(amount\) of the group \(shop=1\).*\({total} in all\)"):
+        _totals([(5, 5), (1, sign * MAX), (1, last)], [])
+
+
+def test_sum_beyond_the_bits_for_partial_sums_is_refused_too() -> None:
+    machine = ReduceMachine(0, 1, GUARDS, Aggregates((("sum", 0),)))
+    machine.recv(as_words([(MAX - i, 0, MAX) for i in range(3)], 3))
+    with pytest.raises(SumOverflowError, match="the sum of value word 0 of the group with the words"):
+        machine.advance(np.array([1]))
+
+
+def test_sum_counts_beyond_64_bits_are_refused() -> None:
+    machine = ReduceMachine(1, 1, GUARDS, Aggregates((("count", 0),)))
+    machine.recv(as_words([(4, 1, 0, MAX), (4, 2, 0, 1)], 4))
+    with pytest.raises(SumOverflowError, match=r"the count of value word 0 of the group .*\(4\)"):
+        machine.advance(np.array([1]))
+
+
+def test_row_of_a_function_s_group_is_refused() -> None:
+    machine = ReduceMachine(1, 1, GUARDS, GroupFunction(lambda key, rows: [(1,)], 1))
+    early, late = (CODES[2].pack(time) for time in [(0, 1), (1, 0)])
+    machine.recv(as_words([(4, 1, early, MAX), (4, 1, late, 1)], 4))
+    with pytest.raises(MultiplicityOverflowError, match=r"\(4, 1\)"):
+        machine.advance(np.empty(0, np.int64))
+
+
+@pytest.mark.parametrize("count", [1, MANY_ROWS])
+def test_row_that_waits_is_named_however_many_do(count: int) -> None:
+    machine = ConsolidateMachine(1, GUARDS)
+    for part in range(2):
+        machine.recv(as_words([(key, 0, MAX - 5 * key) for key in range(count)][part:], 3))
+    machine.recv(as_words([(0, 0, 1), (count + 7, 0, 1)], 3))
+    with pytest.raises(MultiplicityOverflowError, match=r"the row with the words \(\d+\)"):
+        machine.advance(np.array([1]))
+
+
+@pytest.mark.parametrize("rows", [1, 700])
+def test_row_of_a_trace_is_named(rows: int) -> None:
+    """In its head, and where two runs become one."""
+    trace = Trace(1, 0, GUARDS)
+    words = as_words([(key, 0, MAX - rows + 1 + key) for key in range(rows)], 3)
+    trace.insert(words)
+    with pytest.raises(MultiplicityOverflowError, match=rf"the row with the words \({rows - 1}\)"):
+        trace.insert(as_words([(key, 0, 1) for key in range(rows)], 3))
+
+
+def test_row_that_fits_at_each_time_may_not_at_a_later_one() -> None:
+    times = [CODES[2].pack((0, i)) for i in range(3)]
+    trace = Trace(1, 0, GUARDS)
+    trace.insert(as_words([(5, time, 2**62) for time in times], 3))
+    assert trace.snapshot(times[0])[2].tolist() == [2**62]
+    with pytest.raises(MultiplicityOverflowError, match=r"\(5\)"):
+        trace.snapshot(times[1])
+    trace.set_since(np.array([times[2]]))
+    with pytest.raises(MultiplicityOverflowError, match=r"\(5\)"):
+        trace.compact()
+
+
+def test_row_of_a_join_is_named_on_either_side_and_as_a_pair() -> None:
+    for port in (LEFT, RIGHT):
+        machine = JoinMachine(1, 1, 1, GUARDS)
+        with pytest.raises(MultiplicityOverflowError, match=r"the row with the words \(1, 2\)"):
+            machine.recv(port, as_words([(1, 2, 0, MAX), (1, 2, 0, 1)], 4))
+        machine = JoinMachine(1, 1, 1, GUARDS)
+        machine.recv(port, as_words([(1, 2, 0, 2**40), (2, 2, 0, 1)], 4))
+        pairs = machine.recv(1 - port, as_words([(1, 3, 0, -(2**23)), (2, 3, 0, 2**40)], 4))
+        assert pairs[-1].tolist() == [-(2**63), 2**40]
+        with pytest.raises(MultiplicityOverflowError, match=r"words \(1, 4\), 8388608 times, matches one"):
+            machine.recv(1 - port, as_words([(1, 4, 0, 2**23)], 4))
+
+
+def test_row_without_a_negative_is_refused() -> None:
+    words = as_words([(1, 0, 5), (2, 0, -(2**63))], 3)
+    with pytest.raises(MultiplicityOverflowError, match=r"negate\(\)"):
+        negate_diffs(words)
+
+
+def test_row_of_an_output_is_refused_where_clients_sum_it() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int")
+        large = numbers
+        for _ in range(40):
+            large = large.concat(large).consolidate()
+        large.join(large.filter(col.n > 0), on="n").output("large")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("numbers").insert(pa.table({"n": [1]}))
+        with pytest.raises(MultiplicityOverflowError, match="matches one that is there 1099511627776 times"):
+            flow.wait(flow.seal())
+
+
+def test_message_tells_the_first_row_of_those_that_are_too_many() -> None:
+    words = as_words([(1, 0, MAX), (2, 0, 2**62), (3, 0, MAX), (2, 1, 2**62), (3, 1, 1), (1, 1, -9)], 3)
+    assert "(2) would be there more often than 64 bits can say (9223372036854775808 in all)" in str(
+        row_overflow([words], show_words)
+    )
+    words[2, 1] = 5
+    assert "(3) would" in str(row_overflow([words[:, :2], words[:, 2:]], show_words))
+    taken_back = as_words([(1, 0, MAX), (1, 1, 1), (1, 2, -1)], 3)
+    assert "(1) would be there more often than 64 bits can say.\n" in str(
+        row_overflow([taken_back], show_words)
+    )
+    assert "a row leaves 64 bits" in str(row_overflow([words[:, :1]], show_words))
+
+
+def test_message_of_sums_and_pairs_says_nothing_of_what_fits() -> None:
+    words = as_words([(1, 2**62, 0, 1), (1, 2**62, 1, 1), (2, 2**62, 0, 1)], 4)
+    assert "it of the group with the words (1) leaves 64 bits" in str(
+        sum_overflow(words, 1, 0, "it", show_words)
+    )
+    assert sum_overflow(words, 1, None, "it", show_words) is None
+    assert sum_overflow(words[:, 1:], 1, 0, "it", show_words) is None
+    pair = product_overflow(words, as_words([(2, 7, 0, MAX)], 4), 1, show_words)
+    assert "a pair leaves 64 bits" in str(pair)

@@ -1,0 +1,92 @@
+"""Updates in flight: over a wire and back unchanged, shifted along connectors, routed by key.
+
+wire_*    frames, also malformed ones
+route_*   which worker gets which rows
+"""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, rows_of
+from strategies_words import CODES, rows
+
+from differential.columns.symbols import SymbolEntries
+from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
+from differential.columns.worker_symbols import SYMBOLS
+from timely.errors import InternalError, PeerError
+from timely.wire.batch import Records, decode
+
+
+def _frames(batch: UpdateBatch) -> list[memoryview]:
+    return [memoryview(bytes(frame)) for frame in batch.to_frames(1)]
+
+
+@given(rows(2, wide=True).filter(len))
+def test_wire_rows_arrive_as_they_were_and_can_be_written(some: list[Row]) -> None:
+    arrived = decode(UpdateBatch.KIND, _frames(UpdateBatch(as_words(some, 4))), 0)
+    assert rows_of(words_of(arrived)) == some
+    assert arrived.rows == len(some)
+    assert words_of(arrived).flags.writeable, "kernels are compiled for arrays that may be written"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"\xc1",
+        msgpack.packb([4, 1]),
+        *(msgpack.packb({"words": w, "rows": r}) for w, r in [(4, 2), (1, 4), (True, 4)]),
+    ],
+)
+def test_wire_a_header_that_does_not_fit_the_rows_is_refused(header: bytes) -> None:
+    frames = [memoryview(header), memoryview(bytes(32))]
+    with pytest.raises(PeerError):
+        UpdateBatch.from_frames(frames, 0)
+
+
+def test_wire_a_missing_frame_is_refused() -> None:
+    for read in (UpdateBatch.from_frames, UpdateBatch.absorb):
+        with pytest.raises(PeerError, match="worker 5 sent updates in frames: 1, not two"):
+            read([memoryview(msgpack.packb({"words": 4, "rows": 1}))], 5)
+
+
+@given(rows(1))
+def test_shifting_moves_times_and_nothing_else(some: list[Row]) -> None:
+    code, batch = CODES[2], UpdateBatch(as_words(some, 3))
+    assert batch.shifted((1 << 63) - 1, 0) is batch
+    moved = rows_of(batch.shifted(code.valid, code.unit).words)
+    assert moved == [(row[0], row[1] + code.unit, row[2]) for row in some]
+
+
+@given(rows(2), st.integers(1, 4), st.integers(0, 2))
+def test_route_every_row_once_and_a_key_to_one_worker(some: list[Row], workers: int, kw: int) -> None:
+    parts = KeyRoute(kw).split(UpdateBatch(as_words(some, 4)), workers)
+    assert len(parts) == workers
+    found = [(worker, row) for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))]
+    assert sorted(row for _, row in found) == sorted(some)
+    keys = {(worker, row[:kw]) for worker, row in found}
+    assert len(keys) == len({key for _, key in keys})
+
+
+def test_other_batches_and_other_arrays_are_refused() -> None:
+    with pytest.raises(InternalError):
+        words_of(Records([1]))
+    with pytest.raises(InternalError):
+        KeyRoute(1).split(Records([1]), 2)
+    with pytest.raises(InternalError):
+        UpdateBatch(np.zeros((3, 4), np.int64)[:, ::2])
+
+
+def test_wire_symbols_are_those_that_rows_can_hold_and_go_along_after_a_shift() -> None:
+    words = SYMBOLS.intern(["shifted"])
+    batch = UpdateBatch(np.array([words, [0], [1]], dtype=np.int64), (0,))
+    code = CODES[1]
+    moved = batch.shifted(code.valid, code.unit)
+    assert moved is not batch and moved.symbol_words == (0,)
+    header, rows_sent = _frames(UpdateBatch(moved.words))
+    two = SymbolEntries((1, 2), (b"a", b"b")).to_bytes()
+    with pytest.raises(PeerError, match="sent 2 symbols with 2 values, for rows that hold 1 at most"):
+        UpdateBatch.absorb([header, rows_sent, memoryview(two)], 3)

@@ -1,0 +1,39 @@
+"""Expressions are data; misuse is refused where it is written."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from differential.errors import ExpressionError
+from differential.expressions.expression import col, min_of, when
+
+
+def test_print_expressions_are_immutable_data_that_can_be_copied_and_sent() -> None:
+    expr = when(col.a > 1).then(col.b)
+    assert copy.deepcopy(expr).equals(expr)
+    assert pickle.loads(pickle.dumps(expr)).equals(expr)
+    assert expr.columns() == {"a", "b"}
+    with pytest.raises(AttributeError):
+        expr.op = "+"  # type: ignore[misc]
+
+
+def test_type_misuse_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ExpressionError, match=r"test_\w+.py:\d+.*\n.*& for and"):
+        assert (col.a == 1) and (col.b == 2)
+    with pytest.raises(ExpressionError, match="cannot be iterated"):
+        list(col.a)
+    with pytest.raises(ExpressionError, match="lacks its then"):
+        _ = col.a + when(col.b)  # type: ignore[operator]
+    with pytest.raises(ExpressionError, match="otherwise.* already"):
+        when(col.a).then(1).otherwise(2).otherwise(3)  # type: ignore[attr-defined]
+    with pytest.raises(ExpressionError, match="no constant"):
+        _ = col.a + [1]  # type: ignore[operator]
+    with pytest.raises(ExpressionError, match="out of range"):
+        _ = col.a + 2**63
+    with pytest.raises(ExpressionError, match="needs a type"):
+        _ = col.a == None  # noqa: E711
+    with pytest.raises(ExpressionError, match="at least one"):
+        min_of()

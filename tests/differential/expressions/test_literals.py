@@ -1,0 +1,72 @@
+"""Constants in expressions: which Python values can be one, and which word each is."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+import numpy as np
+import pytest
+
+from differential.columns.column_types import ColumnType, any_value, floating, integer
+from differential.columns.conforming import Place
+from differential.columns.rows import values_to_words
+from differential.columns.symbols import SymbolTable
+from differential.errors import ExpressionError
+from differential.expressions.literals import constant_of, constant_word
+
+UTC_NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
+EAST = dt.timezone(dt.timedelta(hours=5))
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "kept", "kind"),
+    [
+        (True, None, True, "bool"),
+        (3, None, 3, "int"),
+        (np.int64(3), None, 3, "int"),
+        (0.5, None, 0.5, "float"),
+        (3, floating, 3.0, "float"),
+        ("x", None, "x", "string"),
+        (b"x", None, b"x", "bytes"),
+        (UTC_NOON.astimezone(EAST), None, UTC_NOON, "timestamp"),
+        (UTC_NOON.replace(tzinfo=None, fold=1), None, UTC_NOON, "timestamp"),
+        (dt.timedelta(milliseconds=2), None, 2000, "int"),
+        (None, integer, None, "int"),
+    ],
+)
+def test_constants_have_one_form_and_a_type(
+    value: object, declared: ColumnType | None, kept: object, kind: str
+) -> None:
+    constant, type_ = constant_of(value, declared, "here")
+    assert (repr(constant), type_.kind) == (repr(kept), kind)
+    assert type_.nullable == (value is None)
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "said"),
+    [
+        (None, None, "needs a type"),
+        ([1], None, "is a list, no constant"),
+        (2**63, None, "out of range"),
+        ("x", integer, "is a string, not a int: use cast"),
+        (object(), any_value, "is no constant"),
+    ],
+)
+def test_other_values_are_refused_with_the_line(
+    value: object, declared: ColumnType | None, said: str
+) -> None:
+    with pytest.raises(ExpressionError, match=f"(?s){said}"):
+        constant_of(value, declared, "here")
+
+
+@pytest.mark.parametrize("value", [True, 3, -0.5, math.nan, "x", b"x", UTC_NOON])
+def test_a_constant_has_the_word_that_the_value_has_in_a_column(value: object) -> None:
+    constant, type_ = constant_of(value, None, "here")
+    out = np.empty((1, 1), dtype=np.int64)
+    values_to_words([value], type_, out, SymbolTable(), Place("input", "c", type_))
+    assert constant_word(constant, type_.kind, None) == out[0, 0]
+    symbols = SymbolTable()
+    assert constant_word(constant, type_.kind, symbols) == out[0, 0]
+    assert len(symbols) == type_.is_symbol, "it can be output"
+    assert constant_word(None, type_.kind, None) == 0

@@ -1,0 +1,40 @@
+"""Columns of times: minimal elements, and moving them along a path."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, less_equal, rows_of
+from strategies_words import CODES, rows
+
+from differential.kernels.history.times import latest_counter, minimal_times, shift_times
+
+
+@given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(0, depth))))
+def test_minimal_times_are_an_antichain_below_all(case: tuple[int, list[Row]]) -> None:
+    depth, some = case
+    guards = CODES[depth].guards
+    times = np.array([row[0] for row in some], np.int64)
+    minimal = minimal_times(times, guards).tolist()
+    assert minimal == sorted(
+        {t for t in times.tolist() if not any(s != t and less_equal(s, t, guards) for s in times.tolist())}
+    )
+
+
+@given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(1, depth))))
+def test_latest_counter_is_that_of_the_latest_row(case: tuple[int, list[Row]]) -> None:
+    depth, some = case
+    code, words = CODES[depth], as_words(some, 3)
+    for place, (shift, bits) in enumerate(code.fields):
+        counters = [code.unpack(row[1])[place] for row in some]
+        assert latest_counter(words, shift, (1 << bits) - 1) == max(counters, default=0)
+
+
+@given(rows(1))
+def test_feedback_adds_one_and_leaving_forgets(some: list[Row]) -> None:
+    code, words = CODES[2], as_words(some, 3)
+    later = rows_of(shift_times(words, code.valid, code.unit))
+    assert later == [(row[0], row[1] + code.unit, row[2]) for row in some]
+    left = rows_of(shift_times(words, code.keep_mask(1), 0))
+    assert left == [(row[0], code.pack((code.unpack(row[1])[0], 0)), row[2]) for row in some]

@@ -1,0 +1,51 @@
+"""Which worker a key belongs to: fixed for ever, even, and by the key alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, rows_of
+from strategies_words import rows
+
+from differential.kernels.rows.hashing import hash_of_key, mix, partition_by_key_hash
+
+HASHES = [8172482038030230184, 4403414783606967297]
+
+
+def _mix(word: int) -> int:
+    """splitmix64's finaliser in exact integers."""
+    word &= 2**64 - 1
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & 2**64 - 1
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & 2**64 - 1
+    return word ^ word >> 31
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_mixing_is_that_of_splitmix64(word: int) -> None:
+    assert mix(word) & 2**64 - 1 == _mix(word)
+
+
+def test_the_hash_of_a_key_never_changes() -> None:
+    """Rows stored by one version must be found by the next."""
+    words = np.array([[1, -5], [2, 0], [0, 0], [1, 1]])
+    assert [hash_of_key(words, row, 2) for row in range(2)] == HASHES
+    assert hash_of_key(words, 0, 0) == 0
+
+
+@given(rows(2, wide=True), st.integers(0, 2), st.integers(1, 5))
+def test_rows_of_one_key_stay_together_and_in_order(some: list[Row], kw: int, workers: int) -> None:
+    words = as_words(some, 4)
+    grouped, bounds = partition_by_key_hash(words, kw, workers)
+    assert bounds[0] == 0
+    assert bounds[-1] == len(some)
+    owner = [hash_of_key(words, row, kw) % workers for row in range(len(some))]
+    for worker in range(workers):
+        part = rows_of(grouped)[bounds[worker] : bounds[worker + 1]]
+        assert part == [row for row, at in zip(some, owner, strict=True) if at == worker]
+
+
+def test_keys_in_a_row_spread_evenly() -> None:
+    words = np.stack([np.arange(30_000), np.zeros(30_000, np.int64), np.ones(30_000, np.int64)])
+    _, bounds = partition_by_key_hash(words, 1, 3)
+    assert all(9_500 < size < 10_500 for size in np.diff(bounds).tolist())

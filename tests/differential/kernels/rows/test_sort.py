@@ -1,0 +1,56 @@
+"""Sorting and consolidating: the same as a dictionary, whatever the values and however many.
+
+any_*      hypothesis, values of all widths
+large_*    the ways that are taken for many rows
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, consolidated, rows_of
+from strategies_words import rows
+
+from differential.kernels.rows.packing import survey
+from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
+
+
+@given(st.integers(0, 3).flatmap(lambda words: st.tuples(st.just(words + 2), rows(words))))
+def test_any_few_values_are_packed_and_summed(case: tuple[int, list[Row]]) -> None:
+    columns, some = case
+    assert rows_of(sort_consolidate(as_words(some, columns))) == consolidated(some)
+
+
+@given(st.integers(1, 3).flatmap(lambda words: st.tuples(st.just(words + 2), rows(words, wide=True))))
+def test_any_values_of_all_64_bits(case: tuple[int, list[Row]]) -> None:
+    columns, some = case
+    assert rows_of(sort_consolidate(as_words(some, columns))) == consolidated(some)
+
+
+@given(rows(2, wide=True, rows_max=80).filter(len))
+def test_any_sorting_by_index_is_the_same(some: list[Row]) -> None:
+    words = as_words(some, 4)
+    seen = np.empty((4, 4), np.int64)
+    survey(words, seen, 1)
+    assert rows_of(sort_indexed(words, seen)) == consolidated(some)
+
+
+@pytest.mark.parametrize("count", [25, 300, 5_000, MANY_ROWS + 17])
+@pytest.mark.parametrize("high", [50, 2**20, 2**62])
+def test_large_tables_in_parts_and_whole(count: int, high: int) -> None:
+    rng = np.random.default_rng(count)
+    words = rng.integers(-high, high, (4, count))
+    words[2] = rng.integers(0, 5, count)
+    words[3] = rng.choice([-1, 1], count)
+    words[:3, count // 2 :] = words[:3, : count - count // 2]
+    want = consolidated(rows_of(words))
+    assert rows_of(sort_consolidate(words)) == want
+    parts = [np.ascontiguousarray(words[:, :7]), np.ascontiguousarray(words[:, 7:])]
+    assert rows_of(sort_parts(parts)) == want
+
+
+def test_large_sorted_rows_stay_as_they_are() -> None:
+    words = np.stack([np.arange(100), np.arange(100), np.zeros(100, np.int64), np.ones(100, np.int64)])
+    assert np.array_equal(sort_consolidate(words), words)

@@ -1,0 +1,91 @@
+"""Talking to workers of other processes: addresses, lost workers, a second connection that only appends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import timely
+from timely.client.connection import (
+    AppendClient,
+    RemoteWorkers,
+    append_target,
+    checked,
+    discover,
+    socket_address,
+)
+from timely.client.tables import InputForm
+from timely.limits import REQUEST_BYTES_MAX
+from timely.wire.requests import Hello, Wait
+from timely.worker.launcher import Launcher, LocalFolder
+from timely.worker.settings import local_settings
+
+ROWS = InputForm("lines", "records").to_table(["a b"]).append_column("diff", pa.array([1], pa.int64()))
+
+
+@pytest.mark.parametrize("address", ["", "host", ":7401", "host:", "host:port", "host:0", "host:70000"])
+def test_an_address_that_is_none_shows_the_form(address: str) -> None:
+    with pytest.raises(timely.MisuseError, match="write host:port"):
+        socket_address(address)
+    assert socket_address("host:7401") == "tcp://host:7401"
+
+
+def test_nobody_at_an_address_is_an_error_within_seconds(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(timely.PeerError, match="is a cluster running there"):
+        discover([f"ipc://{tmp_path}/nobody"])
+    assert time.monotonic() - started < 15
+
+
+def test_a_target_travels_by_pickle_and_appends_from_where_it_lands() -> None:
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        target = pickle.loads(pickle.dumps(cluster.append_target(flow.index)))
+        assert isinstance(target, append_target)
+        for turn in range(2):
+            with target() as client:
+                assert isinstance(client, AppendClient)
+                assert [client.append("lines", 0, "w", s, ROWS) for s in range(4)] == [turn == 0] * 4
+                with pytest.raises(timely.MisuseError, match="no input 'words'"):
+                    client.append("words", 0, "w", 0, ROWS)
+        flow.seal()
+        assert sorted(flow.output("counts").changes()) == [(0, ("a", 4)), (0, ("b", 4))]
+
+
+def test_a_client_that_started_nothing_names_the_lost_worker() -> None:
+    folder = LocalFolder()
+    with Launcher(local_settings(2, folder.path), folder=folder) as launcher:
+        addresses = launcher.wait_ready()
+        workers = RemoteWorkers(addresses)
+        workers.ask([(0, Hello(), None)])
+        os.kill(launcher.pids[1], signal.SIGKILL)
+        started = time.monotonic()
+        with pytest.raises(timely.PeerError, match="worker 1"):
+            while time.monotonic() - started < 5:
+                workers.ask([(1, Hello(), None), (0, Hello(), None)])
+        assert time.monotonic() - started < 5
+        with pytest.raises(timely.PeerError):
+            workers.ask([(0, Hello(), None)])
+        workers.close()
+        workers.close()
+
+
+def test_an_answer_that_does_not_come_in_time_names_who_is_late() -> None:
+    with timely.connect(workers=1) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        workers = RemoteWorkers(cluster.addresses)
+        with pytest.raises(timely.WaitTimeoutError, match="no answer from worker 0 at ipc://"):
+            workers.ask([(0, Wait(flow.index, "", 0, -1.0), None)], 0.2)
+        assert workers.ask([(0, Hello(), None)])[0].integer("workers") == 1, "late answers are passed over"
+        workers.close()
+
+
+def test_a_request_that_is_too_large_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(timely.MisuseError, match="append at most 268,435,456 at once"):
+        checked([memoryview(bytearray(REQUEST_BYTES_MAX + 1))])

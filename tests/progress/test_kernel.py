@@ -1,0 +1,133 @@
+"""The kernel decorator: compiled once per machine, renewed when anything it is made of changes.
+
+Each test runs fresh processes on two small modules of its own, with a cache directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from progress.kernel import COMPILE_NOTICE
+from progress.times.time_words import word_less_equal
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CALLEE = """
+from progress.kernel import kernel
+
+@kernel
+def step(x: int) -> int:
+    return x + 1
+"""
+CALLER = """
+from progress.kernel import kernel
+from callee import step
+
+@kernel
+def two_steps(x: int) -> int:
+    return step(step(x))
+"""
+PROGRAM = """
+import sys
+from progress.kernel import kernels_compiled
+from caller import two_steps
+sys.stdout.write(f"{two_steps(1)} {kernels_compiled()}")
+"""
+READER = """
+from progress.kernel import Int64s, kernel
+
+@kernel
+def read(column: Int64s, index: int) -> int:
+    return column[index]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two modules: a kernel, and one that calls it."""
+    (tmp_path / "callee.py").write_text(CALLEE)
+    (tmp_path / "caller.py").write_text(CALLER)
+    return tmp_path
+
+
+def run(folder: Path, program: str = PROGRAM, **environment: str) -> tuple[str, str]:
+    """Run a program in a fresh process beside the two modules; what it writes to both streams."""
+    path = os.pathsep.join([str(ROOT), str(folder)])
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**kept, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+def test_the_first_process_says_once_that_it_compiles_and_the_second_need_not(folder: Path) -> None:
+    answer, said = run(folder)
+    assert answer == "3 2" and said.count(COMPILE_NOTICE) == 1
+    answer, said = run(folder)
+    assert answer == "3 0" and said == ""
+
+
+def test_a_kernel_is_renewed_when_one_that_it_calls_changes_in_another_file(folder: Path) -> None:
+    run(folder)
+    (folder / "callee.py").write_text(CALLEE.replace("x + 1", "x + 10"))
+    assert run(folder)[0] == "21 2"
+
+
+def test_a_kernel_is_renewed_when_a_constant_from_another_file_changes(folder: Path) -> None:
+    """Only a number is imported: no kernel of the other file is in sight."""
+    (folder / "sizes.py").write_text("STEP = 1\n")
+    (folder / "callee.py").write_text("from sizes import STEP\n" + CALLEE.replace("x + 1", "x + STEP"))
+    assert run(folder)[0] == "3 2"
+    (folder / "sizes.py").write_text("STEP = 100\n")
+    assert run(folder)[0] == "201 2"
+
+
+def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
+    """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
+    (folder / "__pycache__").write_text("")
+    home = folder / "home"
+    environment = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    assert run(folder, **environment)[0] == "3 2"
+    assert run(folder, **environment)[0] == "3 0"
+
+
+def test_where_nothing_can_be_written_every_process_compiles_for_itself(folder: Path) -> None:
+    (folder / "__pycache__").write_text("")
+    (folder / "home").write_text("")
+    environment = {
+        "HOME": str(folder / "home"),
+        "XDG_CACHE_HOME": str(folder / "home"),
+        "TMPDIR": str(folder),
+    }
+    for _ in range(2):
+        assert run(folder, **environment)[0] == "3 2"
+    assert not list(folder.glob("naiad-kernels-*"))
+
+
+def test_bounds_are_checked_on_request_and_the_code_is_kept_apart(folder: Path) -> None:
+    (folder / "reader.py").write_text(READER)
+    program = "import numpy as np\nfrom reader import read\nread(np.zeros(3, dtype=np.int64), 3)"
+    run(folder, program)
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(folder, program, NAIAD_CHECK_BOUNDS="1")
+    assert "IndexError" in caught.value.stderr
+
+
+def test_the_hook_replaces_the_notice(folder: Path) -> None:
+    quiet = "from progress.kernel import on_compile\non_compile(None)\n"
+    assert run(folder, quiet + PROGRAM) == ("3 2", "")
+
+
+def test_a_kernel_is_numba_s_own_dispatcher_without_a_wrapper() -> None:
+    """One more Python call would double the cost of calling a kernel."""
+    assert isinstance(word_less_equal, Dispatcher)

@@ -1,0 +1,53 @@
+"""Where rows go: by a function of the record, to all, to one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from progress.errors import MisuseError
+from timely.building.exchange import Broadcast, RecordRoute, Route, ToWorker
+from timely.wire.batch import Records
+
+
+def split(route: Route, records: list[object], workers: int) -> list[list[object]]:
+    parts = route.split(Records(records), workers)
+    assert len(parts) == workers
+    found = []
+    for part in parts:
+        assert part is None or isinstance(part, Records)
+        assert part is None or part.rows > 0, "an empty message would hold a time back for nothing"
+        found.append([] if part is None else part.records)
+    return found
+
+
+@given(st.lists(st.integers()), st.integers(1, 5))
+def test_every_record_goes_to_exactly_the_worker_of_its_number(numbers: list[int], workers: int) -> None:
+    parts = split(RecordRoute(lambda record: int(str(record))), list(numbers), workers)
+    for worker, part in enumerate(parts):
+        assert part == [number for number in numbers if number % workers == worker]
+
+
+@pytest.mark.parametrize("answer", [None, "1", 1.0])
+def test_a_function_that_returns_no_integer_is_named(answer: object) -> None:
+    def route_by_nothing(record: object) -> int:
+        return answer  # type: ignore[return-value]  # that is the mistake
+
+    with pytest.raises(MisuseError, match="route_by_nothing.* must return an int; for 'x' it returned"):
+        split(RecordRoute(route_by_nothing), ["x"], 2)
+
+
+def test_broadcast_gives_every_worker_every_record() -> None:
+    assert split(Broadcast(), [1, 2], 3) == [[1, 2]] * 3
+
+
+def test_to_worker_gives_all_to_one_whatever_the_number_of_workers() -> None:
+    assert split(ToWorker(1), [1, 2], 3) == [[], [1, 2], []]
+    assert split(ToWorker(1), [1, 2], 1) == [[1, 2]]
+
+
+def test_descriptions_are_stable_texts_that_tell_routes_apart() -> None:
+    routes: list[Route] = [RecordRoute(id), RecordRoute(hash), Broadcast(), ToWorker(0), ToWorker(1)]
+    assert len({route.describe() for route in routes}) == len(routes)
+    assert RecordRoute(hash).describe() == RecordRoute(hash).describe()

@@ -1,0 +1,354 @@
+"""Outputs as clients read them: each has a place of its own, and what they are handed joins on exactly.
+
+changes_*    what came since the last call, of one client and of several
+follow_*     epoch after epoch, with a snapshot or without, until all inputs are closed
+forget_*     what is dropped, and what those are told who come too late
+snapshot_*   of which epoch it is
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+import differential as dd
+import timely
+from differential import col
+from timely.client.embedded import EmbeddedWorkers
+from timely.client.reading import seconds_of
+from timely.wire.requests import Changes, Reply, Request
+
+Rows = Counter[int]
+
+
+def numbers(flow: timely.Dataflow) -> None:
+    """A collection that is what was put in; a stream of records; and the collection on one worker alone."""
+    dd.input(flow, "numbers", "n: int").filter(col.n >= 0).output("numbers")
+    flow.output("records", flow.input("records"))
+
+
+@pytest.fixture(params=[1, 2, 3])
+def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
+    with timely.Cluster(EmbeddedWorkers(request.param)) as made:
+        yield made
+
+
+def rows_of(table: pa.Table) -> Rows:
+    found: Rows = Counter()
+    for row in table.to_pylist():
+        found[row["n"]] += row["diff"]
+    return Counter({n: diff for n, diff in found.items() if diff})
+
+
+def epochs_of(table: pa.Table) -> list[int]:
+    return sorted(set(table.column("epoch").to_pylist()))
+
+
+def put(flow: timely.Flow, *values: int) -> int:
+    flow.input("numbers").insert([(value,) for value in values])
+    return flow.seal()
+
+
+def test_changes_nowait_of_an_early_client_are_those_that_others_have_sealed(cluster: timely.Cluster) -> None:
+    mine = cluster.install(numbers)
+    early = cluster.flow(mine.index).output("numbers")
+    assert early.changes_nowait().num_rows == 0
+    for value in range(3):
+        put(mine, value)
+        assert early.changes_nowait().to_pylist() == [{"n": value, "epoch": value, "diff": 1}]
+    assert early.changes_nowait().num_rows == 0
+
+
+def test_changes_of_a_late_client_begin_at_the_beginning(cluster: timely.Cluster) -> None:
+    mine = cluster.install(numbers)
+    for value in range(4):
+        put(mine, value)
+    late = cluster.flow(mine.index).output("numbers")
+    assert epochs_of(late.changes()) == [0, 1, 2, 3]
+    assert late.changes().num_rows == 0
+    assert epochs_of(mine.output("numbers").changes()) == [0, 1, 2, 3], (
+        "what one has read is there for others"
+    )
+
+
+def test_changes_with_bounds_do_not_move_the_place(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    for value in range(4):
+        put(flow, value)
+    output = flow.output("numbers")
+    assert epochs_of(output.changes(1, 3)) == [1, 2]
+    assert epochs_of(output.changes(2)) == [2, 3]
+    assert epochs_of(output.changes(stop=2)) == [0, 1], "without a start: on from the place"
+    assert epochs_of(output.changes()) == [2, 3]
+    assert epochs_of(output.changes(stop=1)) == epochs_of(output.changes()) == [], "nor back"
+
+
+class Uneven:
+    """Two workers, one of which has complete epochs that the other has not."""
+
+    count = 2
+    addresses: ClassVar[list[str]] = []
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
+    ) -> list[Reply]:
+        replies = []
+        for worker, request, _ in requests:
+            assert isinstance(request, Changes)
+            epochs = range(request.start, 3 - worker)
+            table = pa.table(
+                {"n": [worker] * len(epochs), "epoch": list(epochs), "diff": [1] * len(epochs)},
+                pa.schema([("n", pa.int64()), ("epoch", pa.int64()), ("diff", pa.int64())]),
+            )
+            replies.append(Reply({"complete": 3 - worker}, table))
+        return replies
+
+    def close(self) -> None: ...
+
+
+def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> None:
+    described = {"dataflow": 0, "name": "x", "fingerprint": "", "stages": [], "epoch": 0, "inputs": []}
+    output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int"]]})).output("out")
+    assert pairs(output.changes_nowait()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert pairs(output.changes_nowait()) == []
+    assert pairs(output.changes(0)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def pairs(table: pa.Table) -> list[tuple[int, int]]:
+    return sorted((row["n"], row["epoch"]) for row in table.to_pylist())
+
+
+def test_changes_of_records_are_read_in_the_same_way(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    for value in range(3):
+        flow.input("records").insert([value, "x"])
+        flow.seal()
+    late = cluster.flow(flow.index).output("records")
+    assert sorted(late.changes(stop=1), key=str) == [(0, "x"), (0, 0)]
+    assert {epoch for epoch, _ in late.changes_nowait()} == {1, 2}
+    assert late.changes() == []
+
+
+def test_follow_hands_out_every_epoch_once_also_empty_ones_until_the_end(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    tail = cluster.flow(flow.index).output("numbers").follow()
+    for values in ([1, 2], [], [3]):
+        epoch = put(flow, *values)
+        got, table = next(tail)
+        assert got == epoch and rows_of(table) == Counter(values)
+        assert set(epochs_of(table)) <= {epoch}
+    put(flow, 4)
+    put(flow, 5)
+    for name in ("numbers", "records"):
+        flow.input(name).close()
+    assert [(epoch, rows_of(table)) for epoch, table in tail] == [(3, {4: 1}), (4, {5: 1}), (5, {})]
+    assert list(flow.output("numbers").follow(start=4))[0][0] == 4
+
+
+def test_follow_of_records_hands_out_lists(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    flow.input("records").insert(["a"])
+    flow.seal()
+    assert next(flow.output("records").follow()) == (0, ["a"])
+
+
+def test_follow_says_at_once_when_nothing_can_come(cluster: timely.Cluster) -> None:
+    """Embedded there is nobody else who could seal while this program waits."""
+    flow = cluster.install(numbers)
+    put(flow, 1)
+    for timeout in (None, 30.0):
+        tail = cluster.flow(flow.index).output("numbers").follow(timeout=timeout)
+        assert next(tail)[0] == 0
+        with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
+            next(tail)
+
+
+def test_follow_ends_with_the_last_epoch_that_has_rows_on_whichever_worker_they_are(
+    cluster: timely.Cluster,
+) -> None:
+    """Rows that wait for later epochs enter at the closing; the workers need not have the same ones."""
+    flow = cluster.install(numbers)
+    rows = pa.table({"n": [7], "diff": [1]})
+    for epoch in range(9):
+        flow.input("numbers").append(rows, epoch=epoch, writer="ahead", sequence=epoch)
+    for name in ("numbers", "records"):
+        flow.input(name).close()
+    found = [(epoch, rows_of(table)) for epoch, table in flow.output("numbers").follow()]
+    assert found == [(epoch, {7: 1}) for epoch in range(9)]
+    assert rows_of(cluster.flow(flow.index).output("numbers").changes()) == {7: 9}
+    late = cluster.flow(flow.index).output("numbers")
+    assert late.snapshot().column("n").to_pylist() == [7] * 9
+    assert [epoch for epoch, _ in late.follow(snapshot=True)] == [8]
+
+
+def test_follow_hands_out_the_last_epoch_of_a_closed_input_though_another_goes_on(
+    cluster: timely.Cluster,
+) -> None:
+    flow = cluster.install(numbers)
+    put(flow, 1)
+    readers = [cluster.flow(flow.index).output("numbers") for _ in range(2)]
+    flow.input("numbers").insert([(2,)])
+    flow.input("numbers").close()
+    assert [(epoch, rows_of(table)) for epoch, table in readers[0].follow()] == [(0, {1: 1}), (1, {2: 1})]
+    assert [rows_of(readers[1].changes()) for _ in range(2)] == [{1: 1, 2: 1}, {}]
+    flow.seal()
+    assert [rows_of(reader.changes()) for reader in readers] == [{}, {}]
+
+
+def test_follow_begins_with_a_snapshot_or_at_an_epoch(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    with pytest.raises(timely.MisuseError, match="give one of the two"):
+        next(flow.output("numbers").follow(start=1, snapshot=True))
+
+
+def test_follow_with_a_snapshot_of_an_empty_dataflow_begins_with_its_first_epoch(
+    cluster: timely.Cluster,
+) -> None:
+    flow = cluster.install(numbers)
+    tail = flow.output("numbers").follow(snapshot=True)
+    put(flow, 1)
+    assert next(tail)[0] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_follow_three_at_different_speeds_sum_to_the_collection_at_every_epoch(
+    cluster: timely.Cluster, seed: int
+) -> None:
+    """While another client seals, reads and forgets; some begin with a snapshot, some drop what they read."""
+    rng = random.Random(seed)
+    flow = cluster.install(numbers)
+    history: list[Rows] = []
+    now: Rows = Counter()
+
+    def another_epoch() -> None:
+        added = [rng.randrange(5) for _ in range(rng.randrange(4))]
+        gone = [n for n in now.elements() if rng.random() < 0.3]
+        now.update(added)
+        now.subtract(gone)
+        if gone:
+            flow.input("numbers").remove([(n,) for n in gone])
+        put(flow, *added)
+        history.append(Counter({n: count for n, count in now.items() if count}))
+        if rng.random() < 0.5:
+            flow.output("numbers").changes()
+            flow.output("numbers").forget()
+
+    followers: list[tuple[Iterator[tuple[int, pa.Table]], Rows, list[int], float]] = []
+    for turn in range(30):
+        another_epoch()
+        if turn % 10 == 3:
+            output = cluster.flow(flow.index).output("numbers")
+            tail = output.follow(snapshot=True, forget=rng.random() < 0.5)
+            followers.append((tail, Counter(), [], rng.random()))
+        for tail, total, seen, speed in followers:
+            while (not seen or seen[-1] < len(history) - 1) and rng.random() < speed:
+                epoch, table = next(tail)
+                assert epoch == (seen[-1] + 1 if seen else len(history) - 1), "no epoch is left out"
+                seen.append(epoch)
+                total.update(rows_of(table))
+                assert +total == history[epoch], f"epoch {epoch}"
+    for name in ("numbers", "records"):
+        flow.input(name).close()
+    for tail, total, _, _ in followers:
+        for epoch, table in tail:
+            total.update(rows_of(table))
+            assert +total == history[min(epoch, len(history) - 1)]
+        assert +total == history[-1]
+
+
+def test_forget_by_one_takes_nothing_from_another_that_has_a_place(cluster: timely.Cluster) -> None:
+    mine = cluster.install(numbers)
+    slow = cluster.flow(mine.index).output("numbers")
+    slow.changes_nowait()
+    for value in range(3):
+        put(mine, value)
+        mine.output("numbers").changes()
+        mine.output("numbers").forget()
+    assert epochs_of(slow.changes()) == [0, 1, 2]
+    slow.forget()
+    with pytest.raises(timely.ForgottenError, match="before 3 are no longer kept"):
+        mine.output("numbers").changes(2)
+
+
+@pytest.mark.parametrize("name", ["numbers", "records"])
+def test_forget_is_told_to_who_comes_too_late_and_never_a_part(cluster: timely.Cluster, name: str) -> None:
+    mine = cluster.install(numbers)
+    for value in range(3):
+        mine.input("records").insert([value])
+        put(mine, value)
+    mine.output(name).forget(2)
+    late = cluster.flow(mine.index).output(name)
+    for read in (late.changes, late.changes_nowait, lambda: late.changes(0), lambda: late.changes(1, 3)):
+        with pytest.raises(timely.ForgottenError, match=r"before 2 are no longer kept.*asked for from [01]"):
+            read()
+    assert len(late.changes(2)) == 1
+
+
+def test_forget_is_not_held_back_by_a_client_that_was_refused(cluster: timely.Cluster) -> None:
+    mine = cluster.install(numbers)
+    put(mine, 1)
+    mine.output("numbers").changes()
+    mine.output("numbers").forget()
+    with pytest.raises(timely.ForgottenError):
+        cluster.flow(mine.index).output("numbers").changes()  # an error changes nothing: it has no place
+    put(mine, 2)
+    mine.output("numbers").changes()
+    mine.output("numbers").forget()
+    with pytest.raises(timely.ForgottenError, match="before 2 are no longer kept"):
+        mine.output("numbers").changes(1)
+
+
+def test_forget_is_held_back_until_a_client_leaves(cluster: timely.Cluster) -> None:
+    mine = cluster.install(numbers)
+    other = cluster.flow(mine.index).output("numbers")
+    other.changes_nowait()
+    put(mine, 1)
+    mine.output("numbers").changes()
+    mine.output("numbers").forget()
+    assert mine.output("numbers").changes(0).num_rows == 1
+    other.leave()
+    mine.output("numbers").forget()
+    with pytest.raises(timely.ForgottenError):
+        mine.output("numbers").changes(0)
+
+
+def test_forget_more_than_is_complete_drops_what_is_complete(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    put(flow, 1)
+    flow.output("numbers").forget(100)
+    other = cluster.flow(flow.index)
+    put(other, 2)
+    assert epochs_of(other.output("numbers").changes(1)) == [1]
+
+
+def test_snapshot_says_of_which_epoch_it_is(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    output = flow.output("numbers")
+    assert output.epoch_of(output.snapshot()) == -1
+    put(flow, 3, 3)
+    put(cluster.flow(flow.index), 4)
+    table = output.snapshot()
+    assert (output.epoch_of(table), table.column("n").to_pylist()) == (1, [3, 3, 4])
+    with pytest.raises(timely.MisuseError, match="is no snapshot"):
+        output.epoch_of(table.replace_schema_metadata(None))
+
+
+def test_snapshot_is_not_hindered_by_what_was_forgotten(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    for value in range(5):
+        put(flow, value)
+        flow.output("numbers").changes()
+        flow.output("numbers").forget()
+    assert cluster.flow(flow.index).output("numbers").snapshot().column("n").to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_a_timeout_that_is_over_already_is_none_to_wait_for_ever_with() -> None:
+    assert seconds_of(None) < 0
+    assert [seconds_of(timeout) for timeout in (-5.0, -0.001, 0, 2)] == [0, 0, 0, 2]
+    with pytest.raises(timely.MisuseError, match="timeout is not a number"):
+        seconds_of(float("nan"))

@@ -1,0 +1,183 @@
+"""What users have in hand becomes tables; what workers answer becomes one table."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import timely.client.tables
+from timely import InternalError, MisuseError
+from timely.client.tables import InputForm, chunks, expanded, is_of_pandas, merged_changes, records_of
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
+FORM = InputForm("in", "a: int, b: string", SCHEMA)
+EXPECTED = pa.table({"a": [1, 2], "b": ["x", "y"]}, schema=SCHEMA)
+
+
+def test_a_pandas_that_another_thread_is_importing_is_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_of_pandas(pd.DataFrame(), "DataFrame") and not is_of_pandas(pd.DataFrame(), "Series")
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    assert FORM.to_table([(1, "x"), [2, "y"]]) == EXPECTED
+
+
+def keep(data: object, schema: pa.Schema | None, name: str) -> object:
+    """A converter, as codecs name them."""
+    return pa.table({"was": [f"{name}: {data} {schema is not None}"]}) if data != "bad" else data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        EXPECTED, EXPECTED.to_batches()[0], EXPECTED.to_pandas(), {"a": [1, 2], "b": ["x", "y"]},
+        [(1, "x"), [2, "y"]], [{"b": "x", "a": 1}, {"a": 2, "b": "y"}],
+        pa.RecordBatchReader.from_batches(SCHEMA, EXPECTED.to_batches()),
+    ],
+    ids=lambda data: type(data).__name__,
+)  # fmt: skip
+def test_every_form_of_a_table_is_taken(data: object) -> None:
+    assert FORM.to_table(data).select(["a", "b"]).replace_schema_metadata(None) == EXPECTED
+
+
+def test_a_structured_array_is_a_table() -> None:
+    array = np.array([(1, 2.5), (3, 4.5)], dtype=[("a", np.int64), ("f", np.float64)])
+    assert InputForm("in", "a, f").to_table(array) == pa.table({"a": [1, 3], "f": [2.5, 4.5]})
+    assert InputForm("in", "a").to_table(pd.DataFrame({"a": [1]})).column_names == ["a"]
+
+
+@pytest.mark.parametrize("data", [[(1,)], [(1, "x", 3)], {"a": [1]}, {"a": ["x"], "b": ["y"]}, 7, [7]])
+def test_what_does_not_fit_is_told_with_the_input(data: object) -> None:
+    with pytest.raises(MisuseError, match="input 'in' takes a: int, b: string"):
+        FORM.to_table(data)
+
+
+def test_a_codec_may_name_its_own_converter() -> None:
+    form = InputForm("in", "text", None, f"{__name__}:keep")
+    import sys
+
+    sys.modules[__name__].keep = keep  # type: ignore[attr-defined]
+    assert form.to_table(7).to_pylist() == [{"was": "in: 7 False"}]
+    with pytest.raises(InternalError, match="made a str, not an Arrow table"):
+        form.to_table("bad")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(-(2**63), 2**63 - 1),
+            st.text(),
+            st.none(),
+            st.tuples(st.text(), st.floats(allow_nan=False)),
+        )
+    )
+)
+def test_records_come_back_with_their_epochs(records: list[object]) -> None:
+    table = InputForm("in", "records").to_table(records)
+    answer = table.append_column("epoch", pa.array([4] * len(records), pa.int64()))
+    assert records_of(answer) == [(4, record) for record in records]
+
+
+def test_a_record_nested_too_deep_is_refused_with_its_place() -> None:
+    deep: object = 1
+    for _ in range(2_000):
+        deep = (deep,)
+    for record in (deep, {"k": [deep]}):
+        with pytest.raises(MisuseError, match="input 'in', record 2: it is nested more than 100 deep"):
+            InputForm("in", "records").to_table([1, (2,), record])
+
+
+@pytest.mark.parametrize(
+    "times", [[2**40], [2**62, 2**62, 2**62], [6, 5]], ids=["2^40", "beyond 64 bits", "together"]
+)
+def test_a_snapshot_that_would_repeat_rows_without_end_is_refused(
+    times: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timely.client.tables, "SNAPSHOT_ROWS_MAX", 10)
+    table = pa.table({"a": list(range(len(times))), "diff": times})
+    with pytest.raises(MisuseError, match=rf"holds {sum(times):,} rows, {len(times)} of them.*Read changes"):
+        expanded([table])
+
+
+def test_a_snapshot_of_as_many_rows_as_are_allowed_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timely.client.tables, "SNAPSHOT_ROWS_MAX", 10)
+    assert expanded([pa.table({"a": [1, 2], "diff": [5, 5]})]).num_rows == 10
+    assert expanded([pa.table({"a": list(range(12)), "diff": [1] * 12})]).num_rows == 12, "none is repeated"
+
+
+@pytest.mark.parametrize("data", ["text", b"bytes", {"a": 1}, 7, [object()], [2**64]])
+def test_records_that_are_none_are_refused(data: object) -> None:
+    with pytest.raises(MisuseError, match="input 'in'"):
+        InputForm("in", "records").to_table(data)
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from("xy"), st.integers(0, 2), st.integers(-2, 2)), max_size=12
+)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=3))
+def test_changes_of_several_workers_are_summed_and_sorted(
+    parts: list[list[tuple[int, str, int, int]]],
+) -> None:
+    own = [consolidated(part) for part in parts]
+    merged = merged_changes([table_of(part) for part in own])
+    expected = consolidated([row for part in own for row in part])
+    assert [tuple(row.values()) for row in merged.to_pylist()] == sorted(
+        expected, key=lambda row: (row[2], row[0], row[1])
+    )
+
+
+def consolidated(rows: list[tuple[int, str, int, int]]) -> list[tuple[int, str, int, int]]:
+    totals: Counter[tuple[int, str, int]] = Counter()
+    for a, b, epoch, diff in rows:
+        totals[a, b, epoch] += diff
+    return [(*row, diff) for row, diff in totals.items() if diff]
+
+
+def table_of(rows: list[tuple[int, str, int, int]]) -> pa.Table:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("epoch", pa.int64()), ("diff", pa.int64())])
+    return pa.Table.from_arrays(
+        [pa.array([row[at] for row in rows], schema.field(at).type) for at in range(4)], schema=schema
+    )
+
+
+def test_a_snapshot_repeats_rows_and_sums_over_workers() -> None:
+    one = pa.table({"a": [1, 2, 3], "diff": [2, 1, -1]})
+    two = pa.table({"a": [3, 4], "diff": [1, 1]})
+    assert expanded([one, two]) == pa.table({"a": [1, 1, 2, 4]})
+    assert expanded([one.slice(0, 0), two.slice(0, 0)]) == pa.table({"a": pa.array([], pa.int64())})
+    assert expanded([pa.table({"a": [2]}), pa.table({"a": [1]})]) == pa.table({"a": [1, 2]})
+    with pytest.raises(MisuseError, match="a negative number of times"):
+        expanded([one])
+
+
+@pytest.mark.parametrize("combine", [merged_changes, expanded])
+def test_sums_over_workers_that_leave_64_bits_are_refused(
+    combine: Callable[[list[pa.Table]], pa.Table],
+) -> None:
+    parts = [pa.table({"k": [7, 8], "diff": [2**62, 1]}) for _ in range(2)]
+    with pytest.raises(MisuseError, match=rf"row {{'k': 7}} is there {2**63} times"):
+        combine(parts)
+
+
+def test_sums_over_workers_are_exact_up_to_64_bits() -> None:
+    parts = [pa.table({"k": [7, 8], "diff": [diff, 1]}) for diff in (2**62, 2**62, -1, -(2**62))]
+    merged = merged_changes(parts)
+    assert merged.column("diff").to_pylist() == [2**62 - 1, 4]
+    assert merged.schema == parts[0].schema
+
+
+@given(st.integers(0, 500), st.integers(8, 900))
+def test_pieces_hold_all_rows_in_order_and_are_small(rows: int, bytes_max: int) -> None:
+    table = pa.table({"a": np.arange(rows)})
+    pieces = list(chunks(table, bytes_max))
+    assert [value for piece in pieces for value in piece.column("a").to_pylist()] == list(range(rows))
+    assert all(piece.nbytes <= max(bytes_max, 8) for piece in pieces)

@@ -1,0 +1,81 @@
+"""Outputs: what can be read, and when.
+
+log_*        the log of records
+complete_*   an epoch can be read when it is complete, not before
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from progress.errors import InternalError, MisuseError
+from timely import Dataflow, Records
+from timely.client.tables import records_of
+from timely.errors import ForgottenError
+from timely.operators.capture import FOREVER, RecordLog, RecordsOut
+from timely.running.core import Worker
+
+
+def log_of(records: dict[int, list[object]], complete: int) -> RecordLog:
+    log = RecordLog()
+    for epoch, added in records.items():
+        log.add(epoch, Records(added))
+    log.complete(complete)
+    return log
+
+
+def test_log_gives_complete_epochs_of_the_interval_in_order() -> None:
+    log = log_of({3: ["d"], 0: ["a", "b"], 1: [("c", 1)], 4: ["e"]}, 4)
+    assert records_of(log.changes(0, 10)) == [(0, "a"), (0, "b"), (1, ("c", 1)), (3, "d")]
+    assert records_of(log.changes(1, 3)) == [(1, ("c", 1))]
+    assert log.changes(7, 9).schema == pa.schema([("epoch", pa.int64()), ("record", pa.binary())])
+
+
+def test_log_forgets_what_will_not_be_asked_for() -> None:
+    log = log_of({0: ["a"], 1: ["b"]}, 2)
+    log.forget(1)
+    assert records_of(log.changes(1, 2)) == [(1, "b")]
+    for start in (-1, 0):
+        with pytest.raises(ForgottenError, match="before 1 are no longer kept"):
+            log.changes(start, 2)
+
+
+def test_log_forgets_no_epoch_that_is_not_complete() -> None:
+    log = log_of({0: ["a"], 3: ["b"]}, 2)
+    log.forget(9)
+    log.complete(4)
+    assert records_of(log.changes(2, 4)) == [(3, "b")]
+
+
+def test_log_of_records_has_no_snapshot_and_takes_no_other_batches() -> None:
+    with pytest.raises(MisuseError, match="read changes"):
+        RecordLog().snapshot(0)
+    with pytest.raises(InternalError, match="got a str"):
+        RecordLog().add(0, "x")  # type: ignore[arg-type]  # that is the mistake
+
+
+def test_complete_epochs_are_those_before_the_frontier() -> None:
+    flow = Dataflow()
+    flow.output("out", flow.input("numbers"), RecordsOut())
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    output, handle = instance.output("out"), instance.input("numbers")
+    seen = []
+    for _ in range(3):
+        handle.send(["x"])
+        worker.run_until_idle()
+        seen.append((output.complete_before, output.log.changes(0, FOREVER).num_rows))
+        handle.seal()
+        worker.run_until_idle()
+    assert seen == [(0, 0), (1, 1), (2, 2)]
+    handle.close()
+    worker.run_until_idle()
+    assert output.complete_before == FOREVER
+
+
+def test_complete_outputs_that_do_not_exist_are_named() -> None:
+    flow = Dataflow()
+    flow.output("out", flow.input("numbers"))
+    with pytest.raises(MisuseError, match=r"no output 'in': there are \['out'\]"):
+        Worker().install(flow.freeze()).output("in")

@@ -1,0 +1,254 @@
+"""Inputs: epochs that are open, sealed, closed; appends that count once.
+
+epochs_*     what enters when
+appends_*    repeated, late, expected
+insertions_* into whichever epoch is open, by name; parts that wait, and for how long
+records_*    the codec for Python records
+"""
+
+from __future__ import annotations
+
+import msgpack
+import pyarrow as pa
+import pytest
+
+from progress.kernel import Int64s
+from timely import Batch, Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
+from timely.client.tables import records_of
+from timely.limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from timely.operators.input import AppendId, InputHandle, RecordsIn
+from timely.running.core import Worker
+from timely.running.instance import Instance
+
+
+def running(bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance, InputHandle]:
+    flow = Dataflow("flow", level_bits=bits)
+    flow.output("out", flow.input("numbers"))
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    return worker, instance, instance.input("numbers")
+
+
+def entered(worker: Worker, instance: Instance) -> list[tuple[int, object]]:
+    worker.run_until_idle()
+    return records_of(instance.output("out").log.changes(0, 2**62))
+
+
+def test_epochs_enter_when_they_are_sealed_each_at_its_time() -> None:
+    worker, instance, handle = running()
+    handle.send(["a"])
+    handle.send(["c"], epoch=2)
+    handle.send(["b"], epoch=1)
+    assert entered(worker, instance) == [] and handle.rows_waiting == 3
+    assert (handle.seal(), handle.epoch) == (0, 1)
+    assert entered(worker, instance) == [(0, "a")]
+    assert (handle.seal(5), handle.epoch, handle.rows_waiting) == (5, 6, 0)
+    assert entered(worker, instance) == [(0, "a"), (1, "b"), (2, "c")]
+    assert instance.output("out").complete_before == 6
+
+
+def test_epochs_sealed_twice_stay_sealed() -> None:
+    _, _, handle = running()
+    handle.seal(3)
+    assert (handle.seal(1), handle.epoch) == (1, 4)
+
+
+def test_epochs_end_when_the_input_is_closed_after_what_waits_has_entered() -> None:
+    worker, instance, handle = running()
+    handle.send(["later"], epoch=7)
+    handle.close()
+    handle.close()
+    assert entered(worker, instance) == [(7, "later")]
+    assert instance.is_complete() and instance.epochs_done() == 2**62
+    for late in (lambda: handle.send(["x"]), handle.seal):
+        with pytest.raises(InputClosedError, match="input 'numbers' is closed"):
+            late()
+
+
+def test_epochs_beyond_the_layout_of_times_are_refused() -> None:
+    _, _, handle = running(bits=(4,))
+    handle.epoch_word(15)
+    with pytest.raises(TimeOverflowError, match="it may be 0 to 15"):
+        handle.epoch_word(16)
+
+
+def test_appends_with_one_identity_count_once_even_right_after_the_seal() -> None:
+    worker, instance, handle = running()
+    identity = AppendId("writer", 3)
+    assert [handle.append(0, Records(["x"]), identity) for _ in range(3)] == [True, False, False]
+    assert handle.append(0, Records(["y"]), AppendId("writer", 4))
+    assert handle.append(0, Records(["z"]), AppendId("other", 3))
+    assert handle.append(1, Records(["x"]), identity), "identities belong to an epoch"
+    handle.seal()
+    assert not handle.append(0, Records(["x"]), identity)
+    handle.seal()
+    assert sorted(entered(worker, instance), key=str) == [(0, "x"), (0, "y"), (0, "z"), (1, "x")]
+
+
+def test_appends_of_several_batches_count_together() -> None:
+    _, _, handle = running()
+    identity = AppendId("writer", 0)
+    assert handle.append_all(0, [Records(["a"]), Records([]), Records(["b"])], identity)
+    assert not handle.append_all(0, [Records(["a"]), Records(["b"])], identity)
+    assert handle.rows_waiting == 2
+
+
+def test_appends_to_a_sealed_epoch_say_what_is_open() -> None:
+    _, _, handle = running()
+    handle.seal(4)
+    with pytest.raises(
+        InputClosedError, match="epoch 4 is sealed and takes no more rows; the open epoch is 5"
+    ):
+        handle.append(4, Records(["x"]), AppendId("late", 0))
+
+
+def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> None:
+    _, _, handle = running()
+    here, missing = AppendId("writer", 0), AppendId("writer", 1)
+    handle.append(0, Records(["x"]), here)
+    assert handle.missing(0, [here, missing]) == [missing]
+    handle.seal()
+    assert handle.missing(0, [here]) == []
+
+
+def test_appends_are_forgotten_two_epochs_later() -> None:
+    _, _, handle = running()
+    for epoch in range(50):
+        handle.append(epoch, Records(["x"]), AppendId("writer", epoch))
+        handle.seal()
+    assert len(handle._seen) == 1
+
+
+def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
+    worker, instance, handle = running()
+    identity = AppendId("writer", 0)
+    assert handle.is_new(identity) and handle.insert(0, [Records(["a"])], identity) == 0
+    assert not handle.is_new(identity)
+    for _ in range(5):
+        handle.seal()
+    assert not handle.is_new(identity) and handle.is_new(AppendId("writer", 1))
+    assert handle.insert(2, [Records(["b"])], AppendId("writer", 1)) == 5
+    assert handle.insert(7, [Records(["c"])], AppendId("writer", 2)) == 7
+    handle.close()
+    assert not handle.is_new(identity), "a repetition is known even when nothing new is taken"
+    with pytest.raises(InputClosedError, match="nothing can be added"):
+        handle.is_new(AppendId("writer", 3))
+    assert entered(worker, instance) == [(0, "a"), (5, "b"), (7, "c")]
+
+
+def test_insertions_in_parts_wait_for_a_limited_time_and_the_others_no_shorter() -> None:
+    """Worker 0 refuses what is too old; no other worker has dropped what worker 0 does not refuse."""
+    _, _, handle = running()
+    now = [0.0]
+    handle._clock = lambda: now[0]
+    old, young = AppendId("old", 0), AppendId("young", 0)
+    handle.stage(old, 0, 0, [Records(["x"])], STAGED_BYTES_MAX)
+    handle.check_staged(old)
+    with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
+        handle.check_room(1)
+    handle.check_room(0)
+    now[0] = STAGED_SECONDS_MAX
+    handle.check_staged(old)
+    now[0] = STAGED_SECONDS_MAX + 1
+    with pytest.raises(
+        MisuseError, match="have waited for more than 600 s, and were dropped: insert the rows"
+    ):
+        handle.check_staged(old)
+    with pytest.raises(MisuseError, match="are the limit"):
+        handle.check_room(1)  # another worker may just have told that it enters
+    now[0] = 2 * STAGED_SECONDS_MAX + 1
+    handle.check_room(STAGED_BYTES_MAX)
+    handle.stage(young, 0, 0, [Records(["y"])], 1)
+    now[0] += STAGED_SECONDS_MAX
+    handle.stage(young, 1, 0, [Records(["z"])], 1)
+    now[0] += 1
+    handle.check_staged(young)  # its client was heard of
+    handle.enter_staged(young, 0)
+    assert handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
+
+
+def test_insertions_in_parts_that_are_repeated_take_their_room_once() -> None:
+    _, _, handle = running()
+    for _ in range(3):
+        handle.stage(AppendId("again", 0), 0, 0, [Records(["x"])], STAGED_BYTES_MAX - 5)
+    handle.stage(AppendId("again", 0), 1, 0, [Records(["x"])], 3)
+    handle.check_room(2)
+    with pytest.raises(MisuseError):
+        handle.check_room(3)
+    handle.drop_staged(AppendId("again", 0))
+    handle.check_room(STAGED_BYTES_MAX)
+
+
+def test_records_come_as_msgpack_and_can_only_be_added() -> None:
+    table = pa.table({"record": [msgpack.packb(("a", 1)), msgpack.packb(None)]})
+    batch = RecordsIn().encode(table, 1, 0)
+    assert isinstance(batch, Records) and batch.records == [("a", 1), None]
+    with pytest.raises(MisuseError, match="can only be added to"):
+        RecordsIn().encode(table, -1, 0)
+    for broken in ([b"\xc1"], [None, b"\x01"], [b""], [b"\x01\x02"]):
+        with pytest.raises(MisuseError, match="holds what is not msgpack"):
+            RecordsIn().encode(pa.table({"record": broken}), 1, 0)
+    with pytest.raises(MisuseError, match="one binary column 'record'"):
+        RecordsIn().encode(pa.table({"x": [1]}), 1, 0)
+    for column in (pa.array([7]), pa.nulls(2), pa.array([b"\x01"]).dictionary_encode()):
+        with pytest.raises(MisuseError, match="one binary column 'record', not 'record': "):
+            RecordsIn().encode(pa.table({"record": column}), 1, 0)
+
+
+def test_records_are_nested_no_deeper_than_can_be_sent_on() -> None:
+    def nested(levels: int) -> pa.Table:
+        return pa.table({"record": [b"\x01", b"\x91" * levels + b"\x01"]})
+
+    (_, record) = RecordsIn().encode(nested(NESTING_LEVELS_MAX), 1, 0).records
+    Records([[record] * 2]).to_frames(1)
+    with pytest.raises(MisuseError, match=f"row 1 is nested more than {NESTING_LEVELS_MAX} levels deep"):
+        RecordsIn().encode(nested(NESTING_LEVELS_MAX + 1), 1, 0)
+
+
+class Counted:
+    """A codec that writes down what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[object, list[object]]] = []
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        self.given.append((diff if isinstance(diff, int) else diff.tolist(), table.column("a").to_pylist()))
+        return Records(table.column("a").to_pylist())
+
+    def describe(self) -> str:
+        return "counted"
+
+
+@pytest.mark.parametrize(
+    ("diffs", "given"),
+    [
+        ([1, -1, 1], [([1, -1, 1], [10, 11, 12])]),
+        ([2, 2, 2], [(2, [10, 11, 12])]),
+        ([0, 5, 0], [(5, [11])]),
+        ([3, 0, 5], [([3, 5], [10, 12])]),
+        ([0, 0, 0], []),
+    ],
+)
+def test_rows_are_given_to_the_codec_by_their_differences(
+    diffs: list[int], given: list[tuple[object, list[object]]]
+) -> None:
+    codec = Counted()
+    flow = Dataflow()
+    flow.input("numbers", codec)
+    handle = Worker().install(flow.freeze()).input("numbers")
+    handle.encode(pa.table({"a": [10, 11, 12], "diff": diffs}), 0, 0)
+    assert codec.given == given
+
+
+def test_rows_whose_differences_do_not_fit_64_bits_are_refused() -> None:
+    _, instance, _ = running()
+    beyond = pa.table({"record": [b"\x01"], "diff": pa.array([2**63], pa.uint64())})
+    with pytest.raises(MisuseError, match="'diff' holds integers of 64 bits"):
+        instance.input("numbers").encode(beyond, 0, 0)
+
+
+def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:
+    _, instance, _ = running()
+    with pytest.raises(MisuseError, match=r"no input 'letters': there are \['numbers'\]"):
+        instance.input("letters")
+    assert issubclass(InputClosedError, MisuseError) and Vertex is not None

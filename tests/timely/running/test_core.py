@@ -1,0 +1,123 @@
+"""The worker's loop, alone and with others in one process.
+
+together_*   several workers over a network in memory
+install_*    dataflows come one after the other, on each worker at its own pace
+refusing_*   what a peer may not send
+"""
+
+from __future__ import annotations
+
+import pytest
+from dataflows import settle, word_count
+
+from progress.errors import InternalError, PeerError
+from timely import Dataflow, MisuseError
+from timely.client.tables import records_of
+from timely.running.core import Worker
+from timely.running.progress_messages import (
+    DataHeader,
+    ProgressHeader,
+    write_control_header,
+    write_data_header,
+    write_progress_header,
+)
+from timely.wire.transport.memory import MemoryNetwork
+
+
+def frozen_word_count() -> Dataflow:
+    flow = Dataflow("words")
+    word_count(flow)
+    return flow
+
+
+def make(workers: int, seed: int | None = None) -> list[Worker]:
+    network = MemoryNetwork(workers, seed)
+    return [
+        Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_together_words_meet_on_one_worker_and_epochs_complete_everywhere(workers: int) -> None:
+    group = make(workers)
+    instances = [worker.install(frozen_word_count().freeze()) for worker in group]
+    for epoch in range(3):
+        for instance in instances:
+            instance.input("lines").send(["a b", "a"])
+            instance.input("lines").seal()
+        settle(group)
+        assert [instance.output("counts").complete_before for instance in instances] == [epoch + 1] * workers
+    counted = [
+        record for instance in instances for record in records_of(instance.output("counts").log.changes(2, 3))
+    ]
+    assert sorted(counted) == [(2, ("a", 6 * workers)), (2, ("b", 3 * workers))]
+    for instance in instances:
+        instance.input("lines").close()
+    settle(group)
+    assert all(instance.is_complete() for instance in instances)
+    for instance in instances:
+        instance.tracker.check_invariants()
+
+
+def test_together_an_epoch_is_complete_only_when_all_workers_have_sealed_it() -> None:
+    group = make(2)
+    instances = [worker.install(frozen_word_count().freeze()) for worker in group]
+    instances[0].input("lines").seal()
+    settle(group)
+    assert [instance.output("counts").complete_before for instance in instances] == [0, 0]
+
+
+def test_install_messages_of_a_faster_worker_wait_for_the_slower_one() -> None:
+    fast, slow = make(2)
+    early = fast.install(frozen_word_count().freeze())
+    early.input("lines").send(["a b c d e f"])
+    early.input("lines").seal()
+    fast.run_until_idle()
+    slow.run_until_idle()
+    late = slow.install(frozen_word_count().freeze())
+    late.input("lines").seal()
+    settle((fast, slow))
+    counted = [
+        record
+        for instance in (early, late)
+        for record in records_of(instance.output("counts").log.changes(0, 1))
+    ]
+    assert sorted(counted) == [(0, (word, 1)) for word in "abcdef"]
+
+
+def test_install_gives_each_dataflow_its_number_once() -> None:
+    (worker,) = make(1)
+    worker.install(frozen_word_count().freeze())
+    assert worker.install(frozen_word_count().freeze()).index == 1
+    with pytest.raises(InternalError, match="dataflow 1 is installed already"):
+        worker.install(frozen_word_count().freeze(), 1)
+    with pytest.raises(MisuseError, match=r"has no dataflow 7: installed are \[0, 1\]"):
+        worker.instance(7)
+
+
+def test_install_needs_a_transport_for_several_workers() -> None:
+    with pytest.raises(InternalError, match="2 workers need a transport"):
+        Worker(0, 2)
+    with pytest.raises(InternalError, match="worker 2 of 2"):
+        Worker(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        ([], "empty message"),
+        ([b"garbage"], "worker 1 sent"),
+        ([write_data_header(DataHeader(0, 99, 0, 1)), b"\x90"], "sent by connector 99, but there are 3"),
+        ([write_data_header(DataHeader(0, 0, 0, 1)), b"\xc1"], "not msgpack"),
+        ([write_progress_header(ProgressHeader(0))], "came as 1 frames"),
+        ([write_progress_header(ProgressHeader(0)), b"x"], "1 bytes as progress"),
+        ([write_control_header(), b"x"], "nobody expects"),
+    ],
+)
+def test_refusing_what_a_peer_may_not_send(frames: list[bytes], message: str) -> None:
+    network = MemoryNetwork(2)
+    worker = Worker(0, 2, network.transport(0))
+    worker.install(frozen_word_count().freeze())
+    network.transport(1).send(0, list(frames))
+    with pytest.raises(PeerError, match=message):
+        worker.step()

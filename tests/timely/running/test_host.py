@@ -1,0 +1,303 @@
+"""The place of a vertex: its rights, counted holds, what is delivered together, and what has become due.
+
+rights_*   what may be sent and asked for, with few rights and with very many
+due_*      which notifications are delivered, in which order
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import pytest
+
+from progress.times.timestamp import Timestamp
+from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
+from timely.running.core import Worker
+from timely.running.host import Host
+from timely.running.instance import Instance
+
+RECORDS = Records(["x"])
+
+
+class Keeps(Vertex):
+    word_times: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[int]]] = []
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        self.calls.append((port, [word for word, _ in messages]))
+        for word, _ in messages:
+            self.hold(word)
+
+
+def running() -> tuple[Worker, Host, Keeps]:
+    vertex = Keeps()
+    flow = Dataflow()
+    one, two = flow.input("one"), flow.input("two")
+    flow.stage("keeps", lambda: vertex, [one.feed(0), two.feed(1)])
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    for name in ("two", "one", "two"):
+        instance.input(name).send([name])
+        instance.input(name).seal()
+    worker.run_until_idle()
+    return worker, instance.hosts[2], vertex
+
+
+def test_messages_are_delivered_once_per_port_and_activation_in_their_order() -> None:
+    _, host, vertex = running()
+    code = host.code
+    assert vertex.calls == [(0, [code.pack((0,))]), (1, [code.pack((0,)), code.pack((1,))])]
+
+
+def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:
+    _, host, _ = running()
+    zero, one, five = (host.code.pack((epoch,)) for epoch in (0, 1, 5))
+    assert host.held_words() == {zero: 2, one: 1}
+    host.hold(five)
+    host.release(zero)
+    host.release(zero)
+    assert host.held_words() == {one: 1, five: 1}
+    with pytest.raises(TimeRegressionError, match=r"may act only at or after \(1,\) or \(5,\)"):
+        host.hold(zero)
+    host.release(one)
+    host.release(five)
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        host.hold(five)
+
+
+def test_a_place_is_called_by_stage_and_worker() -> None:
+    _, host, vertex = running()
+    assert host.title() == repr(vertex) == "'keeps' (stage 2, worker 0 of 1)"
+    assert (vertex.name, vertex.worker, vertex.workers) == ("keeps", 0, 1)
+
+
+def test_only_the_last_events_are_kept() -> None:
+    class Busy(Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            pass
+
+    flow = Dataflow()
+    flow.input("numbers").stage("busy", Busy)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    for _ in range(50):
+        instance.input("numbers").send(["x"])
+        instance.input("numbers").seal()
+    worker.run_until_idle()
+    assert len(instance.hosts[1].events) < 10
+
+
+class Acts(Vertex):
+    """Does at each message and notification what a test says; writes down what it was told."""
+
+    def __init__(
+        self,
+        on_message: Callable[[Acts, Timestamp], None],
+        on_time: Callable[[Acts, Timestamp], None] = lambda vertex, time: None,
+    ) -> None:
+        self.on_message = on_message
+        self.on_time = on_time
+        self.notified: list[Timestamp] = []
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.on_message(self, time)
+
+    def on_notify(self, time: Timestamp) -> None:
+        self.notified.append(time)
+        self.on_time(self, time)
+
+
+def acting(vertex: Acts) -> tuple[Worker, Instance, Host]:
+    flow = Dataflow()
+    flow.stage("acts", lambda: vertex, [flow.input("numbers").feed(), flow.input("others").feed()])
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    return worker, instance, next(host for host in instance.hosts if host.vertex is vertex)
+
+
+def seal(worker: Worker, instance: Instance, epoch: int) -> None:
+    for name in ("numbers", "others"):
+        instance.input(name).seal(epoch)
+    worker.run_until_idle()
+
+
+def test_due_a_time_that_is_complete_already_is_notified_when_asked_for_in_on_notify() -> None:
+    def ask_later(vertex: Acts, time: Timestamp) -> None:
+        if time == (0,):
+            vertex.notify_at((3,))
+            vertex.notify_at((9,))
+
+    vertex = Acts(lambda vertex, time: vertex.notify_at(time), ask_later)
+    worker, instance, host = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 5)
+    assert vertex.notified == [(0,), (3,)]
+    assert host.requested == {host.code.pack((9,))} and not host.due
+    seal(worker, instance, 9)
+    assert vertex.notified == [(0,), (3,), (9,)] and instance.tracker.active_count == 2
+
+
+def test_due_waits_for_the_slowest_input() -> None:
+    vertex = Acts(lambda vertex, time: vertex.notify_at(time))
+    worker, instance, _ = acting(vertex)
+    instance.input("numbers").send(["x"])
+    instance.input("numbers").seal(5)
+    worker.run_until_idle()
+    assert vertex.notified == []
+    instance.input("others").seal(0)
+    worker.run_until_idle()
+    assert vertex.notified == [(0,)]
+
+
+@pytest.mark.parametrize("count", [5, 300], ids=["few", "many"])
+def test_due_times_are_notified_in_order_and_once_in_one_activation(count: int, seed: int) -> None:
+    """Asked for in any order, and twice; those that are not complete wait on."""
+    rng = random.Random(f"{seed} {count}")
+
+    def ask_ahead(vertex: Acts, time: Timestamp) -> None:
+        epochs = list(range(count)) * 2
+        rng.shuffle(epochs)
+        for epoch in epochs:
+            vertex.notify_at((epoch,))
+
+    vertex = Acts(ask_ahead)
+    worker, instance, host = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 0)
+    assert vertex.notified == [(0,)]
+    before = host.activations
+    seal(worker, instance, count // 2)
+    assert vertex.notified == [(epoch,) for epoch in range(count // 2 + 1)]
+    assert host.activations == before + 1
+    assert len(host.requested) == count - 1 - count // 2
+    for epoch in range(count):
+        seal(worker, instance, epoch)
+    assert vertex.notified == [(epoch,) for epoch in range(count)]
+    assert not host.requested and instance.tracker.active_count == 2
+
+
+@pytest.mark.parametrize("count", [3, 120], ids=["few", "many"])
+def test_due_in_a_loop_is_what_no_time_of_the_frontier_is_before(count: int, seed: int) -> None:
+    """A vertex that holds times of two chains: what it waits for is due when nothing can lead to it."""
+    rng = random.Random(f"{seed} {count}")
+
+    def act(vertex: Acts, time: Timestamp) -> None:
+        asked = [(rng.randint(0, 9), rng.randint(0, 40)) for _ in range(count)]
+        for each in asked:
+            vertex.notify_at(each)
+        expected.update(asked)
+
+    expected: set[Timestamp] = set()
+    vertex = Acts(act)
+    flow = Dataflow()
+    with flow.loop("loop") as loop:
+        back = loop.feedback()
+        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
+        (out,) = flow.stage("acts", lambda: vertex, feeds)
+        back.connect(out)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    host = next(host for host in instance.hosts if host.vertex is vertex)
+    instance.input("numbers").send(["x"])
+    for epoch in range(11):
+        instance.input("numbers").seal()
+        worker.run_until_idle()
+        left = {time for time in expected if time[0] > epoch}
+        assert set(vertex.notified) == expected - left and len(vertex.notified) == len(expected - left)
+        assert host.requested == {host.code.pack(time) for time in left}
+
+
+def test_rights_of_a_notification_end_with_it() -> None:
+    refused: list[str] = []
+
+    def send_early(vertex: Acts, time: Timestamp) -> None:
+        vertex.send_by(0, ["now"], time)
+        if time == (2,):
+            for early in ((0,), (1,)):
+                with pytest.raises(TimeRegressionError, match=r"sent at .*only at or after \(2,\)") as caught:
+                    vertex.send_by(0, ["too late"], early)
+                refused.append(str(caught.value))
+
+    vertex = Acts(
+        lambda vertex, time: [vertex.notify_at((epoch,)) for epoch in range(3)] and None, send_early
+    )
+    worker, instance, host = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 2)
+    assert vertex.notified == [(0,), (1,), (2,)] and len(refused) == 2
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        host.hold(host.code.pack((7,)))
+
+
+@pytest.mark.parametrize("count", [4, 200], ids=["few", "many"])
+def test_rights_are_what_is_at_or_after_a_held_time_whatever_comes_and_goes(count: int, seed: int) -> None:
+    rng = random.Random(f"{seed} {count}")
+    vertex = Acts(lambda vertex, time: vertex.hold(vertex.code.pack(time)))
+    worker, instance, host = acting(vertex)
+    code = host.code
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 0)
+    held = {0, *rng.sample(range(1, 3 * count), count)}
+    for epoch in held - {0}:
+        host.hold(code.pack((epoch,)))
+    for _ in range(count // 2):
+        epoch = rng.randint(0, 3 * count)
+        if rng.random() < 0.7 and epoch not in held and epoch > min(held):
+            host.hold(code.pack((epoch,)))
+            held.add(epoch)
+        elif len(held) > 1:
+            gone = rng.choice([min(held), rng.choice(sorted(held))])
+            host.release(code.pack((gone,)))
+            held.discard(gone)
+        assert host.held_words() == {code.pack((each,)): 1 for each in held}
+        least = min(held)
+        host.request(code.pack((3 * count + 1 + rng.randint(0, 9),)))
+        host.send(0, RECORDS, code.pack((least + rng.randint(0, 5),)))
+        if least:
+            with pytest.raises(TimeRegressionError, match=rf"sent at \({least - 1},\)"):
+                host.send(0, RECORDS, code.pack((least - 1,)))
+    for each in sorted(held):
+        host.release(code.pack((each,)))
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        host.hold(code.pack((9 * count,)))
+
+
+def test_rights_of_very_many_messages_are_those_of_the_earliest() -> None:
+    """Sent at a time between them, where no message came; before the first of them nothing may be sent."""
+    at_once: list[Timestamp] = []
+
+    class Between(Vertex):
+        word_times: ClassVar[bool] = True
+
+        def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+            at_once.extend(self.code.unpack(word) for word, _ in messages)
+            for word, _ in messages:
+                self.send(0, RECORDS, word + 1)
+            early = at_once[0][0] - 1
+            with pytest.raises(TimeRegressionError, match=rf"sent at \({early},\)"):
+                self.send(0, RECORDS, self.code.pack((early,)))
+
+    flow = Dataflow()
+    flow.input("numbers").stage("between", Between)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    for first in (2, 402):
+        for epoch in range(first, first + 200, 2):
+            instance.input("numbers").send(["x"], epoch)
+        instance.input("numbers").seal(first + 300)
+        worker.run_until_idle()
+        assert at_once == [(epoch,) for epoch in range(first, first + 200, 2)]
+        at_once.clear()
+
+
+def test_rights_are_listed_in_errors_as_far_as_anybody_reads() -> None:
+    vertex = Acts(lambda vertex, time: [vertex.hold(vertex.code.pack((5 + n,))) for n in range(100)] and None)
+    worker, instance, host = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 0)
+    with pytest.raises(TimeRegressionError, match=r"or after \(5,\) or .* or \(12,\) or one of 92 others"):
+        host.hold(host.code.pack((4,)))

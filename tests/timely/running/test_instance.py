@@ -1,0 +1,162 @@
+"""A dataflow on one worker: the run queue, the list of changes, what is due.
+
+queue_*     topologically first stages first, everything that is ready at once
+changes_*   what a step tells progress tracking
+errors_*    an exception of a vertex says where it came from
+"""
+
+from __future__ import annotations
+
+import pytest
+from failing_flows import spins
+
+from progress.times.timestamp import Timestamp
+from timely import Dataflow, InternalError, Vertex
+from timely.running.core import Worker
+from timely.running.instance import Instance
+
+
+class Passes(Vertex):
+    """Passes on, and writes down who ran when with how much."""
+
+    def __init__(self, log: list[tuple[str, int]]) -> None:
+        self.log = log
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.log.append((self.name, len(message)))
+        self.send_by(0, message, time)
+
+
+def diamond(log: list[tuple[str, int]]) -> tuple[Worker, Instance]:
+    flow = Dataflow()
+    numbers = flow.input("numbers")
+    first = numbers.stage("first", lambda: Passes(log))
+    left, right = (first.stage(name, lambda: Passes(log)) for name in ("left", "right"))
+    flow.stage("last", lambda: Passes(log), [left.feed(), right.feed(), numbers.feed()])
+    worker = Worker()
+    return worker, worker.install(flow.freeze())
+
+
+def test_queue_a_stage_runs_when_all_before_it_have() -> None:
+    log: list[tuple[str, int]] = []
+    worker, instance = diamond(log)
+    instance.input("numbers").send(["x"])
+    instance.input("numbers").seal()
+    worker.run_until_idle()
+    assert [name for name, _ in log] == ["first", "left", "right", "last", "last", "last"]
+    assert [host.activations for host in instance.hosts[1:]] == [1, 1, 1, 1], (
+        "one activation takes all that waits"
+    )
+
+
+def test_queue_is_empty_when_nothing_is_to_do() -> None:
+    worker, instance = diamond([])
+    worker.run_until_idle()
+    assert not instance.has_work() and not worker.has_work() and not worker.step()
+
+
+def test_changes_of_messages_sent_and_received_in_one_step_cancel() -> None:
+    worker, instance = diamond([])
+    told: list[int] = []
+    applied = instance.apply
+
+    def apply(changes: list[tuple[int, int, int]]) -> None:
+        told.append(len(changes))
+        applied(changes)
+
+    instance.apply = apply  # type: ignore[method-assign]  # to look at what the tracker is told
+    instance.input("numbers").send(["x"])
+    instance.input("numbers").seal()
+    worker.run_until_idle()
+    assert told == [2], "only that the epoch of the input has moved on"
+
+
+def test_changes_put_increments_first() -> None:
+    _, instance = diamond([])
+    instance.count(3, 8, -1)
+    instance.count(1, 2, 1)
+    instance.count(2, 2, -1)
+    instance.count(2, 2, 1)
+    assert instance.take_changes() == [(1, 2, 1), (3, 8, -1)]
+    assert instance.take_changes() == []
+
+
+def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:
+    worker, instance = diamond([])
+    assert instance.epochs_done() == 0
+    instance.input("numbers").seal(6)
+    worker.run_until_idle()
+    assert instance.epochs_done() == 7
+
+
+def test_errors_of_a_vertex_carry_its_place() -> None:
+    class Fails(Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            raise LookupError("nothing here")
+
+    flow = Dataflow()
+    flow.input("numbers").stage("fails", Fails)
+    worker = Worker()
+    handle = worker.install(flow.freeze()).input("numbers")
+    handle.send(["x"])
+    handle.seal()
+    with pytest.raises(LookupError, match="nothing here") as caught:
+        worker.step()
+    assert f"while 'fails' (stage 1, worker 0 of 1) ran, built at {__file__}" in caught.value.__notes__[0]
+
+
+def test_errors_a_dataflow_needs_an_input() -> None:
+    flow = Dataflow()
+    with flow.loop() as loop:
+        back = loop.feedback()
+        (out,) = flow.stage("self", Vertex, [back.stream.feed()])
+        back.connect(out)
+    with pytest.raises(InternalError, match="has no input"):
+        Worker().install(flow.freeze())
+
+
+class PutsOffVertex(Vertex):
+    """Has three idle moments' work to do after each activation."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        self.left = 3
+
+    def on_idle(self) -> bool:
+        self.left = max(0, self.left - 1)
+        return self.left > 0
+
+
+def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> None:
+    flow = Dataflow()
+    flow.output("nothing", flow.input("numbers").stage("puts off", PutsOffVertex))
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    assert not worker.idle()
+    instance.inputs["numbers"].send([1])
+    instance.inputs["numbers"].seal()
+    worker.run_until_idle()
+    assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]
+
+
+def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_what_is_beside() -> None:
+    worker = Worker()
+    flow = Dataflow("spins")
+    spins(flow)
+    instance = worker.install(flow.freeze())
+    instance.input("records").send(["round"])
+    behind = next(host for host in instance.hosts if host.name == "keeps")
+    for epoch in range(5):
+        instance.input("others").send([epoch])
+        for name in ("records", "others"):
+            instance.input(name).seal()
+        before = behind.activations
+        for _ in range(12):  # a turn for each stage and for each piece of news that follows
+            worker.step()
+        assert instance.output("beside").complete_before == epoch + 1
+        assert behind.activations > before
+    assert instance.output("behind").complete_before == 0 and instance.has_work()
+    # Nobody is listed more than twice: once in order, and once more for a turn out of order.
+    assert len(instance._ready) <= 2 * len(instance.hosts)

@@ -1,0 +1,225 @@
+"""What a worker answers, without a socket.
+
+later_*      answers that depend on what is still to come
+refusing_*   requests that make no sense
+rows_*       a column of differences becomes batches
+"""
+
+from __future__ import annotations
+
+import sys
+
+import msgpack
+import pyarrow as pa
+import pytest
+
+import timely
+from timely.client.tables import records_of
+from timely.running.core import Worker
+from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, encode_control
+from timely.wire.requests import (
+    Append,
+    Arrived,
+    Changes,
+    Close,
+    Describe,
+    Enter,
+    Forget,
+    Frontier,
+    Hello,
+    Insert,
+    Install,
+    Leave,
+    Reply,
+    Request,
+    Seal,
+    Shutdown,
+    Snapshot,
+    Stage,
+    Stats,
+    Wait,
+)
+from timely.worker.server import Later, Server
+
+LINES = pa.table({"record": [msgpack.packb("a b a")], "diff": [1]})
+
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def serving() -> tuple[Server, Worker, Clock]:
+    clock = Clock()
+    worker = Worker()
+    server = Server(worker, "here", clock)
+    assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 0
+    return server, worker, clock
+
+
+def answer(server: Server, request: Request, table: pa.Table | None = None) -> Reply:
+    reply = server.handle(request, table)
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
+    server, _, _ = serving()
+    hello = answer(server, Hello())
+    assert (hello.integer("index"), hello.integer("workers"), hello.items("addresses")) == (0, 1, ["here"])
+    assert hello.items("dataflows") == [[0, "dataflows:word_count"]]
+    described = answer(server, Describe(0))
+    assert described.items("inputs") == [["lines", "records", None, None]]
+    assert described.items("outputs") == [["counts", "records"]]
+    assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 1
+
+
+def test_later_changes_come_when_the_epoch_is_complete() -> None:
+    server, worker, _ = serving()
+    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": True}
+    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": False}
+    later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
+    assert isinstance(later, Later) and later.ready() is None
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    reply = later.ready()
+    assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 2
+    assert (
+        answer(server, Frontier(0, "counts")).values
+        == answer(server, Frontier(0, "")).values
+        == {"complete": 1}
+    )
+    assert answer(server, Forget(0, "counts", "me", 1)).values == {"kept": 1}
+    with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
+        server.handle(Changes(0, "counts", "", 0, 0, True, -1.0))
+    assert answer(server, Changes(0, "counts", "", 1, 1, True, -1.0)).columns().num_rows == 0
+
+
+def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
+    server, _, clock = serving()
+    later = server.handle(Wait(0, "counts", 3, 2.5))
+    assert isinstance(later, Later) and later.deadline == clock.now + 2.5
+    with pytest.raises(
+        timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
+    ):
+        raise later.late()
+    answer(server, Seal(0, 5))
+    with pytest.raises(
+        timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
+    ):
+        raise later.late()
+
+
+def test_sealing_with_something_missing_seals_nothing() -> None:
+    server, worker, _ = serving()
+    expected: list[object] = [["lines", "w", 0], ["lines", "w", 1]]
+    answer(server, Append(0, "lines", 0, "w", 1, 0), LINES)
+    assert answer(server, Arrived(0, 0, expected)).items("missing") == [("lines", "w", 0)]
+    assert answer(server, Arrived(0, 1, expected)).items("missing") == [("lines", "w", 0), ("lines", "w", 1)]
+    assert worker.instance(0).input("lines").epoch == 0
+
+
+def has_rows(request: Request) -> bool:
+    return isinstance(request, Append | Insert | Stage)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Describe(3), "has no dataflow 3"),
+        (Append(0, "words", 0, "w", 0, 0), "no input 'words'"),
+        (Append(0, "lines", 0, "w", 0, 0), "came without a table"),
+        (Append(0, "lines", -1, "w", 0, 0), "the epoch of"),
+        (Append(0, "lines", 2**62, "w", 0, 0), "the epoch of"),
+        (Seal(0, 2**62), "the epoch of"),
+        (Insert(0, "lines", 2**62, "w", 1, 0), "the epoch of"),
+        (Insert(0, "lines", -(2**62), "w", 1, 1), "takes one binary column 'record'"),
+        (Insert(0, "lines", 0, "w", 1, -1), "can only be added to"),
+        (Stage(0, "lines", 0, "w", 1, 0, 1), "takes one binary column 'record'"),
+        (Enter(0, "lines", 0, "w", 7), "the parts of insertion 7 of writer 'w'"),
+        (Enter(0, "words", 0, "w", 7), "no input 'words'"),
+        (Close(0, "words"), "no input 'words'"),
+        (Arrived(0, 0, [["lines", 1]]), r"an expected append is \[input, writer, sequence\]"),
+        (Leave(0, "none", "me"), "no output 'none'"),
+        (Forget(0, "none", "me", 1), "no output 'none'"),
+        (Wait(0, "none", 0, 0.0), "no output 'none'"),
+        (Install("nowhere:x", {}), "there is no module 'nowhere'"),
+        (Install("sys:exit", {}), "exit is not marked as a builder, and workers call nothing else"),
+        (Install("os:system", {}), "system is not marked as a builder"),
+        (Install("http.server:test", {}), "test is not marked as a builder"),
+    ],
+    ids=str,
+)
+def test_refusing_says_why_and_changes_nothing(request_: Request, message: str) -> None:
+    server, worker, _ = serving()
+    with pytest.raises(timely.MisuseError, match=message):
+        server.handle(
+            request_,
+            None if request_ == Append(0, "lines", 0, "w", 0, 0) else LINES if has_rows(request_) else None,
+        )
+    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    assert answer(server, Changes(0, "counts", "", 0, 1, False, 0.0)).columns().num_rows == 2
+    handle = worker.instance(0).input("lines")
+    assert (handle.epoch, handle.rows_waiting, handle.is_closed) == (1, 0, False)
+
+
+def test_refusing_what_fails_unexpectedly_leaves_the_worker_well() -> None:
+    class Fails:
+        def encode(self, table: pa.Table, diff: int, epoch_word: int) -> timely.Batch:
+            raise ZeroDivisionError("in the codec")
+
+        def describe(self) -> str:
+            return "fails"
+
+    server, _, _ = serving()
+    server.install(1, "fails", lambda flow: flow.input("x", Fails()), {})
+    with pytest.raises(timely.InternalError, match="append failed unexpectedly(.|\n)*in the codec"):
+        server.handle(Append(1, "x", 0, "w", 0, 1), LINES)
+    assert not server.is_stopping
+    answer(server, Seal(1, 0))
+
+
+def test_refusing_a_snapshot_of_records() -> None:
+    server, worker, _ = serving()
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    with pytest.raises(timely.MisuseError, match="read changes"):
+        server.handle(Snapshot(0, "counts", 0, 0.0))
+
+
+def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
+    server, worker, _ = serving()
+    answer(server, Shutdown())
+    assert server.is_stopping
+    server, worker, _ = serving()
+    assert worker.on_control is not None
+    worker.on_control(0, memoryview(encode_control(Farewell(""))))
+    assert server.is_stopping
+    with pytest.raises(timely.PeerError, match="worker 0 failed: no room"):
+        worker.on_control(0, memoryview(encode_control(Farewell("no room"))))
+    with pytest.raises(timely.PeerError, match="was started for 2 workers"):
+        worker.on_control(0, memoryview(encode_control(Greeting(PROTOCOL_VERSION, 2, 0, "", PYTHON))))
+
+
+def test_counters_count_stages_connectors_and_what_waits() -> None:
+    server, worker, _ = serving()
+    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
+    answer(server, Append(0, "lines", 1, "w", 0, 0), LINES)
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    stats = answer(server, Stats()).values
+    flow = stats["dataflows"][0]  # type: ignore[index]  # plain values
+    assert flow["inputs"] == [{"name": "lines", "epoch": 1, "rows_waiting": 1}]
+    assert [stage["activations"] > 0 for stage in flow["stages"]] == [True, True, True, True]
+    assert [connector["rows"] for connector in flow["connectors"]] == [1, 3, 2]
+    assert flow["complete_before"] == 1
+    assert msgpack.unpackb(msgpack.packb(stats), strict_map_key=False) == stats

@@ -1,0 +1,210 @@
+"""Building a dataflow: stages, the connectors between them, loops, inputs, outputs, probes.
+
+Every worker builds the same dataflow by running the same function. What is built is only a description;
+`freeze` turns it into the shape that progress tracking works on (`progress.Graph`) and the list of connectors
+that a worker instantiates.
+
+*Ingress*, *egress* and *feedback* are stages of the description. They change times and nothing else, so no
+vertex exists for them at run time: `freeze` contracts each path through them into one connector that carries
+the path's summary. Entering a loop, leaving it and going round it thus cost one addition and one mask, no
+activation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from progress.errors import GraphError
+from progress.times.path_summary import PathSummary
+from progress.times.timestamp import TimeShape
+
+from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
+from ..operators.input import InputCodec, RecordsIn
+from ..operators.probe import ProbeVertex
+from ..user_code.call_site import call_site
+from ..user_code.code_digest import digest_of
+from .loop import Loop
+from .scope import Scope
+from .stream import Feed, Stream
+
+if TYPE_CHECKING:
+    from .freeze import FrozenDataflow
+    from .vertex import Vertex
+
+StageKind = Literal["vertex", "input", "ingress", "egress", "feedback"]
+
+
+@dataclass(eq=False)
+class StageDeclaration:
+    """One stage as it was written: what it is called, where, and what feeds it."""
+
+    index: int
+    name: str
+    kind: StageKind
+    scope: Scope
+    outputs: int
+    site: str
+    vertex: Callable[[], Vertex] | None = None
+    feeds: list[Feed] = field(default_factory=list)
+    summary: PathSummary | None = None
+    detail: str = ""
+
+    @property
+    def inputs(self) -> int:
+        """How many input ports it has: one more than the highest that is fed."""
+        return 1 + max((feed.port for feed in self.feeds), default=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class InputDeclaration:
+    """A named input: the stage that stands for it and what turns clients' tables into batches."""
+
+    name: str
+    stage: int
+    codec: InputCodec
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDeclaration:
+    """A named output: its capturing stage and what turns batches into clients' tables."""
+
+    name: str
+    stage: int
+    codec: OutputCodec
+
+
+class Dataflow:
+    """A dataflow under construction.
+
+    Args:
+        name: what errors and counters call it. level_bits: value bits per nesting level of a time word, epoch
+        first; `None` takes the default for the depth.
+    """
+
+    def __init__(self, name: str = "dataflow", *, level_bits: Sequence[int] | None = None) -> None:
+        self.name = name
+        self.level_bits = None if level_bits is None else tuple(level_bits)
+        self.root = Scope(name, TimeShape.ROOT)
+        self.stages: list[StageDeclaration] = []
+        self.inputs: dict[str, InputDeclaration] = {}
+        self.outputs: dict[str, OutputDeclaration] = {}
+        self.probes: dict[str, int] = {}
+        self._frozen: FrozenDataflow | None = None
+
+    def input(self, name: str, codec: InputCodec | None = None) -> Stream:
+        """A named input of the root scope; without a codec its rows are Python records."""
+        if name in self.inputs:
+            raise GraphError(f"the dataflow {self.name!r} already has an input {name!r}; choose another name")
+        declaration = self._declare(f"input {name}", "input", self.root, outputs=1)
+        used = RecordsIn() if codec is None else codec
+        declaration.detail = used.describe()
+        self.inputs[name] = InputDeclaration(name, declaration.index, used)
+        return Stream(self, declaration.index, 0, self.root)
+
+    def output(
+        self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None
+    ) -> None:
+        """Capture `stream` (or several `feeds`) under a name that clients read."""
+        if name in self.outputs:
+            raise GraphError(
+                f"the dataflow {self.name!r} already has an output {name!r}; choose another name"
+            )
+        if stream.scope is not self.root:
+            raise GraphError(f"output {name!r} is inside {stream.scope.path()!r}: leave the loop first")
+        used = RecordsOut() if codec is None else codec
+        sources = [stream.feed()] if feeds is None else list(feeds)
+        self.stage(
+            f"output {name}",
+            lambda: CaptureVertex(used.new_log()),
+            sources,
+            outputs=0,
+            detail=used.describe(),
+        )
+        self.outputs[name] = OutputDeclaration(name, self.stages[-1].index, used)
+
+    def probe(self, name: str, stream: Stream) -> None:
+        """Watch how far `stream` has come, in whatever scope it is; `Instance.probe(name)` is asked."""
+        if name in self.probes:
+            raise GraphError(f"the dataflow {self.name!r} already has a probe {name!r}; choose another name")
+        self.stage(f"probe {name}", ProbeVertex, [stream.feed()], outputs=0)
+        self.probes[name] = self.stages[-1].index
+
+    def stage(
+        self,
+        name: str,
+        vertex: Callable[[], Vertex],
+        feeds: Sequence[Feed],
+        *,
+        outputs: int = 1,
+        detail: str = "",
+    ) -> list[Stream]:
+        """A stage with any number of inputs and outputs; returns its outputs.
+
+        All feeds must be streams of one scope, which becomes the scope of the stage.
+        """
+        if not feeds:
+            raise GraphError(f"stage {name!r} has no input: feed it a stream")
+        scope = feeds[0].stream.scope
+        declaration = self._declare(name, "vertex", scope, outputs)
+        declaration.vertex = vertex
+        declaration.detail = detail if _is_ours(vertex) else f"{detail} {digest_of(vertex)}".lstrip()
+        for feed in feeds:
+            self._check_feed(declaration, feed)
+            declaration.feeds.append(feed)
+        for port in range(declaration.inputs):
+            if not any(feed.port == port for feed in feeds):
+                raise GraphError(f"input {port} of stage {name!r} is not connected ({declaration.site})")
+        return [Stream(self, declaration.index, output, scope) for output in range(outputs)]
+
+    def loop(self, name: str = "loop", *, order: Literal["product", "lexicographic"] = "product") -> Loop:
+        """A loop in the root scope; see `Loop`. Loops in loops: `Loop.loop`."""
+        return Loop.inside(self, self.root, name, order)
+
+    def freeze(self) -> FrozenDataflow:
+        """The finished description; from now on nothing can be added."""
+        if self._frozen is None:
+            from .freeze import freeze  # freeze knows Dataflow; this one call is the way back
+
+            self._frozen = freeze(self)
+        return self._frozen
+
+    def add_feed(self, stage_index: int, feed: Feed) -> None:
+        """One more source for an input of a stage that exists already (feedback is connected late)."""
+        declaration = self.stages[stage_index]
+        self._check_feed(declaration, feed)
+        declaration.feeds.append(feed)
+
+    def declare_time_stage(
+        self, name: str, kind: StageKind, scope: Scope, summary: PathSummary
+    ) -> StageDeclaration:
+        """An ingress, egress or feedback stage whose output is in `scope`."""
+        declaration = self._declare(name, kind, scope, outputs=1)
+        declaration.summary = summary
+        return declaration
+
+    def _declare(self, name: str, kind: StageKind, scope: Scope, outputs: int) -> StageDeclaration:
+        if self._frozen is not None:
+            raise GraphError(f"the dataflow {self.name!r} is frozen; stage {name!r} came too late")
+        declaration = StageDeclaration(len(self.stages), name, kind, scope, outputs, str(call_site()))
+        self.stages.append(declaration)
+        return declaration
+
+    def _check_feed(self, declaration: StageDeclaration, feed: Feed) -> None:
+        if feed.stream.dataflow is not self:
+            raise GraphError(
+                f"stage {declaration.name!r} takes a stream of another dataflow ({declaration.site})"
+            )
+        expected = declaration.scope
+        if declaration.kind == "vertex" and feed.stream.scope is not expected:
+            raise GraphError(
+                f"stage {declaration.name!r} is in {expected.path()!r}, but one of its inputs comes from "
+                f"{feed.stream.scope.path()!r} ({declaration.site}): enter or leave the loop explicitly"
+            )
+
+
+def _is_ours(vertex: Callable[[], Vertex]) -> bool:
+    """Whether a factory is one of these packages, which describe what they make in the stage's detail."""
+    module: str = getattr(vertex, "__module__", None) or ""
+    return module.partition(".")[0] in ("timely", "differential")

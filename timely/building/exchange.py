@@ -1,0 +1,84 @@
+"""Which worker does each row of a batch go to?
+
+A connector without a route is a *pipeline*: the batch stays on its worker. A `Route` splits a batch into one
+part per worker. Rows that must meet (the same key) must get the same worker on every worker, so a route may
+depend only on the row and the number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from progress.errors import InternalError, MisuseError
+
+from ..user_code.code_digest import digest_of
+from ..wire.batch import Batch, Records
+
+
+class Route(Protocol):
+    """Splits batches between workers."""
+
+    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+        """One part per worker, by index; `None` where a worker gets nothing."""
+        ...
+
+    def describe(self) -> str:
+        """A stable text, part of the fingerprint of the dataflow."""
+        ...
+
+
+class RecordRoute:
+    """Routes records by an integer function of the record, taken modulo the number of workers."""
+
+    def __init__(self, partition: Callable[[object], int]) -> None:
+        self._partition = partition
+
+    def describe(self) -> str:
+        """The name of the function, and a digest of what it does: workers that route differently must not
+        start.
+        """
+        name = getattr(self._partition, "__qualname__", "function")
+        return f"exchange by {name} {digest_of(self._partition)}"
+
+    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+        """The records of `batch`, each at the worker that its number names."""
+        if not isinstance(batch, Records):
+            raise InternalError(f"a record route got a {type(batch).__name__}")
+        parts: list[list[object]] = [[] for _ in range(workers)]
+        for record in batch.records:
+            number = self._partition(record)
+            if not isinstance(number, int):
+                raise MisuseError(
+                    f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} "
+                    f"must return an int; for {record!r} it returned {number!r}"
+                )
+            parts[number % workers].append(record)
+        return [Records(part) if part else None for part in parts]
+
+
+class Broadcast:
+    """Every worker gets every row."""
+
+    def describe(self) -> str:
+        """Its name."""
+        return "broadcast"
+
+    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+        """The same batch for each worker."""
+        return [batch] * workers
+
+
+class ToWorker:
+    """All rows go to one worker, for example the one that writes a file."""
+
+    def __init__(self, worker: int) -> None:
+        self._worker = worker
+
+    def describe(self) -> str:
+        """Its name with the worker."""
+        return f"to worker {self._worker}"
+
+    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+        """The batch at the chosen worker."""
+        return [batch if index == self._worker % workers else None for index in range(workers)]

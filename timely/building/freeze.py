@@ -1,0 +1,185 @@
+"""From the description of a dataflow to what workers instantiate.
+
+Each path through ingress, egress and feedback stages becomes one connector with the path's summary and the
+composed transforms. What remains are the stages that have something to do at run time; only they, and the
+connectors between them, are locations of progress tracking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from progress.errors import GraphError
+from progress.graph.graph import ConnectorSpec, Graph, StageSpec
+from progress.times.path_summary import PathSummary
+from progress.times.time_words import TimeCode, TimeLayout
+
+from ..wire.batch import Batch
+from .dataflow import Dataflow, StageDeclaration
+from .exchange import Route
+from .scope import Scope
+from .stream import Stream, Transform
+
+_TIME_STAGES = ("ingress", "egress", "feedback")
+
+
+@dataclass(frozen=True, eq=False)
+class PhysicalConnector:
+    """One connector as a worker makes it; indices are those of `Graph`."""
+
+    index: int
+    source: int
+    output: int
+    target: int
+    port: int
+    keep: int
+    add: int
+    transform: Transform | None
+    route: Route | None
+    is_identity: bool
+    limits: tuple[LoopLimit, ...]
+
+
+@dataclass(frozen=True)
+class LoopLimit:
+    """Where the counter of a loop is in a time word, and how far it may go."""
+
+    loop: str
+    shift: int
+    mask: int
+    iterations_max: int
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenDataflow:
+    """A finished dataflow: its graph, its stages in topological order, its connectors."""
+
+    name: str
+    graph: Graph
+    layout: TimeLayout
+    stages: tuple[StageDeclaration, ...]
+    codes: tuple[TimeCode, ...]
+    connectors: tuple[PhysicalConnector, ...]
+    dataflow: Dataflow
+    stage_of: dict[int, int]
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal on all workers if and only if they built the same dataflow."""
+        return self.graph.fingerprint()
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """One way from a real stage's output to where it is needed."""
+
+    stage: StageDeclaration
+    output: int
+    summary: PathSummary
+    transforms: tuple[Transform, ...]
+    details: tuple[str, ...]
+    feedbacks: tuple[Scope, ...]
+
+
+def freeze(dataflow: Dataflow) -> FrozenDataflow:
+    """Contract, lay out the time words, check, and number everything."""
+    levels = 1 + max(stage.scope.level for stage in dataflow.stages) if dataflow.stages else 1
+    layout = TimeLayout.default(levels) if dataflow.level_bits is None else TimeLayout(dataflow.level_bits)
+    real = [stage for stage in dataflow.stages if stage.kind not in _TIME_STAGES]
+    if not real:
+        raise GraphError(f"the dataflow {dataflow.name!r} is empty: give it at least one input")
+    stage_of = {stage.index: position for position, stage in enumerate(real)}
+    codes = tuple(TimeCode(layout, stage.scope.shape) for stage in real)
+    specs: list[ConnectorSpec] = []
+    connectors: list[PhysicalConnector] = []
+    for target in real:
+        for feed in target.feeds:
+            for path in _paths(dataflow, feed.stream, ()):
+                source = stage_of[path.stage.index]
+                own = () if feed.transform is None else (feed.transform,)
+                keep, add = path.summary.to_words(codes[source], codes[stage_of[target.index]])
+                source_mask = codes[source].keep_mask(path.stage.scope.level + 1)
+                details = " then ".join(text for text in (*path.details, feed.detail) if text)
+                specs.append(
+                    ConnectorSpec(
+                        source,
+                        path.output,
+                        stage_of[target.index],
+                        feed.port,
+                        path.summary,
+                        _with_route(details, feed.route),
+                    )
+                )
+                connectors.append(
+                    PhysicalConnector(
+                        len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
+                        _composed((*path.transforms, *own)), feed.route,
+                        add == 0 and keep & source_mask == source_mask,
+                        tuple(_limit(layout, scope) for scope in path.feedbacks),
+                    )
+                )  # fmt: skip
+    stages = [
+        StageSpec(s.name, s.scope.shape, s.inputs, s.outputs, detail=f"{s.scope.path()}: {s.detail}")
+        for s in real
+    ]
+    graph = Graph(stages, specs, layout)
+    return FrozenDataflow(
+        dataflow.name, graph, layout, tuple(real), codes, tuple(connectors), dataflow, stage_of
+    )
+
+
+def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
+    """All ways by which batches reach `stream` from real stages."""
+    stage = dataflow.stages[stream.stage_index]
+    if stage.kind not in _TIME_STAGES:
+        return [_Path(stage, stream.output, PathSummary.identity(stage.scope.shape), (), (), ())]
+    if stage.index in seen:
+        names = " → ".join(
+            dataflow.stages[index].name for index in (*seen[seen.index(stage.index) :], stage.index)
+        )
+        raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
+    assert stage.summary is not None
+    found: list[_Path] = []
+    goes_round = (stage.scope,) if stage.kind == "feedback" else ()
+    for feed in stage.feeds:
+        own = () if feed.transform is None else (feed.transform,)
+        detail = () if not feed.detail else (feed.detail,)
+        for path in _paths(dataflow, feed.stream, (*seen, stage.index)):
+            found.append(
+                _Path(
+                    path.stage,
+                    path.output,
+                    path.summary.then(stage.summary),
+                    (*path.transforms, *own),
+                    (*path.details, *detail),
+                    (*path.feedbacks, *goes_round),
+                )
+            )
+    return found
+
+
+def _limit(layout: TimeLayout, scope: Scope) -> LoopLimit:
+    """The limit of a loop; its counter's field is an upper bound of it."""
+    shift, bits = TimeCode(layout, scope.shape).fields[-1]
+    return LoopLimit(scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, (1 << bits) - 2))
+
+
+def _with_route(details: str, route: Route | None) -> str:
+    return details if route is None else f"{details} [{route.describe()}]"
+
+
+def _composed(transforms: tuple[Transform, ...]) -> Transform | None:
+    if not transforms:
+        return None
+    if len(transforms) == 1:
+        return transforms[0]
+
+    def run(batch: Batch) -> Batch | None:
+        current: Batch | None = batch
+        for transform in transforms:
+            if current is None or current.rows == 0:
+                return None
+            current = transform(current)
+        return current
+
+    return run

@@ -1,0 +1,141 @@
+"""Loops: ingress, feedback and egress, and what each does to a time.
+
+    ingress    (e, …)        → (e, …, 0)       enters the loop
+    feedback   (e, …, i)     → (e, …, i + 1)   starts the next iteration
+    egress     (e, …, i)     → (e, …)          leaves the loop
+
+Their path summaries are all that progress tracking knows of loops. Source: Naiad, section 2.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from progress.errors import GraphError
+from progress.times.path_summary import PathSummary
+
+from .scope import ITERATIONS_MAX, Scope
+from .stream import Feed, Stream
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .dataflow import Dataflow
+
+LoopOrder = Literal["product", "lexicographic"]
+
+
+class Feedback:
+    """The way back of a loop: a stream that exists before what it carries is built."""
+
+    def __init__(self, loop: Loop, stage_index: int) -> None:
+        self._loop = loop
+        self._stage_index = stage_index
+        self.stream = Stream(loop.dataflow, stage_index, 0, loop.scope)
+        self.is_connected = False
+
+    def connect(self, stream: Stream, feed: Feed | None = None) -> None:
+        """What `stream` carries comes out of `self.stream` one iteration later; several streams may be
+        connected.
+        """
+        if stream.scope is not self._loop.scope:
+            raise GraphError(
+                f"feedback of {self._loop.scope.path()!r} got a stream of {stream.scope.path()!r}"
+            )
+        self._loop.dataflow.add_feed(self._stage_index, feed if feed is not None else stream.feed())
+        self.is_connected = True
+
+
+class Loop:
+    """A loop scope; use as a context manager, which checks at its end that every feedback is connected."""
+
+    def __init__(self, dataflow: Dataflow, scope: Scope) -> None:
+        assert scope.parent is not None
+        self.dataflow = dataflow
+        self.scope = scope
+        self._feedbacks: list[Feedback] = []
+
+    @classmethod
+    def inside(
+        cls,
+        dataflow: Dataflow,
+        parent: Scope,
+        name: str,
+        order: LoopOrder = "product",
+        iterations_max: int = ITERATIONS_MAX,
+    ) -> Loop:
+        """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations.
+
+        `order` says how the new counter compares: "product" is the order of differential dataflow,
+        "lexicographic" extends the counters of the loops around it as in Naiad.
+        """
+        shape = parent.shape.loop() if order == "product" else parent.shape.lexicographic_loop()
+        if iterations_max < 1:
+            raise GraphError(
+                f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
+            )
+        return cls(dataflow, Scope(name, shape, parent, iterations_max))
+
+    def loop(self, name: str = "loop", *, order: LoopOrder = "product") -> Loop:
+        """A loop in this loop."""
+        return Loop.inside(self.dataflow, self.scope, name, order)
+
+    def __enter__(self) -> Loop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.check_connected()
+
+    def check_connected(self) -> None:
+        """Raise `GraphError` when a feedback was made and never connected."""
+        if any(not feedback.is_connected for feedback in self._feedbacks):
+            raise GraphError(
+                f"the loop {self.scope.path()!r} has a feedback that nothing is connected to: call "
+                "connect(stream)"
+            )
+
+    def enter(self, stream: Stream) -> Stream:
+        """`stream` of the scope around the loop, at counter 0."""
+        if stream.scope is not self.scope.parent:
+            raise GraphError(
+                f"{self.scope.path()!r} can be entered from the scope around it, not from "
+                f"{stream.scope.path()!r}"
+            )
+        summary = PathSummary.enter(stream.scope.shape, self.scope.shape)
+        return self._time_stage("ingress", "enter", self.scope, summary, stream)
+
+    def leave(self, stream: Stream) -> Stream:
+        """`stream` of this loop, without its counter, in the scope around it."""
+        if stream.scope is not self.scope:
+            raise GraphError(
+                f"{self.scope.path()!r} can only be left by its own streams, not by one of "
+                f"{stream.scope.path()!r}"
+            )
+        assert self.scope.parent is not None
+        summary = PathSummary.leave(self.scope.parent.shape)
+        return self._time_stage("egress", "leave", self.scope.parent, summary, stream)
+
+    def feedback(self) -> Feedback:
+        """A way back: use `.stream` in the loop's body, then `.connect` the body's result."""
+        summary = PathSummary.feedback(self.scope.shape)
+        declaration = self.dataflow.declare_time_stage(
+            f"{self.scope.name} feedback", "feedback", self.scope, summary
+        )
+        feedback = Feedback(self, declaration.index)
+        self._feedbacks.append(feedback)
+        return feedback
+
+    def _time_stage(
+        self,
+        kind: Literal["ingress", "egress"],
+        verb: str,
+        scope: Scope,
+        summary: PathSummary,
+        stream: Stream,
+    ) -> Stream:
+        declaration = self.dataflow.declare_time_stage(f"{verb} {self.scope.name}", kind, scope, summary)
+        self.dataflow.add_feed(declaration.index, stream.feed())
+        return Stream(self.dataflow, declaration.index, 0, scope)

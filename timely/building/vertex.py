@@ -1,0 +1,193 @@
+"""A vertex: the instance of a stage on one worker.
+
+    on_recv(edge, message, time)     a message came in           (OnRecv)
+    on_notify(time)                  no message at or before `time` can come in any more   (OnNotify)
+    send_by(edge, message, time)     send                        (SendBy)
+    notify_at(time)                  ask for on_notify           (NotifyAt)
+
+A callback at `t` may send and ask only at times ≥ t. `on_notify(t)` comes after every `on_recv` at times ≤ t.
+Callbacks are queued, never re-entered: a message that a vertex sends to itself arrives in a later activation.
+
+Times are tuples here. A vertex class with `word_times = True` gets *time words* instead
+(`progress.times.time_words`) and whole activations: `recv_all` once for all messages waiting at a port,
+`on_frontier` after an input frontier has changed. Operators of `differential` are written so; so can yours
+be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are those of timely dataflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from progress.errors import InternalError, MisuseError
+from progress.kernel import Int64s
+from progress.times.timestamp import Timestamp
+
+from ..wire.batch import Batch, Records
+
+if TYPE_CHECKING:
+    from progress.times.time_words import TimeCode
+
+    from ..running.connector import Connector
+    from ..running.host import Host
+
+
+class Vertex:
+    """Base class of all vertices; subclass it and override the callbacks that you need."""
+
+    word_times: ClassVar[bool] = False
+    wants_frontier: ClassVar[bool] = False
+    wants_end: ClassVar[bool] = False
+
+    _bound: Host | None = None
+
+    # What a vertex overrides.
+
+    def on_start(self) -> None:
+        """Called once, when the vertex is in place and before anything arrives; `self.code` is usable from
+        here on.
+        """
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        """`message`, a list of records, came in at input `edge` (0 for the first) at `time`.
+
+        The list is the vertex's own; the records in it others may hold as well, so they must not be changed.
+        """
+        del message
+        raise MisuseError(
+            f"{self!r} got a message at input {edge} at {time}, but its class defines no on_recv"
+        )
+
+    def on_notify(self, time: Timestamp) -> None:
+        """No message at or before `time` will come in any more; called for each time asked for by
+        `notify_at`.
+        """
+        raise MisuseError(f"{self!r} asked for notification at {time}, but its class defines no on_notify")
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """All messages waiting at input `port`, as (envelope time word, batch), in order of arrival.
+
+        The default hands each to `on_recv` with its time as a tuple.
+        """
+        code = self.code
+        for word, batch in self._host.one_by_one(messages):
+            if not isinstance(batch, Records):
+                raise MisuseError(
+                    f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override "
+                    "recv_all for other batches"
+                )
+            # A list of its own: the same batch may be at other vertices, too.
+            self.on_recv(port, list(batch.records), code.unpack(word))
+
+    def on_frontier(self) -> None:
+        """The frontier of an input changed; called only when the class says `wants_frontier = True`, or,
+        when nothing will ever come in there any more, `wants_end = True`.
+        """
+
+    def on_idle(self) -> bool:
+        """Called while the worker has nothing else to do, for work that may wait (merging, for example).
+
+        It should take well under a millisecond; returns whether more of it is left. Nothing may be sent.
+        """
+        return False
+
+    def on_resume(self) -> None:
+        """Called once after `resume`, when others have had their turn; it may send at what is held."""
+        raise MisuseError(f"{self!r} asked to be resumed, but its class defines no on_resume")
+
+    def counters(self) -> dict[str, int]:
+        """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
+        return {}
+
+    # What a vertex calls.
+
+    def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:
+        """Send `message`, a list of records, by output `edge` (0 for the first) at `time`."""
+        if isinstance(message, (str, bytes)):
+            raise MisuseError(
+                f"{self!r} sends {message!r}: a message is a list of records, write [{message!r}]"
+            )
+        records = list(message)
+        if records:
+            self._host.send(edge, Records(records), self.code.pack(time))
+
+    def notify_at(self, time: Timestamp) -> None:
+        """Ask for `on_notify(time)`; asking twice for one time gives one call."""
+        self._host.request(self.code.pack(time))
+
+    def send(self, output: int, batch: Batch, word: int) -> None:
+        """Send a batch at the time `word`, which must be at or after a time that the vertex received now or
+        holds.
+        """
+        if batch.rows:
+            self._host.send(output, batch, word)
+
+    def hold(self, word: int) -> None:
+        """Keep the right to send at times ≥ `word` after this activation; holds of one word are counted."""
+        self._host.hold(word)
+
+    def release(self, word: int) -> None:
+        """Give up one hold of `word`."""
+        self._host.release(word)
+
+    def resume(self) -> None:
+        """Ask for one call of `on_resume` in a later activation; asking twice before it gives one call.
+
+        For work that is too much for one activation: do a piece, hold the times of what is left, resume.
+        """
+        self._host.resume()
+
+    def frontier(self, port: int) -> Int64s:
+        """Minimal time words that may still come in at `port`, sorted; empty when nothing ever will.
+
+        A worker's view: it may be behind the truth, never ahead.
+        """
+        return self._host.frontier(port)
+
+    def connectors(self, output: int) -> list[Connector]:
+        """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
+        return self._host.outputs[output]
+
+    @property
+    def code(self) -> TimeCode:
+        """How times of this vertex's scope are packed into words."""
+        return self._host.code
+
+    @property
+    def worker(self) -> int:
+        """Index of the worker that the vertex lives on."""
+        return self._host.worker
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        return self._host.workers
+
+    @property
+    def name(self) -> str:
+        """Name of its stage."""
+        return self._host.name
+
+    def bind(self, host: Host) -> None:
+        """Put the vertex in its place; called once by the worker."""
+        if self._bound is not None:
+            raise MisuseError(
+                f"{self!r} is used for two stages: give `stage` the class or a function that makes a new "
+                "vertex each time"
+            )
+        self._bound = host
+        self.on_start()
+
+    @property
+    def _host(self) -> Host:
+        if self._bound is None:
+            raise InternalError(
+                f"{type(self).__name__} is not part of a running dataflow yet: send and ask from "
+                "callbacks, not from __init__"
+            )
+        return self._bound
+
+    def __repr__(self) -> str:
+        if self._bound is None:
+            return f"{type(self).__name__} (not running)"
+        return self._bound.title()

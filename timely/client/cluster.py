@@ -1,0 +1,208 @@
+"""What a program does with a cluster: install dataflows, feed them, read their answers.
+
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("my_queries:mentions")
+        flow.input("mentions").insert(table)
+        flow.seal()
+        changes = flow.output("components").changes()
+
+The same for workers in this process, in processes that `connect` starts, and in a cluster that runs already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from ..errors import MisuseError, PeerError
+from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..user_code.builders import Builder, check_not_importing, load_builder, spec_of
+from ..wire.requests import Describe, Hello, Install, Reply, Request, Shutdown, Stats, Value
+from .session import Flow
+
+if TYPE_CHECKING:
+    from .connection import append_target
+
+__all__ = ["Cluster", "Workers", "connect"]
+
+
+class Workers(Protocol):
+    """The workers of a cluster, wherever they are: `embedded.EmbeddedWorkers` or `client.RemoteWorkers`."""
+
+    count: int
+    addresses: list[str]
+
+    def ask(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
+    ) -> list[Reply]:
+        """Send each (worker, request, table) and gather the replies in that order; raises what a worker
+        reports.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+class Cluster:
+    """A running cluster. Made by `connect`; a context manager that ends what `connect` has started."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+        return self._workers.count
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where other clients reach the workers, in order; empty for an embedded cluster."""
+        return list(self._workers.addresses)
+
+    def install(self, build: str | Builder, **arguments: Value) -> Flow:
+        """Build and start a dataflow on all workers.
+
+        `build` is "module:function", imported by every worker, or a function: any in an embedded cluster,
+        otherwise one at the top of a module, marked by `@timely.builder`. `arguments` are what msgpack holds.
+        Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
+        `VertexError` if the builder fails. It is installed on all workers or on none.
+        """
+        install_here = getattr(self._workers, "install", None)
+        if install_here is not None:
+            builder = load_builder(build) if isinstance(build, str) else build
+            spec = build if isinstance(build, str) else getattr(build, "__name__", "dataflow")
+            reply: Reply = install_here(spec, builder, arguments)
+        else:
+            spec = build if isinstance(build, str) else spec_of(build)
+            # Worker 0 gives up first, and its error says who was late.
+            (reply,) = self._workers.ask(
+                [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
+            )
+        return Flow(self._workers, reply)
+
+    def flow(self, index: int = 0) -> Flow:
+        """A dataflow that is installed already, by another client or at the start."""
+        (reply,) = self._workers.ask([(0, Describe(index), None)])
+        return Flow(self._workers, reply)
+
+    def flows(self) -> dict[int, str]:
+        """The installed dataflows: index and "module:function"."""
+        (hello,) = self._workers.ask([(0, Hello(), None)])
+        found: dict[int, str] = {}
+        for entry in hello.items("dataflows"):
+            match entry:
+                case [int(index), str(spec)]:
+                    found[index] = spec
+        return found
+
+    def stats(self) -> list[dict[str, Value]]:
+        """Counters of each worker, in order."""
+        return [
+            reply.values
+            for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        ]
+
+    def append_target(self, dataflow: int = 0) -> append_target:
+        """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
+        if not self._workers.addresses:
+            raise MisuseError(
+                "an embedded cluster cannot be reached from other processes: connect(workers=…) without "
+                "embedded"
+            )
+        from .connection import append_target as make_target
+
+        return make_target(self._workers.addresses, dataflow)
+
+    def shutdown(self) -> None:
+        """End the cluster, also one that was running already, and let go of it."""
+        # It tells the others. They may be gone before they are asked, and say so before it has answered.
+        with suppress(PeerError):
+            self._workers.ask([(0, Shutdown(), None)])
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the cluster. Workers that `connect` has started end; others go on."""
+        self._workers.close()
+
+
+def connect(
+    *addresses: str,
+    workers: int | None = None,
+    embedded: bool = False,
+    log_level: str = "warning",
+    check_progress: bool = False,
+) -> Cluster:
+    """A cluster to work with.
+
+        connect(workers=2)                    starts two worker processes on this machine, which end with it
+        connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
+        connect("host:7401", …)               joins a cluster that runs; one address of it is enough
+
+    Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
+    those of a running cluster from where they were started. With `check_progress` each worker checks its
+    progress tracking after each step, which is slow (docs/progress_tracking.md). Raises `PeerError` if a
+    worker does not start or cannot be reached, and `MisuseError` in a module that is being imported for a
+    builder in it: a script that installs its own builders begins under `if __name__ == "__main__":`.
+    """
+    check_not_importing()
+    if addresses:
+        if workers is not None or embedded or check_progress:
+            raise MisuseError(
+                "connect takes either addresses of a running cluster or a number of workers to start, and "
+                "how: whether they check_progress was decided when those that run were started"
+            )
+        from .connection import RemoteWorkers, discover
+
+        return Cluster(RemoteWorkers(discover(addresses)))
+    count = 1 if workers is None else workers
+    if embedded:
+        from .embedded import EmbeddedWorkers
+
+        return Cluster(EmbeddedWorkers(count, check_progress=check_progress))
+    return Cluster(_start_workers(count, log_level, check_progress))
+
+
+def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:
+    from ..worker.launcher import Launcher, LocalFolder
+    from ..worker.settings import check_workers, local_settings
+    from .connection import RemoteWorkers
+
+    check_workers(count)
+    folder = LocalFolder()
+    try:
+        settings = local_settings(
+            count, folder.path, paths=[path for path in sys.path if path], log_level=log_level
+        )
+        settings = [replace(each, check_progress=check_progress) for each in settings]
+    except BaseException:
+        folder.remove()
+        raise
+    launcher = Launcher(settings, _show, folder)
+    try:
+        return RemoteWorkers(launcher.wait_ready(), launcher)
+    except BaseException:
+        launcher.stop()
+        raise
+
+
+def _show(index: int, line: str) -> None:
+    """What a worker writes belongs on the error stream of whoever started it."""
+    sys.stderr.write(f"worker {index}: {line}\n")

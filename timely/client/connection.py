@@ -1,0 +1,364 @@
+"""Talking to workers in other processes.
+
+    RemoteWorkers   all workers of a cluster, asked together: what `cluster.py` stands on
+    AppendClient    only appends, to be used where rows are made (a Spark executor, a loader)
+
+Nothing waits for a worker that is gone: while an answer is outstanding, connections and, for workers that
+this process has started, the processes themselves are watched.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+import pyarrow as pa
+
+from ..errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
+from ..failure import again
+from ..limits import (
+    CONNECT_SECONDS_MAX,
+    FRAME_BYTES_MAX,
+    REPLY_SECONDS_MAX,
+    REQUEST_BYTES_MAX,
+    VERDICT_SECONDS_MAX,
+)
+from ..operators.appends import place_of
+from ..wire.batch import Frame
+from ..wire.handshake import PROTOCOL_VERSION
+from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
+from ..wire.transport.zeromq import ClientSockets
+from ..worker.launcher import Launcher
+
+__all__ = [
+    "AppendClient",
+    "RemoteWorkers",
+    "append_target",
+    "checked",
+    "discover",
+    "greeted",
+    "socket_address",
+]
+
+_SHORT_WAIT_SECONDS = 0.5
+_KNOWS = -1
+"""Stands for the worker in a failure that is known to be the cause: from the launcher, or a worker's last
+word.
+"""
+
+
+class RemoteWorkers:
+    """All workers of a cluster, in order of their indices, over sockets.
+
+    Args:
+        addresses: of the client ports, one per worker in order.
+        launcher: of these workers, if this process has started them; they are stopped by `close`.
+
+    Each thread has connections of its own: one may wait for an epoch that another is about to seal.
+    """
+
+    def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None) -> None:
+        self.addresses = [socket_address(address) for address in addresses]
+        self.count = len(self.addresses)
+        self._launcher = launcher
+        self._lock = threading.Lock()
+        self._own = threading.local()
+        self._channels: list[_Channel] = []
+        self._broken: TimelyError | None = None
+        self._channel()
+
+    def ask(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
+    ) -> list[Reply]:
+        """Send each (worker, request, table) and gather the replies, in that order.
+
+        Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone.
+        """
+        if self._broken is not None:
+            raise again(self._broken)
+        try:
+            return self._channel().ask(requests, timeout_seconds)
+        except PeerError as error:
+            self._break(error)
+            raise
+
+    def close(self) -> None:
+        """Let go of the sockets; end the workers if this process has started them."""
+        self._break(MisuseError("this cluster is closed: connect again"))
+        with self._lock:
+            channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.close()
+        if self._launcher is not None:
+            self._launcher.stop()
+
+    def _break(self, error: TimelyError) -> None:
+        """From now on every request is refused with the first such error."""
+        with self._lock:
+            if self._broken is None:
+                self._broken = error
+
+    def _channel(self) -> _Channel:
+        known: _Channel | None = getattr(self._own, "channel", None)
+        if known is None:
+            known = self._own.channel = _Channel(self.addresses, self._launcher, self._lock)
+            with self._lock:
+                ended = [other for other in self._channels if not other.thread.is_alive()]
+                self._channels = [other for other in self._channels if other not in ended] + [known]
+            for other in ended:
+                other.close()
+        return known
+
+
+class _Channel:
+    """One thread's connections to all workers.
+
+    `lock` is held while `launcher` is asked, which all threads share.
+    """
+
+    def __init__(self, addresses: Sequence[str], launcher: Launcher | None, lock: threading.Lock) -> None:
+        self.thread = threading.current_thread()
+        self._addresses = addresses
+        self._launcher = launcher
+        self._lock = lock
+        self._sockets = ClientSockets(addresses)
+        self._number = 0
+        self._descriptors = [] if launcher is None else launcher.descriptors
+        for descriptor in self._descriptors:
+            self._sockets.watch(descriptor)
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float
+    ) -> list[Reply]:
+        """See `RemoteWorkers.ask`."""
+        first = self._number + 1
+        self._number += len(requests)
+        # What cannot be sent is found before anything is.
+        encoded = [
+            (worker, first + position, checked(encode_request(first + position, request, table)))
+            for position, (worker, request, table) in enumerate(requests)
+        ]
+        for worker in {worker for worker, _, _ in requests}:
+            self._sockets.forgive(worker)
+        for worker, _, frames in encoded:
+            self._sockets.send(worker, frames)
+        pending = {(worker, number): number - first for worker, number, _ in encoded}
+        return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+
+    def close(self) -> None:
+        """Let go of the sockets."""
+        self._sockets.close()
+
+    def _gather(
+        self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float
+    ) -> list[Reply]:
+        replies: dict[int, Reply] = {}
+        failures: list[tuple[int, TimelyError]] = []
+        grace = deadline
+        while pending:
+            for worker in range(len(self._addresses)):  # also who was not asked may have a last word
+                self._take(worker, pending, replies, failures)
+            lost = self._find_lost({worker for worker, _ in pending})
+            now = time.monotonic()
+            if (failures or lost) and grace == deadline:
+                grace = min(deadline, now + VERDICT_SECONDS_MAX)
+            failures.extend(lost)
+            if not pending or _has_cause(failures) or (failures and now >= grace):
+                break
+            if now >= deadline:
+                late = ", ".join(
+                    f"{worker} at {self._addresses[worker]}"
+                    for worker in sorted({worker for worker, _ in pending})
+                )
+                raise WaitTimeoutError(
+                    f"no answer from worker {late} within {timeout_seconds:g} s: it computes, or does not run"
+                )
+            pause = 0.02 if failures or self._sockets.is_losing() else _SHORT_WAIT_SECONDS
+            self._sockets.wait(min(pause, max(0.0, min(deadline, grace) - now)))
+        if failures:
+            raise self._judge(failures)
+        return [replies[position] for position in sorted(replies)]
+
+    def _take(
+        self,
+        worker: int,
+        pending: dict[tuple[int, int], int],
+        replies: dict[int, Reply],
+        failures: list[tuple[int, TimelyError]],
+    ) -> None:
+        while (frames := self._sockets.recv_nowait(worker)) is not None:
+            # A worker may say more than a client: the stages of a large dataflow are a long text.
+            number = number_of(frames, FRAME_BYTES_MAX)
+            position = pending.pop((worker, number), None)
+            if position is None and number != FAREWELL:
+                continue  # the answer to a request that was given up
+            answer = decode_reply(frames)
+            if position is None:
+                if isinstance(answer, PeerError):
+                    failures.append((_KNOWS, answer))
+                continue
+            if isinstance(answer, Reply):
+                replies[position] = answer
+            else:
+                failures.append((worker, answer))
+
+    def _find_lost(self, workers: set[int]) -> list[tuple[int, TimelyError]]:
+        """Workers of whom an answer is outstanding and none will come."""
+        if self._launcher is not None:
+            try:
+                with self._lock:
+                    self._launcher.check()
+            except PeerError as error:
+                self._forget_ended()
+                return [(_KNOWS, error)]
+        return [
+            (
+                worker,
+                PeerError(
+                    f"worker {worker} at {self._addresses[worker]} is lost before it has answered: {loss}"
+                ),
+            )
+            for worker in sorted(workers)
+            if (loss := self._sockets.loss(worker))
+        ]
+
+    def _forget_ended(self) -> None:
+        assert self._launcher is not None
+        alive = set(self._launcher.descriptors)
+        for descriptor in [old for old in self._descriptors if old not in alive]:
+            self._sockets.unwatch(descriptor)
+        self._descriptors = [old for old in self._descriptors if old in alive]
+
+    def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
+        """The failure that explains the others."""
+        ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
+        worker, error = ranked[0]
+        if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
+            error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
+        return error
+
+
+def _has_cause(failures: list[tuple[int, TimelyError]]) -> bool:
+    """Whether one of the failures explains itself; a lost peer may have a cause that another worker knows."""
+    return any(worker < 0 or not isinstance(error, PeerError) for worker, error in failures)
+
+
+def greeted(workers: RemoteWorkers) -> list[Reply]:
+    """What all workers say of themselves; `PeerError` if one does not answer soon."""
+    try:
+        return workers.ask([(place, Hello(), None) for place in range(workers.count)], CONNECT_SECONDS_MAX)
+    except WaitTimeoutError as error:
+        raise PeerError(
+            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host "
+            "and port"
+        ) from error
+
+
+class AppendClient:
+    """Appends rows to an input of a running cluster; which worker takes an append depends on (writer,
+    sequence) only.
+
+    A context manager. `addresses` are the client ports of all workers, in order of their indices.
+    """
+
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
+        self._workers = RemoteWorkers(addresses)
+        self._dataflow = dataflow
+
+    def __enter__(self) -> AppendClient:
+        try:
+            greeted(self._workers)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> bool:
+        """Add `table`, whose column `diff` says how often each row is added, to an open epoch.
+
+        Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError`
+        if the epoch is sealed, `PeerError` if the worker cannot be reached.
+        """
+        request = Append(self._dataflow, input, epoch, writer, sequence, 0)
+        (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
+        return bool(reply.integer("is_new"))
+
+    def close(self) -> None:
+        """Disconnect; the cluster goes on."""
+        self._workers.close()
+
+
+class append_target:
+    """Makes `AppendClient`s elsewhere: holds addresses only, so that it can be sent to another process by any
+    means.
+    """
+
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
+        self.addresses = list(addresses)
+        self.dataflow = dataflow
+
+    def __call__(self) -> AppendClient:
+        """A new connection to the cluster."""
+        return AppendClient(self.addresses, self.dataflow)
+
+
+def socket_address(address: str) -> str:
+    """ "host:port" as an address of a socket; raises `MisuseError` for anything else."""
+    if address.startswith(("tcp://", "ipc://", "inproc://")):
+        return address
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise MisuseError(
+            f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready"
+        )
+    return f"tcp://{host}:{port}"
+
+
+def checked(frames: list[Frame]) -> list[Frame]:
+    """The frames of a request, unless one is too large for a worker to take."""
+    for frame in frames:
+        if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
+            raise MisuseError(
+                f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
+                f"{REQUEST_BYTES_MAX:,} at once"
+            )
+    return frames
+
+
+def discover(addresses: Sequence[str]) -> list[str]:
+    """The client addresses of all workers of the cluster that `addresses` belong to, in order of their
+    indices.
+
+    Raises `PeerError` if nobody answers there, or the addresses belong to different clusters.
+    """
+    probe = RemoteWorkers(addresses)
+    try:
+        hellos = greeted(probe)
+    finally:
+        probe.close()
+    found: dict[int, str] = {}
+    for address, hello in zip(probe.addresses, hellos, strict=True):
+        if hello.integer("version") != PROTOCOL_VERSION:
+            raise PeerError(
+                f"the worker at {address} speaks protocol version {hello.integer('version')}, this client "
+                f"{PROTOCOL_VERSION}"
+            )
+        index = hello.integer("index")
+        if found.setdefault(index, address) != address:
+            raise MisuseError(
+                f"{address} and {found[index]} are both worker {index}: give each worker's address once, "
+                "of one cluster only"
+            )
+    workers, told = hellos[0].integer("workers"), hellos[0].items("addresses")
+    if len(found) == workers:
+        return [found[index] for index in range(workers)]
+    return [found.get(index, str(told[index])) for index in range(workers)]

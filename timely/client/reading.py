@@ -1,0 +1,263 @@
+"""An output of an installed dataflow as a client reads it.
+
+Only complete epochs are handed out: nothing in them will ever be different. Each client has a place of its
+own in an output, which `changes()` and `follow()` move; what one client reads or forgets takes nothing from
+another.
+
+    changes()     what came since the last call
+    follow()      the same without an end: epoch after epoch, as they become complete
+    snapshot()    the collection as a table, and of which epoch it is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from math import isnan
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
+from ..limits import READER_SECONDS_MAX
+from ..operators.capture import FOREVER
+from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
+from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
+
+if TYPE_CHECKING:
+    from .session import Flow
+
+__all__ = ["FlowOutput", "seconds_of"]
+
+_SNAPSHOTS_MAX = 5
+_PULSE_SECONDS = READER_SECONDS_MAX / 60
+"""How often somebody who follows a quiet output makes himself heard, so that his place is kept."""
+
+
+class FlowOutput:
+    """One output of an installed dataflow."""
+
+    def __init__(self, flow: Flow, name: str, description: str) -> None:
+        self._flow = flow
+        self.name = name
+        self.description = description
+        self._reader = uuid4().hex
+        self._place = 0
+
+    @property
+    def is_records(self) -> bool:
+        """Whether it carries Python records; otherwise tables."""
+        return self.description == "records"
+
+    def changes(
+        self, start: int | None = None, stop: int | None = None, timeout: float | None = None
+    ) -> pa.Table:
+        """Changes of the epochs `start` ≤ epoch < `stop`, once they are complete.
+
+        A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
+        record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
+        that this client has sealed, and what else is complete by then.
+        """
+        begin = self._place if start is None else start
+        if stop is not None:
+            table, end = self._read(begin, stop, timeout, start is None), stop
+        else:
+            # Who reads after his own seal means that epoch. Those of others are taken along if they are
+            # complete.
+            table, end = self._read_open_ended(begin, max(begin, self._flow.epoch), timeout, start is None)
+        if start is None:
+            self._place = max(self._place, end)
+        return records_of(table) if self.is_records else table
+
+    def changes_nowait(self) -> pa.Table:
+        """Changes of the epochs that are complete by now, whoever sealed them, and that this client was not
+        given yet; does not wait.
+        """
+        table, self._place = self._read_open_ended(self._place, self._place, None, takes_place=True)
+        return records_of(table) if self.is_records else table
+
+    def follow(
+        self,
+        *,
+        start: int | None = None,
+        snapshot: bool = False,
+        forget: bool = False,
+        timeout: float | None = None,
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Every epoch from `start` on (by default the first that this client was not given yet), in order and
+        as soon as it is complete, with its changes: `for epoch, changes in output.follow(): …`.
+
+        An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
+        done.
+
+        Args:
+            snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
+                rows as if they had come in it; what follows joins on exactly.
+            forget: let the workers drop what was handed out, as soon as no other client needs it.
+            timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete.
+        """
+        if snapshot and start is not None:
+            raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
+        if snapshot:
+            epoch, table = self._first_snapshot(timeout)
+            if epoch >= 0:
+                yield epoch, table
+        elif start is not None:
+            self._place = start
+        while True:
+            complete = self._wait_for_more(timeout)
+            table = self._read(self._place, complete, timeout, takes_place=True)
+            if complete == FOREVER:
+                complete = self._end(table)
+                if complete <= self._place:
+                    return
+            for epoch in range(self._place, complete):
+                self._place = epoch + 1
+                rows = at_epoch(table, epoch)
+                yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
+            if forget:
+                self.forget()
+
+    def snapshot(self, timeout: float | None = None) -> pa.Table:
+        """The collection as of the last epoch that is sealed by this client or complete, once it is complete,
+        sorted: each row as often as it is in it. The epoch is in the table's metadata:
+        `output.epoch_of(table)`.
+        """
+        epoch, tables = self._snapshot(timeout)
+        return expanded(tables).replace_schema_metadata({_EPOCH_KEY: str(epoch)})
+
+    @staticmethod
+    def epoch_of(snapshot: pa.Table) -> int:
+        """The epoch as of which a table that `snapshot` returned is the collection; -1: before the first."""
+        metadata = snapshot.schema.metadata or {}
+        if _EPOCH_KEY not in metadata:
+            raise MisuseError("this table is no snapshot, or has lost its metadata on the way")
+        return int(metadata[_EPOCH_KEY])
+
+    def complete_before(self) -> int:
+        """The first epoch that is not complete on all workers."""
+        return min(
+            reply.integer("complete") for reply in self._flow.ask_all(Frontier(self._flow.index, self.name))
+        )
+
+    def forget(self, stop: int | None = None) -> None:
+        """This client needs no changes of epochs before `stop`, by default of all that it was given. The
+        workers drop them as soon as no other client has its place there.
+        """
+        end = self._place if stop is None else stop
+        self._place = max(self._place, end)
+        self._flow.ask_all(Forget(self._flow.index, self.name, self._reader, end))
+
+    def leave(self) -> None:
+        """Give up this client's place: it holds nothing back any more. Reading again takes a new one."""
+        self._flow.ask_all(Leave(self._flow.index, self.name, self._reader))
+
+    def _read(self, start: int, stop: int, timeout: float | None, takes_place: bool) -> pa.Table:
+        seconds = seconds_of(timeout)
+        reader = self._reader if takes_place else ""
+        request = Changes(self._flow.index, self.name, reader, start, max(stop, 0), False, seconds)
+        return merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
+
+    def _read_open_ended(
+        self, start: int, stop: int, timeout: float | None, takes_place: bool
+    ) -> tuple[pa.Table, int]:
+        """Changes from `start` to `stop`, once they are complete, and on to what all workers have; and where
+        that is.
+        """
+        seconds = seconds_of(timeout)
+        reader = self._reader if takes_place else ""
+        replies = self._flow.ask_all(
+            Changes(self._flow.index, self.name, reader, start, stop, True, seconds), seconds
+        )
+        end = min(reply.integer("complete") for reply in replies)
+        tables = [
+            # A worker that is ahead has said more than the others can confirm.
+            reply.columns() if reply.integer("complete") == end else at_epoch(reply.columns(), start, end)
+            for reply in replies
+        ]
+        table = merged_changes(tables)
+        if end == FOREVER:
+            # Nothing will ever come any more; the place stays among the epochs that there are.
+            end = max(stop, self._end(table))
+        return table, max(start, end)
+
+    def _end(self, rest: pa.Table | None = None) -> int:
+        """The epoch after the last one, when nothing can come any more and the changes `rest` are left.
+
+        An input that was closed let its rows enter up to epochs that others have not reached, and on each
+        worker up to another one.
+        """
+        sealed = max(reply.integer("epoch") for reply in self._flow.ask_all(Describe(self._flow.index)))
+        self._flow.note_epoch(sealed)
+        if rest is None or not rest.num_rows:
+            return sealed
+        return max(sealed, int(pc.max(rest.column("epoch")).as_py()) + 1)
+
+    def _wait_for_more(self, timeout: float | None) -> int:
+        """Wait until the epoch at this client's place is complete on all workers; returns the first that is
+        not.
+        """
+        flow = self._flow
+        waited = 0.0
+        while True:
+            slice_seconds = _PULSE_SECONDS if timeout is None else min(_PULSE_SECONDS, timeout - waited)
+            try:
+                replies = flow.ask_all(Wait(flow.index, self.name, self._place, slice_seconds), slice_seconds)
+            except WaitTimeoutError:
+                waited += slice_seconds
+                if flow.is_embedded or (timeout is not None and waited >= timeout):
+                    raise  # embedded workers have done all that they could
+                with suppress(WaitTimeoutError):  # a worker that computes hears it later
+                    self._read(self._place, self._place, 0.0, takes_place=True)
+                continue
+            return min(reply.integer("complete") for reply in replies)
+
+    def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table]:
+        """The collection as rows that come in one epoch, with this client's place right behind it."""
+        for _ in range(_SNAPSHOTS_MAX):
+            # The place comes first: from then on nobody can drop what joins on.
+            self._place = max(self._flow.epoch, self.complete_before_capped())
+            try:
+                self._read(self._place, self._place, timeout, takes_place=True)
+                epoch, tables = self._snapshot(timeout, self._place - 1)
+            except ForgottenError:
+                continue
+            return epoch, accumulated(tables, epoch)
+        raise PeerError(f"output {self.name!r}: epochs are forgotten faster than one snapshot can be read")
+
+    def _snapshot(self, timeout: float | None, wanted: int | None = None) -> tuple[int, list[pa.Table]]:
+        seconds = seconds_of(timeout)
+        flow = self._flow
+        for _ in range(_SNAPSHOTS_MAX):
+            epoch = max(flow.epoch, self.complete_before_capped()) - 1 if wanted is None else wanted
+            try:
+                replies = flow.ask_all(Snapshot(flow.index, self.name, epoch, seconds), seconds)
+            except ForgottenError:
+                if wanted is not None:
+                    raise
+                continue  # another client has sealed, read and forgotten meanwhile: meet it where it is
+            return epoch, [reply.columns() for reply in replies]
+        raise PeerError(
+            f"output {self.name!r}: epochs are sealed and forgotten faster than one snapshot can be "
+            "read; follow() it"
+        )
+
+    def complete_before_capped(self) -> int:
+        """`complete_before`, or, when nothing can come any more, the epoch that would be next."""
+        complete = self.complete_before()
+        return complete if complete < FOREVER else self._end()
+
+
+_EPOCH_KEY = b"epoch"
+
+
+def seconds_of(timeout: float | None) -> float:
+    """A time-out as requests carry it: none is negative; time that is over already is 0."""
+    if timeout is None:
+        return -1.0
+    seconds = max(0.0, float(timeout))
+    if isnan(timeout):
+        raise MisuseError("timeout is not a number: give seconds, or None to wait without a limit")
+    return seconds

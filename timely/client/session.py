@@ -1,0 +1,304 @@
+"""An installed dataflow as a client sees it: its inputs and its epochs. Its outputs are in `reading.py`.
+
+Any number of clients may work with one dataflow. What each does is whole: an insertion enters one epoch, on
+all workers, or none; an epoch is sealed on all workers, or on none. After an error nothing has changed, with
+one exception: who waits in vain for an answer (`WaitTimeoutError`) cannot know. Such a call may be repeated
+as it is, named by `writer` and `sequence` if it adds rows, and counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..errors import MisuseError, PeerError
+from ..limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from ..operators.appends import ExpectedAppend, new_writer, place_of
+from ..wire.claims import shown
+from ..wire.requests import (
+    Append,
+    Arrived,
+    Close,
+    Describe,
+    Enter,
+    Insert,
+    Reply,
+    Request,
+    Seal,
+    Stage,
+    Value,
+    Wait,
+    schema_from_bytes,
+)
+from .reading import FlowOutput, seconds_of
+from .tables import InputForm, chunks
+
+if TYPE_CHECKING:
+    from .cluster import Workers
+
+__all__ = ["Flow", "FlowInput"]
+
+_PATIENCE_SECONDS = 86_400.0 * 365
+"""For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
+
+
+class Flow:
+    """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
+
+    `epoch` is the open one, as far as this client knows: what it inserts belongs to it or to a later one, and
+    `seal` completes it.
+    """
+
+    def __init__(self, workers: Workers, reply: Reply) -> None:
+        self._workers = workers
+        self.index = reply.integer("dataflow")
+        self.name = reply.text("name")
+        self.fingerprint = reply.text("fingerprint")
+        self.stages = [str(line) for line in reply.items("stages")]
+        self.epoch = reply.integer("epoch")
+        writer = new_writer()
+        self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
+        self._outputs = {name: FlowOutput(self, name, text) for name, text in _output_names(reply)}
+
+    def __repr__(self) -> str:
+        ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
+        return f"Flow({self.name!r}, epoch {self.epoch}, {ends})"
+
+    def input(self, name: str) -> FlowInput:
+        """The input of that name."""
+        found = self._inputs.get(name)
+        if found is None:
+            raise MisuseError(
+                f"{self.name!r} has no input {name!r}: there are "
+                f"{', '.join(map(repr, self._inputs)) or 'none'}"
+            )
+        return found
+
+    def output(self, name: str) -> FlowOutput:
+        """The output of that name."""
+        found = self._outputs.get(name)
+        if found is None:
+            raise MisuseError(
+                f"{self.name!r} has no output {name!r}: there are "
+                f"{', '.join(map(repr, self._outputs)) or 'none'}"
+            )
+        return found
+
+    def seal(self, expected: Sequence[ExpectedAppend] = ()) -> int:
+        """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
+        inserted is in it or in one before.
+
+        `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
+        one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
+        epoch meanwhile that is no error: what it holds is complete.
+        """
+        epoch = self.epoch
+        if expected:
+            self._check_arrived(epoch, expected)
+        self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
+        return epoch
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the workers run within this process, and only while they are asked something."""
+        return not self._workers.addresses
+
+    def refresh(self) -> int:
+        """Ask which epoch is open, when another client seals them; returns it."""
+        self.note_epoch(self.ask_first(Describe(self.index)).integer("epoch"))
+        return self.epoch
+
+    def note_epoch(self, epoch: int) -> None:
+        """Remember that `epoch` or a later one is open."""
+        self.epoch = max(self.epoch, epoch)
+
+    def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
+        """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
+
+        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
+        """
+        wanted = self.epoch - 1 if epoch is None else epoch
+        seconds = seconds_of(timeout)
+        self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
+        return wanted
+
+    def ask_first(self, request: Request) -> Reply:
+        """Ask worker 0, which decides for all."""
+        (reply,) = self._workers.ask([(0, request, None)])
+        return reply
+
+    def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
+        """Send the same request to all workers; a negative time-out is none.
+
+        A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
+        for that: shortly after the limit there is an error in any case.
+        """
+        seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
+        return self._workers.ask([(worker, request, None) for worker in range(self._workers.count)], seconds)
+
+    def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
+        by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
+        for name, writer, sequence in expected:
+            by_worker[place_of(writer, sequence, self._workers.count)].append([name, writer, sequence])
+        replies = self._workers.ask(
+            [
+                (worker, Arrived(self.index, epoch, listed), None)
+                for worker, listed in enumerate(by_worker)
+                if listed
+            ]
+        )
+        missing = [entry for reply in replies for entry in reply.items("missing")]
+        if missing:
+            listed = "\n    ".join(str(entry) for entry in missing[:10])
+            raise MisuseError(
+                f"epoch {epoch} is not sealed: {len(missing)} of the expected appends have not arrived "
+                f"(input, writer, sequence):\n    {listed}\n  Append them again, then seal"
+            )
+
+
+class FlowInput:
+    """One input of an installed dataflow."""
+
+    def __init__(self, flow: Flow, workers: Workers, form: InputForm, writer: str) -> None:
+        self._flow = flow
+        self._workers = workers
+        self.form = form
+        self._writer = writer
+        # Counters that several threads may share: `next` is one step.
+        self._numbers = count()
+        self._large_numbers = count()
+
+    def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
+        return it: all rows enter one epoch, on all workers, or, after an error, none.
+
+        `writer` and `sequence` name the insertion: called again with the same ones it counts once, however
+        much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
+        that is open now: its rows are in that one or, if the first call had arrived, in one before.
+        """
+        return self._add(self.form.to_table(data), 1, writer, sequence)
+
+    def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
+        return self._add(self.form.to_table(data), -1, writer, sequence)
+
+    def append(
+        self,
+        table: pa.Table,
+        *,
+        epoch: int | None = None,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> bool:
+        """Add rows as often as their column `diff` says; returns whether the append was new.
+
+        With `writer` and `sequence` they enter `epoch` (by default the open one that this client knows), and
+        one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
+        is sealed. Give both, or neither: then it is always new, and enters the open epoch.
+        """
+        if not isinstance(table, pa.Table):
+            raise MisuseError(
+                f"input {self.form.name!r}: append takes an Arrow table of the columns and 'diff', not "
+                f"{type(table).__name__}; insert(…) and remove(…) take rows of any kind"
+            )
+        if (writer is None) != (sequence is None):
+            raise MisuseError("an append is known by writer and sequence together: give both, or neither")
+        if writer is None or sequence is None:
+            if epoch is None:
+                self._add(table, 0, None, None)
+                return True
+            writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
+        request = Append(
+            self._flow.index,
+            self.form.name,
+            self._flow.epoch if epoch is None else epoch,
+            writer,
+            sequence,
+            0,
+        )
+        (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
+        return bool(reply.integer("is_new"))
+
+    def close(self) -> int:
+        """Complete the open epoch of this input, for which no other follows: nothing can be added any more.
+
+        What the dataflow kept only because rows might still come is given back. Returns the epoch that is
+        open at the other inputs, or, if all are closed, would be next.
+        """
+        self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
+        return self._flow.epoch
+
+    def _add(self, table: pa.Table, diff: int, writer: str | None, sequence: int | None) -> int:
+        """Few rows go to one worker; many by ranges to all, and enter when all have arrived."""
+        if (writer is None) != (sequence is None):
+            raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
+        flow, workers = self._flow, self._workers.count
+        is_large = _is_large(table, workers)
+        # One that the caller has named is known on worker 0, whatever its size: all of a writer are one line
+        # of numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others
+        # go.
+        place = 0
+        if writer is None or sequence is None:
+            writer, sequence = self._own_identity(is_large)
+            place = place_of(writer, 0, workers)
+        if is_large:
+            return self._add_in_parts(table, diff, writer, sequence)
+        request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
+        (reply,) = self._workers.ask([(place, request, table)])
+        return self._entered(reply)
+
+    def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
+        flow, workers = self._flow, self._workers.count
+        for part, piece in enumerate(chunks(table, APPEND_BYTES_MAX * workers)):
+            rows = -(-piece.num_rows // workers)
+            requests: list[tuple[int, Request, pa.Table | None]] = []
+            for worker in range(workers):
+                stage = Stage(flow.index, self.form.name, flow.epoch, writer, sequence, part, diff)
+                requests.append((worker, stage, piece.slice(worker * rows, rows)))
+            self._workers.ask(requests)
+        (reply,) = self._workers.ask(
+            [(0, Enter(flow.index, self.form.name, flow.epoch, writer, sequence), None)]
+        )
+        return self._entered(reply)
+
+    def _entered(self, reply: Reply) -> int:
+        epoch = reply.integer("epoch")
+        self._flow.note_epoch(epoch)
+        return epoch
+
+    def _own_identity(self, is_large: bool) -> tuple[str, int]:
+        return (
+            (f"{self._writer}/parts", next(self._large_numbers))
+            if is_large
+            else (self._writer, next(self._numbers))
+        )
+
+
+def _is_large(table: pa.Table, workers: int) -> bool:
+    """Whether an insertion is cut into parts."""
+    if workers > 1 and table.num_rows >= SPREAD_ROWS_MIN:
+        return True
+    # The size of a slice costs 10 µs, that of the buffers behind it, an upper bound, a fraction of one.
+    return bool(table.get_total_buffer_size() > APPEND_BYTES_MAX and table.nbytes > APPEND_BYTES_MAX)
+
+
+def _input_forms(reply: Reply) -> Iterator[InputForm]:
+    for entry in reply.items("inputs"):
+        match entry:
+            case [str(name), str(description), packed, converter]:
+                schema = schema_from_bytes(packed) if isinstance(packed, bytes) else None
+                yield InputForm(name, description, schema, converter if isinstance(converter, str) else None)
+            case _:
+                raise PeerError(f"a worker describes an input as {shown(entry)}")
+
+
+def _output_names(reply: Reply) -> Iterator[tuple[str, str]]:
+    for entry in reply.items("outputs"):
+        match entry:
+            case [str(name), str(description)]:
+                yield name, description
+            case _:
+                raise PeerError(f"a worker describes an output as {shown(entry)}")

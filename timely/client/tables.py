@@ -1,0 +1,248 @@
+"""From what users have in hand to Arrow tables, and from the workers' answers to one table.
+
+Records travel as one binary column `record` of msgpack values. Tables of collections are converted by a
+function that the input's codec names (its attribute `converter`, "module:function", called with the data, the
+Arrow schema and the name of the input); without one, by Arrow's own rules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InternalError, MisuseError, PeerError
+from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
+from ..user_code.builders import load_function
+from ..wire.arrow import binary_array, int64_array
+from ..wire.nesting import is_too_deep
+
+__all__ = [
+    "InputForm",
+    "accumulated",
+    "at_epoch",
+    "chunks",
+    "expanded",
+    "is_of_pandas",
+    "merged_changes",
+    "records_of",
+]
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """What a client knows of an input: its name, its codec's description, and how to make tables for it."""
+
+    name: str
+    description: str
+    schema: pa.Schema | None = None
+    converter: str | None = None
+
+    @property
+    def is_records(self) -> bool:
+        """Whether it takes Python records."""
+        return self.description == "records"
+
+    @cached_property
+    def _convert(self) -> Callable[[object, pa.Schema | None, str], object]:
+        assert self.converter is not None
+        return cast(
+            Callable[[object, pa.Schema | None, str], object], load_function(self.converter, "a converter")
+        )
+
+    def to_table(self, data: object) -> pa.Table:
+        """`data` as a table for this input; `MisuseError` says what does not fit."""
+        if self.is_records:
+            return self._records(data)
+        if self.converter is not None:
+            table = self._convert(data, self.schema, self.name)
+            if not isinstance(table, pa.Table):
+                raise InternalError(f"{self.converter} made a {type(table).__name__}, not an Arrow table")
+            return table
+        try:
+            return _plain_table(data, self.schema)
+        except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+            raise MisuseError(
+                f"input {self.name!r} takes {self.description}; this {type(data).__name__} does not fit: "
+                f"{error}"
+            ) from error
+
+    def _records(self, data: object) -> pa.Table:
+        if isinstance(data, pa.Table):
+            return data
+        if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
+            raise MisuseError(
+                f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write "
+                "[record, …]"
+            )
+        records = list(data)
+        for row, record in enumerate(records):
+            if is_too_deep(record):
+                raise MisuseError(
+                    f"input {self.name!r}, record {row}: it is nested more than {NESTING_LEVELS_MAX} deep"
+                )
+        try:
+            packed = [msgpack.packb(record, use_bin_type=True) for record in records]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MisuseError(
+                f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples "
+                f"and dicts of these: {error}"
+            ) from error
+        return pa.Table.from_arrays([binary_array(packed)], ["record"])
+
+
+def records_of(table: pa.Table) -> list[tuple[int, object]]:
+    """The (epoch, record) pairs of an output of records, by epoch; `PeerError` if a worker sent none."""
+    try:
+        epochs = table.column("epoch").to_pylist()
+        records = [
+            msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+            for packed in table.column("record").to_pylist()
+        ]
+        return sorted(zip(epochs, records, strict=True), key=_first)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise PeerError(
+            f"a worker sent records that cannot be read: {type(error).__name__}: {error}"
+        ) from error
+
+
+def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
+    """The changes of all workers as one table, sorted by (epoch, columns); equal rows summed, those that
+    cancel left out.
+    """
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return tables[0]
+    table = filled[0] if len(filled) == 1 else _summed(pa.concat_tables(filled))
+    others = [name for name in table.column_names if name not in ("epoch", "diff")]
+    order = [(name, "ascending") for name in ("epoch", *others, "diff") if name in table.column_names]
+    return table.sort_by(order)
+
+
+def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
+    """Rows of epochs `start` ≤ epoch < `stop` (by default of `start` alone) of a table sorted by epoch."""
+    epochs = table.column("epoch").to_numpy()
+    first, last = np.searchsorted(epochs, [start, start + 1 if stop is None else stop])
+    return table.slice(int(first), int(last - first))
+
+
+def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
+    """The snapshots of all workers as changes that come in one epoch: columns, `epoch`, `diff`; sorted."""
+    filled = [table for table in tables if table.num_rows]
+    table = _summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
+    others = [name for name in table.column_names if name != "diff"]
+    if others and table.num_rows:
+        table = table.sort_by([(name, "ascending") for name in others])
+    return table.add_column(len(others), "epoch", int64_array(np.full(table.num_rows, epoch, dtype=np.int64)))
+
+
+def expanded(tables: Sequence[pa.Table]) -> pa.Table:
+    """The snapshots of all workers as one multiset of rows: each as often as its `diff` says, if there is
+    that column.
+    """
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return _without_diff(tables[0])
+    table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
+    if "diff" in table.column_names:
+        if len(filled) > 1 or (table.column("diff").to_numpy() < 0).any():
+            table = _summed(table)
+        times = table.column("diff").to_numpy()
+        if (times < 0).any():
+            raise MisuseError(
+                "the collection holds rows a negative number of times, so it is no table: read changes()"
+            )
+        if (times != 1).any():
+            # As floats, for the sum of such multiplicities may leave 64 bits.
+            if times.sum(dtype=np.float64) > SNAPSHOT_ROWS_MAX:
+                raise MisuseError(
+                    f"the collection holds {sum(times.tolist()):,} rows, {table.num_rows:,} of them "
+                    f"different; a snapshot repeats rows up to {SNAPSHOT_ROWS_MAX:,} in all. Read changes(), "
+                    "which has each row once, or put distinct() or a count in front of the output"
+                )
+            table = table.take(int64_array(np.repeat(np.arange(table.num_rows), times)))
+        table = _without_diff(table)
+    return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_columns else table
+
+
+def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    """The rows of `table`, in order, in pieces of about `bytes_max` at most (one row at least)."""
+    rows = max(1, table.num_rows * bytes_max // max(1, table.nbytes))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def _summed(table: pa.Table) -> pa.Table:
+    if "diff" not in table.column_names:
+        return table
+    names = table.column_names
+    keys = [name for name in names if name != "diff"]
+    if not keys:
+        return table
+    if np.abs(table.column("diff").to_numpy().astype(np.float64)).sum() >= 2.0**62:
+        table = _widened(table)
+    summed = table.group_by(keys).aggregate([("diff", "sum")]).rename_columns([*keys, "diff"])
+    if pa.types.is_decimal(summed.schema.field("diff").type):
+        summed = _narrowed(summed)
+    return summed.filter(pc.not_equal(summed.column("diff"), 0)).select(names)
+
+
+def _widened(table: pa.Table) -> pa.Table:
+    """The same with `diff` as decimals, which add up exactly where 64 bits would wrap."""
+    index = table.column_names.index("diff")
+    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.decimal128(38, 0)))
+
+
+def _narrowed(table: pa.Table) -> pa.Table:
+    """The same with `diff` in 64 bits; `MisuseError` with the row if one does not fit."""
+    index = table.column_names.index("diff")
+    for row, diff in enumerate(table.column("diff").to_pylist()):
+        if not -(1 << 63) <= diff < 1 << 63:
+            (values,) = table.slice(row, 1).drop_columns(["diff"]).to_pylist()
+            raise MisuseError(f"the row {values} is there {diff} times, which 64 bits do not hold")
+    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.int64()))
+
+
+def _without_diff(table: pa.Table) -> pa.Table:
+    return table.drop_columns(["diff"]) if "diff" in table.column_names else table
+
+
+def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if is_of_pandas(data, "DataFrame"):
+        return pa.Table.from_pandas(data, schema=schema, preserve_index=False)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return pa.table({name: data[name] for name in data.dtype.names}, schema=schema)
+    if isinstance(data, Mapping):
+        return pa.table(dict(data), schema=schema)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    rows = list(cast(Iterable[object], data))
+    if schema is not None and all(isinstance(row, tuple | list) for row in rows):
+        columns = zip(*cast(list[Sequence[object]], rows), strict=True) if rows else [()] * len(schema)
+        return pa.Table.from_arrays(
+            [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+        )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def is_of_pandas(value: object, kind: str) -> bool:
+    """Whether `value` is a "DataFrame", "Series" of pandas, which need not be there; another thread may be
+    importing it just now.
+    """
+    known = getattr(sys.modules.get("pandas"), kind, None)
+    return isinstance(known, type) and isinstance(value, known)
+
+
+def _first(pair: tuple[int, object]) -> int:
+    return pair[0]

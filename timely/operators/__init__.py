@@ -1,0 +1,1 @@
+"""The vertices at the rim of a dataflow: inputs, captured outputs, probes."""

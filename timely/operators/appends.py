@@ -1,0 +1,121 @@
+"""How are appends told apart, and which worker takes one?
+
+An append is known by (writer, sequence): a repeated one must meet the first. So its worker depends on these
+alone, by a function that is the same in every process.
+
+Two kinds of identities are remembered, each as long as it can be asked for:
+
+    of one epoch    an append to an epoch that its caller names, such as a Spark task's: until the next but
+                    one is sealed. Any numbers, in any order.
+    of a writer     an insertion into whichever epoch is open. The numbers of a writer follow one another, so
+                    that a few intervals hold all of them: an insertion repeated an hour later counts once.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+import zlib
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ..errors import MisuseError
+from ..limits import GAPS_MAX, WRITERS_MAX
+
+__all__ = ["AppendId", "ExpectedAppend", "Numbers", "WriterNumbers", "new_writer", "place_of"]
+
+ExpectedAppend = tuple[str, str, int]
+"""(input, writer, sequence) of an append that must have arrived before its epoch is sealed."""
+
+
+@dataclass(frozen=True)
+class AppendId:
+    """Names one append, so that a repetition is known as such."""
+
+    writer: str
+    sequence: int
+
+
+def place_of(writer: str, sequence: int, workers: int) -> int:
+    """The worker that an append goes to."""
+    assert workers > 0
+    return zlib.crc32(f"{writer}\0{sequence}".encode()) % workers
+
+
+def new_writer() -> str:
+    """A name that no other writer has."""
+    return f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+class Numbers:
+    """A set of whole numbers as intervals: small while they follow one another, in whatever order."""
+
+    __slots__ = ("_firsts", "_lasts")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._firsts, number) - 1
+        return at >= 0 and number <= self._lasts[at]
+
+    @property
+    def gaps(self) -> int:
+        """How many gaps there are between the numbers."""
+        return max(0, len(self._firsts) - 1)
+
+    def add(self, number: int) -> None:
+        """Put a number in; once is enough."""
+        at = bisect_right(self._firsts, number) - 1
+        if at >= 0 and number <= self._lasts[at]:
+            return
+        joins_left = at >= 0 and self._lasts[at] == number - 1
+        joins_right = at + 1 < len(self._firsts) and self._firsts[at + 1] == number + 1
+        if joins_left and joins_right:
+            self._lasts[at] = self._lasts.pop(at + 1)
+            del self._firsts[at + 1]
+        elif joins_left:
+            self._lasts[at] = number
+        elif joins_right:
+            self._firsts[at + 1] = number
+        else:
+            self._firsts.insert(at + 1, number)
+            self._lasts.insert(at + 1, number)
+
+
+class WriterNumbers:
+    """The insertions of each writer that have been taken."""
+
+    def __init__(self, writers_max: int = WRITERS_MAX, gaps_max: int = GAPS_MAX) -> None:
+        self._writers_max = writers_max
+        self._gaps_max = gaps_max
+        self._numbers: OrderedDict[str, Numbers] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, identity: AppendId) -> bool:
+        known = self._numbers.get(identity.writer)
+        return known is not None and identity.sequence in known
+
+    def check(self, identity: AppendId) -> None:
+        """Raise `MisuseError` if its number would leave one gap too many."""
+        known = self._numbers.get(identity.writer)
+        if known is None or known.gaps < self._gaps_max:
+            return
+        if not any(number in known for number in range(identity.sequence - 1, identity.sequence + 2)):
+            raise MisuseError(
+                f"writer {identity.writer!r} has left {known.gaps:,} gaps in the numbers of its "
+                "insertions: number "
+                "them 0, 1, 2, …, or take another name for the writer"
+            )
+
+    def add(self, identity: AppendId) -> None:
+        """Remember an insertion that has been taken."""
+        numbers = self._numbers.setdefault(identity.writer, Numbers())
+        self._numbers.move_to_end(identity.writer)
+        numbers.add(identity.sequence)
+        if len(self._numbers) > self._writers_max:
+            self._numbers.popitem(last=False)

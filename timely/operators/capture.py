@@ -1,0 +1,191 @@
+"""Outputs: what a dataflow produced, by epoch, readable once the epoch is complete.
+
+A `CaptureVertex` puts what comes in into an `OutputLog`; frontier news tell the log which epochs are
+complete. The log knows the form of the rows; records are here, collections bring their own.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import msgpack
+import pyarrow as pa
+
+from progress.errors import InternalError, MisuseError
+from progress.times.time_words import TimeCode
+
+from ..building.vertex import Vertex
+from ..errors import ForgottenError
+from ..wire.arrow import binary_array, int64_array
+from ..wire.batch import Batch, Records
+from .places import Places
+
+
+class OutputLog(Protocol):
+    """Keeps the batches of one output on one worker."""
+
+    def start(self, code: TimeCode) -> None:
+        """Called once, before anything is added: how times are packed into words."""
+        ...
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        """A batch whose rows are at or after `epoch`."""
+        ...
+
+    def complete(self, epoch: int) -> None:
+        """All epochs before `epoch` are complete."""
+        ...
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
+        collections, `diff`.
+        """
+        ...
+
+    def snapshot(self, epoch: int) -> pa.Table:
+        """The collection accumulated up to `epoch`, which is complete, with the column `diff`."""
+        ...
+
+    def forget(self, stop: int) -> None:
+        """Changes of epochs before `stop` will not be asked for again; asking all the same is a
+        `ForgottenError`.
+        """
+        ...
+
+
+class OutputCodec(Protocol):
+    """Makes logs; its description is part of the fingerprint."""
+
+    def new_log(self) -> OutputLog:
+        """A log for one worker."""
+        ...
+
+    def describe(self) -> str:
+        """Stable text."""
+        ...
+
+
+class RecordLog:
+    """Records by epoch."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, list[object]] = {}
+        self._open: list[int] = []  # a heap of the epochs that are not complete
+        self._done: list[int] = []  # ascending
+        self._complete = 0
+        self._forgotten_before = 0
+
+    def start(self, code: TimeCode) -> None:
+        """Records carry no time words."""
+        del code
+
+    def add(self, epoch: int, batch: Batch) -> None:
+        """Keep the records of a batch."""
+        if not isinstance(batch, Records):
+            raise InternalError(f"an output of records got a {type(batch).__name__}")
+        if epoch not in self._records:
+            self._records[epoch] = []
+            heapq.heappush(self._open, epoch)
+        self._records[epoch].extend(batch.records)
+
+    def complete(self, epoch: int) -> None:
+        """Remember how far it is complete."""
+        assert epoch >= self._complete
+        self._complete = epoch
+        while self._open and self._open[0] < epoch:
+            self._done.append(heapq.heappop(self._open))
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """Columns `epoch` (int64) and `record` (msgpack)."""
+        check_kept(start, self._forgotten_before)
+        epochs: list[int] = []
+        packed: list[bytes] = []
+        for epoch in self._done[bisect_left(self._done, start) : bisect_left(self._done, stop)]:
+            epochs.extend([epoch] * len(self._records[epoch]))
+            packed.extend(map(_packed, self._records[epoch]))
+        return pa.Table.from_arrays([int64_array(epochs), binary_array(packed)], ["epoch", "record"])
+
+    def snapshot(self, epoch: int) -> pa.Table:
+        """Refused: records have no differences to accumulate."""
+        del epoch
+        raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
+
+    def forget(self, stop: int) -> None:
+        """Drop old records."""
+        gone = bisect_left(self._done, stop)
+        for epoch in self._done[:gone]:
+            del self._records[epoch]
+        del self._done[:gone]
+        self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
+
+
+def check_kept(start: int, forgotten_before: int) -> None:
+    """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
+    if start < forgotten_before:
+        raise ForgottenError(
+            f"changes of epochs before {forgotten_before} are no longer kept, since a client said "
+            "that they may be "
+            f"forgotten; asked for from {start}. Read changes({forgotten_before}), or begin with what has "
+            "accumulated: follow(snapshot=True)"
+        )
+
+
+def _packed(record: object) -> bytes:
+    try:
+        packed: bytes = msgpack.packb(record, use_bin_type=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MisuseError(
+            f"an output got the record {record!r}, which clients cannot be sent: {error}. Records may hold "
+            "None, bool, int (64 bits), float, str, bytes, and tuples or dicts of these"
+        ) from error
+    return packed
+
+
+class RecordsOut:
+    """Outputs of Python records."""
+
+    def new_log(self) -> OutputLog:
+        """An empty log."""
+        return RecordLog()
+
+    def describe(self) -> str:
+        """Its name."""
+        return "records"
+
+
+class CaptureVertex(Vertex):
+    """Puts all that comes in into a log."""
+
+    word_times: ClassVar[bool] = True
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, log: OutputLog) -> None:
+        self.log = log
+        self.places = Places()
+        self.complete_before = 0
+
+    def on_start(self) -> None:
+        """The log learns the form of times."""
+        self.log.start(self.code)
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Into the log, by epoch."""
+        del port
+        for word, batch in messages:
+            (epoch,) = self.code.unpack(word)
+            self.log.add(epoch, batch)
+
+    def on_frontier(self) -> None:
+        """Epochs before the frontier are complete; with an empty frontier all are."""
+        frontier = self.frontier(0)
+        epoch = self.code.unpack(int(frontier[0]))[0] if len(frontier) else FOREVER
+        if epoch > self.complete_before:
+            self.complete_before = epoch
+            self.log.complete(epoch)
+
+
+FOREVER = 2**62
+"""An epoch after all others: where the frontier of a closed dataflow is."""

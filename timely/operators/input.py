@@ -1,0 +1,372 @@
+"""Inputs: epochs of rows from outside.
+
+Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few,
+full activations, and an epoch that nobody sealed has left no trace in it. A repeated append counts once
+(`appends.py`). An open epoch is a pointstamp at the input's stage.
+
+Taking rows and sealing epochs changes only what is kept here, and raises before it has changed anything. The
+rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work: what
+fails then, because the user's code runs there, ends the dataflow.
+
+A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
+worker 0 says that all have arrived and which epoch they enter (`orders.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import msgpack
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from progress.errors import InputClosedError, InternalError, MisuseError
+from progress.kernel import Int64s
+
+from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from ..wire.batch import Batch, Records
+from ..wire.nesting import is_too_deep
+from .appends import AppendId, WriterNumbers
+
+if TYPE_CHECKING:
+    from ..running.host import Host
+    from ..running.instance import Instance
+
+
+class InputCodec(Protocol):
+    """Turns what a client sends into a batch. `timely` ships the one for records; `differential` has one for
+    tables.
+    """
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`; an array says
+        how often for each row.
+
+        Raises `MisuseError` naming the column and row that does not fit.
+        """
+        ...
+
+    def describe(self) -> str:
+        """Stable text for the fingerprint."""
+        ...
+
+
+class RecordsIn:
+    """Records come as one binary column `record` of msgpack values."""
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """Unpack each value; records can only be added."""
+        del epoch_word
+        if not isinstance(diff, int) or diff != 1:
+            raise MisuseError(
+                "an input of records can only be added to: removing is for differential collections"
+            )
+        types = [str(type_) for type_ in table.schema.types]
+        if table.column_names != ["record"] or types[0] not in ("binary", "large_binary"):
+            listed = ", ".join(
+                f"{name!r}: {type_}" for name, type_ in zip(table.column_names, types, strict=True)
+            )
+            raise MisuseError(
+                f"an input of records takes one binary column 'record', not {listed[:500] or 'none'}"
+            )
+        return Records([_record(row, packed) for row, packed in enumerate(table.column(0).to_pylist())])
+
+    def describe(self) -> str:
+        """Its name."""
+        return "records"
+
+
+def _record(row: int, packed: bytes) -> object:
+    try:
+        record: object = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise MisuseError(
+            f"the column 'record', row {row}, holds what is not msgpack: {type(error).__name__}: {error}"
+        ) from error
+    # What has fewer bytes than there may be levels is not looked at.
+    if len(packed) > NESTING_LEVELS_MAX and is_too_deep(record):
+        raise MisuseError(f"the record in row {row} is nested more than {NESTING_LEVELS_MAX} levels deep")
+    return record
+
+
+@dataclass
+class _Staged:
+    """The parts of one insertion that have arrived here."""
+
+    since: float
+    parts: dict[int, tuple[int, list[Batch], int]] = field(default_factory=dict)  # time word, batches, bytes
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all parts."""
+        return sum(size for _, _, size in self.parts.values())
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """Batches of epochs that were sealed together, and which epoch was open before and is open now."""
+
+    entering: list[tuple[int, list[Batch]]]
+    old: int
+    new: int | None
+
+
+class InputHandle:
+    """One input on one worker: batches by epoch, until sealed."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        name: str,
+        host: Host,
+        codec: InputCodec,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._instance = instance
+        self._host = host
+        self._clock = clock
+        self.name = name
+        self.codec = codec
+        self.epoch = 0
+        self.is_closed = False
+        self.rows_waiting = 0
+        self._waiting: dict[int, list[Batch]] = {}
+        self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
+        self._seen: dict[int, set[AppendId]] = {}
+        self._writers = WriterNumbers()
+        self._staged: dict[AppendId, _Staged] = {}
+        self._staged_bytes = 0
+        self._sealed: deque[_Sealed] = deque()
+
+    def take_place(self) -> None:
+        """Let activations of the input's stage come here."""
+        self._host.source = self
+
+    # Rows come in.
+
+    def append(self, epoch: int, batch: Batch, identity: AppendId | None = None) -> bool:
+        """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition,
+        ignored).
+        """
+        return self.append_all(epoch, [batch], identity)
+
+    def append_all(self, epoch: int, batches: Sequence[Batch], identity: AppendId | None = None) -> bool:
+        """Add the batches of one append: all of them, or, for a repetition, none."""
+        if not self.is_wanted(epoch, identity):
+            return False
+        if identity is not None:
+            self._seen.setdefault(epoch, set()).add(identity)
+        self._keep(epoch, batches)
+        return True
+
+    def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
+        """Whether an append is new; raises `InputClosedError` if it comes too late."""
+        if identity is not None and identity in self._seen.get(epoch, ()):
+            return False
+        self._check_open()
+        if epoch < self.epoch:
+            raise InputClosedError(
+                f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
+                f"the open epoch is {self.epoch}. "
+                "Append to the open epoch, or remove and insert there what should have been different"
+            )
+        return True
+
+    def insert(self, epoch: int, batches: Iterable[Batch], identity: AppendId) -> int:
+        """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
+        self._writers.add(identity)
+        entered = max(epoch, self.epoch)
+        self._keep(entered, batches)
+        return entered
+
+    def is_new(self, identity: AppendId) -> bool:
+        """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
+        more.
+        """
+        if identity in self._writers:
+            return False
+        self._check_open()
+        self._writers.check(identity)
+        return True
+
+    def check_room(self, size_bytes: int) -> None:
+        """Raise `MisuseError` if a part of so many bytes cannot wait here."""
+        now = self._clock()
+        for old in [
+            known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
+        ]:
+            self.drop_staged(old)
+        if self._staged_bytes + size_bytes > STAGED_BYTES_MAX:
+            raise MisuseError(
+                f"input {self.name!r}: parts of insertions wait here with {self._staged_bytes:,} "
+                "bytes in all, and "
+                f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
+            )
+
+    def stage(self, identity: AppendId, part: int, word: int, batches: list[Batch], size_bytes: int) -> None:
+        """Keep one part of an insertion, its rows at the time `word` for now, until `enter_staged`.
+
+        The same part again replaces the first. Requires: `check_room`.
+        """
+        staged = self._staged.setdefault(identity, _Staged(self._clock()))
+        staged.since = self._clock()
+        _, _, before = staged.parts.get(part, (0, [], 0))
+        staged.parts[part] = word, batches, size_bytes
+        self._staged_bytes += size_bytes - before
+
+    def check_staged(self, identity: AppendId) -> None:
+        """Raise `MisuseError` if the parts of an insertion are not here any more. Asked of worker 0, where
+        every insertion in parts has one: what it does not refuse by then no other worker has dropped.
+        """
+        staged = self._staged.get(identity)
+        if staged is None or self._clock() - staged.since > STAGED_SECONDS_MAX:
+            raise MisuseError(
+                f"input {self.name!r}: the parts of insertion {identity.sequence} of writer "
+                f"{identity.writer!r} have "
+                f"waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows again"
+            )
+
+    def enter_staged(self, identity: AppendId, epoch: int) -> None:
+        """The parts that are staged here belong to `epoch`."""
+        if epoch < self.epoch:
+            raise InternalError(f"insertion {identity} entered epoch {epoch}, but {self.epoch} is open")
+        staged = self._staged.pop(identity, None)
+        if staged is None:
+            return  # no part of it came here
+        self._staged_bytes -= staged.bytes
+        word = self.epoch_word(epoch)
+        for _, (at, batches, _) in sorted(staged.parts.items()):
+            self._keep(epoch, batches if at == word else [batch.shifted(0, word) for batch in batches])
+
+    def take_insertion(self, identity: AppendId) -> None:
+        """Remember an insertion in parts as taken."""
+        self._writers.add(identity)
+
+    def drop_staged(self, identity: AppendId) -> None:
+        """Forget the parts of an insertion."""
+        staged = self._staged.pop(identity, None)
+        if staged is not None:
+            self._staged_bytes -= staged.bytes
+
+    def encode(self, table: pa.Table, diff: int, word: int) -> list[Batch]:
+        """The batches of one append; with `diff` 0 the column `diff` says how often each row is added."""
+        if diff != 0:
+            return [self.codec.encode(table, diff, word)]
+        position = table.schema.get_field_index("diff")
+        if position < 0:
+            raise MisuseError(
+                f"input {self.name!r}: a table that is appended has a column 'diff'; this one has "
+                f"{table.column_names}"
+            )
+        column = table.column(position)
+        if not pa.types.is_integer(column.type) or column.null_count:
+            raise MisuseError(
+                f"input {self.name!r}: the column 'diff' holds integers without nulls, not {column.type}"
+            )
+        try:
+            diffs: Int64s = column.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid as error:
+            raise MisuseError(
+                f"input {self.name!r}: the column 'diff' holds integers of 64 bits: {error}"
+            ) from error
+        rows = table.remove_column(position)
+        if not diffs.all():
+            try:
+                rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
+            except pa.ArrowException as error:  # not every form of column can be filtered by every release
+                raise MisuseError(
+                    f"input {self.name!r}: rows with the diff 0 cannot be left out: {error}"
+                ) from error
+        if not len(diffs):
+            return []
+        is_one = bool((diffs == diffs[0]).all())
+        return [self.codec.encode(rows, int(diffs[0]) if is_one else diffs, word)]
+
+    def epoch_word(self, epoch: int) -> int:
+        """The time word of an epoch; `TimeOverflowError` for one that no word holds."""
+        return self._host.code.pack((epoch,))
+
+    def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
+        """Those of `expected` that have not arrived for `epoch`."""
+        seen = self._seen.get(epoch, set())
+        return [identity for identity in expected if identity not in seen]
+
+    def send(self, records: Sequence[object], epoch: int | None = None) -> None:
+        """Records for an epoch (the open one by default), for use inside the worker's own process."""
+        self.append(self.epoch if epoch is None else epoch, Records(list(records)))
+
+    # Epochs come to an end.
+
+    def seal(self, epoch: int | None = None) -> int:
+        """Declare all epochs up to `epoch` (default: the open one) complete; returns it. Twice is once."""
+        sealed = self.epoch if epoch is None else epoch
+        if self.is_closed:
+            raise InputClosedError(f"input {self.name!r} is closed: there is no epoch {sealed} to seal")
+        if sealed < self.epoch:
+            return sealed
+        self.epoch_word(sealed + 1)
+        self._let_enter(sealed, is_last=False)
+        return sealed
+
+    def close(self) -> None:
+        """No epoch will follow the open one; rows that wait for later ones enter at their times. Twice is
+        once.
+        """
+        if self.is_closed:
+            return
+        self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
+        self.is_closed = True
+        for identity in list(self._staged):
+            self.drop_staged(identity)
+
+    @property
+    def held_epoch(self) -> int | None:
+        """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have
+        not entered yet; `None` when none will.
+        """
+        if self._sealed:
+            return self._sealed[0].old
+        return None if self.is_closed else self.epoch
+
+    def release(self) -> None:
+        """Let the rows of sealed epochs enter: the activation of the input's stage."""
+        while self._sealed:
+            sealed = self._sealed.popleft()
+            for epoch, batches in sealed.entering:
+                word = self.epoch_word(epoch)
+                for batch in batches:
+                    self._instance.send_input(self._host, batch, word)
+            self._instance.advance_input(self._host, sealed.old, sealed.new)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
+
+    def _keep(self, epoch: int, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            if batch.rows:
+                if epoch not in self._waiting:
+                    self._waiting[epoch] = []
+                    heapq.heappush(self._waiting_epochs, epoch)
+                self._waiting[epoch].append(batch)
+                self.rows_waiting += batch.rows
+
+    def _let_enter(self, sealed: int, is_last: bool) -> None:
+        entering: list[tuple[int, list[Batch]]] = []
+        while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
+            epoch = heapq.heappop(self._waiting_epochs)
+            batches = self._waiting.pop(epoch)
+            self.rows_waiting -= sum(batch.rows for batch in batches)
+            entering.append((epoch, batches))
+        self._sealed.append(_Sealed(entering, self.epoch, None if is_last else sealed + 1))
+        self.epoch = sealed + 1
+        self._instance.wake(self._host)
+        # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
+        # "repetition" and not "sealed"; older ones would grow for ever.
+        for epoch in [old for old in self._seen if old < self.epoch - 1]:
+            del self._seen[epoch]

@@ -1,0 +1,1 @@
+"""Running dataflows on one worker: its step, vertices and their rights, messages, progress, checks."""

@@ -1,0 +1,146 @@
+"""One worker, checking itself: what of progress tracking can be judged without knowing the others?
+
+Switched on by `--check-progress`, `timely.connect(check_progress=True)` or NAIAD_CHECK_PROGRESS=1. Then each
+dataflow of the worker has a `ProgressChecker`, which is told what happens and evaluates, by the labels of
+`progress/checking/predicates.py`:
+
+    A2, B4   what the worker is about to tell is upright, and justified by what it owns
+    B2       the worker's share of it: what it owns by looking is what it has counted, with what has come from
+             others, without what has gone to them
+    B9       what a peer tells comes at or after something that this worker believes outstanding
+    B6, S3   of its view: no negative count without a positive one before it, and nothing comes back
+    E1, C4   its tracker counts what it was given, and `Tracker.check_invariants`
+    E2       its consequence: a message arrives only at times that its port's frontier has not passed
+    due      a notification is delivered only when its time is complete at all inputs
+
+Checking costs O(outstanding²) in Python after each step: for looking into a suspicion, and for tests. What
+takes all workers to see is in `monitor.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from progress.checking.predicates import (
+    Counts,
+    kept_rights,
+    merely_negative,
+    not_upright,
+    total,
+    unaccounted,
+    unforeseen,
+    unheralded,
+    unjustified,
+    violation,
+)
+from progress.errors import InternalError
+from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.tracking.count_changes import Change
+
+from .snapshot import counted, first_epochs, owned, view
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .instance import Instance
+
+__all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
+
+SWITCH = "NAIAD_CHECK_PROGRESS"
+"""The environment variable that switches checking on if it is 1."""
+
+_RECENT_EVENTS = 8
+
+
+def is_switched_on() -> bool:
+    """Whether the environment asks every worker to check itself."""
+    return os.environ.get(SWITCH) == "1"
+
+
+class ProgressChecker:
+    """Checks one dataflow on one worker; made before anything of it has happened.
+
+    Every method raises `InternalError`, which names predicate, worker, pointstamps and the last events.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._order = PointstampOrder(instance.frozen.graph)
+        self._owned: dict[Pointstamp, int] = counted(first_epochs(instance.frozen))
+        self._view: Counts = view(instance)
+        self._events: deque[tuple[str, Sequence[Pointstamp]]] = deque(maxlen=_RECENT_EVENTS)
+
+    def on_step_done(self, changes: Sequence[Change]) -> None:
+        """The worker has applied its own changes and is about to tell them."""
+        told = _by_point(changes)
+        self._note("told", told)
+        instance, order = self._instance, self._order
+        caps = owned(instance)
+        self._require("A2", not_upright(told, order, kept_rights(caps, told, len(instance.hosts))))
+        self._require("B4", unjustified(caps, told, order))
+        self._owned = total(self._owned, told)
+        self._require("B2, own share", unaccounted(caps, self._owned, {}))
+        self._check_view(told)
+
+    def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
+        """The worker has applied what a peer has told."""
+        heard = _by_point(changes)
+        self._note(f"worker {peer} told", heard)
+        self._require("B9", unheralded(heard, self._view, self._order))
+        self._check_view(heard)
+
+    def on_data(self, connector: int, word: int) -> None:
+        """A message has arrived from another worker."""
+        arrived = self._instance.connectors[connector]
+        point = (arrived.location, word)
+        self._note("a message came in at", [point])
+        self._owned = total(self._owned, {point: 1})
+        if not self._is_open(arrived.target, arrived.port, word):
+            self._require("E2", [point])
+
+    def on_sent(self, connector: int, word: int) -> None:
+        """A message has left for another worker."""
+        point = (self._instance.connectors[connector].location, word)
+        self._note("a message went out at", [point])
+        self._owned = total(self._owned, {point: -1})
+
+    def on_notify(self, host: Host, word: int) -> None:
+        """A notification is about to be delivered."""
+        self._note("on_notify", [(host.stage, word)])
+        if any(self._is_open(host, port, word) for port in range(len(host.ports))):
+            self._require("due", [(host.stage, word)])
+
+    def _check_view(self, changes: Counts) -> None:
+        before, after = self._view, view(self._instance)
+        self._require("E1", unaccounted(total(before, changes), after, {}))
+        self._require("B6", merely_negative(after, self._order))
+        self._require("S3", unforeseen(after, before, self._order))
+        try:
+            self._instance.tracker.check_invariants()
+        except AssertionError as error:
+            raise self._violation("C4", [], f": {error}") from error
+        self._view = after
+
+    def _is_open(self, host: Host, port: int, word: int) -> bool:
+        """Whether the frontier of a port has not passed a time."""
+        shape, unpack = host.code.shape, host.code.unpack
+        return any(shape.less_equal(unpack(int(front)), unpack(word)) for front in host.frontier(port))
+
+    def _note(self, what: str, points: Sequence[Pointstamp] | Counts) -> None:
+        self._events.append((what, list(points)))
+
+    def _require(self, label: str, points: list[Pointstamp]) -> None:
+        if points:
+            raise self._violation(label, points)
+
+    def _violation(self, label: str, points: list[Pointstamp], detail: str = "") -> InternalError:
+        instance, name = self._instance, self._order.name
+        where = f"at worker {instance.worker} of {instance.workers}, dataflow {instance.index}{detail}"
+        events = (f"{what} {' and '.join(map(name, points[:2]))}" for what, points in self._events)
+        return violation(label, where, points, self._order, events)
+
+
+def _by_point(changes: Sequence[Change]) -> dict[Pointstamp, int]:
+    return total(*({(location, word): delta} for location, word, delta in changes))

@@ -1,0 +1,81 @@
+"""A connector on one worker: transform, shift, route, deliver.
+
+What a sender pays per batch and connector is in `send`, in this order: the fused linear operators
+(`transform`), the path summary on times (`keep`, `add`), the route, and one count change per part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from progress.errors import MisuseError
+
+from ..wire.batch import Batch
+
+if TYPE_CHECKING:
+    from ..building.freeze import LoopLimit, PhysicalConnector
+    from .host import Host
+    from .instance import Instance
+
+
+class Connector:
+    """From one output of a stage to one input of another, seen from the sending worker."""
+
+    __slots__ = (
+        "_instance", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
+        "port", "route", "rows_sent", "target", "transform",
+    )  # fmt: skip
+
+    def __init__(self, instance: Instance, spec: PhysicalConnector, target: Host, location: int) -> None:
+        self._instance = instance
+        self.index = spec.index
+        self.location = location
+        self.target = target
+        self.port = spec.port
+        self.keep = spec.keep
+        self.add = spec.add
+        self._is_identity = spec.is_identity
+        self._limits = spec.limits
+        self.transform = spec.transform
+        self.route = spec.route
+        self.rows_sent = 0
+        self.messages_sent = 0
+
+    def send(self, batch: Batch, word: int) -> None:
+        """Carry `batch`, sent at `word`, to where its rows belong."""
+        if self.transform is not None:
+            transformed = self.transform(batch)
+            if transformed is None or transformed.rows == 0:
+                return
+            batch = transformed
+        if not self._is_identity:
+            word = (word & self.keep) + self.add
+            batch = batch.shifted(self.keep, self.add)
+            for limit in self._limits:
+                # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
+                reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
+                if reached > limit.iterations_max:
+                    raise self._endless(limit)
+        self.rows_sent += batch.rows
+        self.messages_sent += 1
+        instance = self._instance
+        if self.route is None or instance.workers == 1:
+            instance.count(self.location, word, 1)
+            instance.enqueue(self.target, self.port, self.location, word, batch)
+            return
+        for peer, part in enumerate(self.route.split(batch, instance.workers)):
+            if part is None:
+                continue
+            instance.count(self.location, word, 1)
+            if peer == instance.worker:
+                instance.enqueue(self.target, self.port, self.location, word, part)
+            else:
+                instance.send_data(peer, self.index, word, part)
+
+    def _endless(self, limit: LoopLimit) -> MisuseError:
+        return MisuseError(
+            f"the loop {limit.loop!r} went past its limit of {limit.iterations_max:,} iterations: "
+            f"{self.target.title()} would be sent to once more. Either it does not converge (some row comes "
+            "and goes for ever), or its limit is too low: iterate(…, iterations_max=…), and level_bits of "
+            "the dataflow if a counter has too few bits"
+        )

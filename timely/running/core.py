@@ -1,0 +1,297 @@
+"""The worker: one loop that polls, delivers, applies, notifies and flushes.
+
+    poll      messages and progress of other workers come in
+    run       vertices with work, each consuming everything that is ready
+    apply     own count changes go to the own tracker and to all other workers, in one piece
+    notify    what the new frontiers allow is queued
+    flush     what was sent leaves
+
+Sockets are polled between activations, in bulk; no callback runs from a socket handler.
+
+What a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the worker,
+the messages that still come for it are dropped, and `on_failure` tells the other workers. A step that failed
+has told nobody of its changes of counts, so nobody can take its work for done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from progress.errors import InternalError, MisuseError, PeerError, TimelyError
+from progress.tracking.broadcast import Broadcaster
+
+from ..building.freeze import FrozenDataflow
+from ..failure import again, as_told, is_interrupt
+from ..limits import EARLY_COUNT_MAX
+from ..wire.batch import Batch, Frame, absorb, decode
+from ..wire.transport import Transport
+from .checking import ProgressChecker, is_switched_on
+from .instance import Instance
+from .progress_messages import (
+    ControlHeader,
+    DataHeader,
+    ProgressHeader,
+    read_header,
+    write_control_header,
+    write_data_header,
+    write_progress_header,
+)
+
+ACTIVATIONS_PER_STEP_MAX = 256
+"""Activations before sockets are looked at again."""
+
+
+class Worker:
+    """Worker `index` of `workers`; `transport` may be `None` for a single worker.
+
+    With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
+    ask for that, too.
+    """
+
+    def __init__(
+        self,
+        index: int = 0,
+        workers: int = 1,
+        transport: Transport | None = None,
+        check_progress: bool = False,
+    ) -> None:
+        if not 0 <= index < workers:
+            raise InternalError(f"worker {index} of {workers}")
+        if workers > 1 and transport is None:
+            raise InternalError(f"{workers} workers need a transport")
+        self.index = index
+        self.workers = workers
+        self._transport = transport
+        self._instances: dict[int, Instance] = {}
+        self._broadcasters: dict[int, Broadcaster] = {}
+        self._early: dict[int, list[tuple[int, list[memoryview]]]] = {}
+        self._ended: dict[int, TimelyError] = {}
+        self._ended_by: dict[int, int] = {}
+        self._checks_progress = check_progress or is_switched_on()
+        self.steps = 0
+        self.messages_sent = 0
+        self.messages_recv = 0
+        self.on_control: Callable[[int, memoryview], None] | None = None
+        # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
+        # the error comes out of `step`.
+        self.on_failure: Callable[[int, TimelyError], None] | None = None
+
+    def install(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
+        """Instantiate a dataflow; all workers install the same ones under the same index."""
+        instance = self.prepare(frozen, index)
+        self.start(instance)
+        return instance
+
+    def prepare(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
+        """Instantiate a dataflow without starting it: nothing of it is seen by other workers yet."""
+        number = len(self._instances) if index is None else index
+        if number in self._instances:
+            raise InternalError(f"dataflow {number} is installed already")
+        return Instance(self, number, frozen)
+
+    def start(self, instance: Instance) -> None:
+        """Let a prepared dataflow take part, beginning with what other workers have sent to it already."""
+        number = instance.index
+        self._instances[number] = instance
+        if self._checks_progress:
+            instance.checker = ProgressChecker(instance)
+        self._broadcasters[number] = Broadcaster(
+            self.index, self.workers, instance.frozen.graph.location_count
+        )
+        for peer, frames in self._early.pop(number, []):
+            self._receive(peer, frames)
+
+    def instance(self, index: int = 0) -> Instance:
+        """An installed dataflow; raises the error that has ended it, if one has."""
+        instance = self._instances.get(index)
+        if instance is None:
+            if index in self._ended:
+                raise again(self._ended[index])
+            raise MisuseError(
+                f"worker {self.index} has no dataflow {index}: installed are "
+                f"{sorted(self._instances) or 'none'}"
+            )
+        return instance
+
+    @property
+    def instances(self) -> dict[int, Instance]:
+        """All running dataflows by index."""
+        return self._instances
+
+    @property
+    def ended(self) -> dict[int, TimelyError]:
+        """The dataflows that have ended, or that were never begun, each with the reason."""
+        return self._ended
+
+    def end(self, number: int, error: TimelyError, origin: int = 0) -> None:
+        """Let go of a dataflow; whoever asks for it is told the error, and messages for it are dropped.
+
+        Of several errors that arise at the same time all workers keep the one of the first worker, `origin`.
+        """
+        instance = self._instances.pop(number, None)
+        if instance is not None:
+            instance.drop()
+        self._broadcasters.pop(number, None)
+        self._early.pop(number, None)
+        if origin < self._ended_by.get(number, self.workers):
+            self._ended[number], self._ended_by[number] = error, origin
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
+        if self.on_failure is None:
+            raise error
+        if number in self._ended:
+            return  # what fails afterwards is no news
+        name = self._instances[number].frozen.name if number in self._instances else ""
+        told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
+        told.add_note(
+            f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
+            f"{self.workers}: nothing of it can be read any more. Other dataflows go on"
+        )
+        self.end(number, told, self.index)
+        self.on_failure(number, told)
+        if is_interrupt(error):
+            raise error
+
+    def early(self, dataflow: int) -> list[tuple[int, list[memoryview]]]:
+        """What peers have sent to a dataflow that is not installed here yet, oldest first; to look at."""
+        return self._early.get(dataflow, [])
+
+    def step(self) -> bool:
+        """One round; returns whether anything happened."""
+        self.steps += 1
+        happened = self._poll()
+        failed: list[tuple[int, BaseException]] = []
+        for number, instance in self._instances.items():
+            try:
+                happened = self._step_of(number, instance) or happened
+            except BaseException as error:  # a vertex may call sys.exit
+                failed.append((number, error))
+        for number, failure in failed:
+            self.fail(number, failure)
+        return happened or bool(failed)
+
+    def _step_of(self, number: int, instance: Instance) -> bool:
+        happened = instance.has_work()
+        if happened:
+            instance.run(ACTIVATIONS_PER_STEP_MAX)
+        changes = instance.take_changes()
+        if changes:
+            happened = True
+            instance.apply(changes)
+            if instance.checker is not None:
+                instance.checker.on_step_done(changes)
+            if self.workers > 1:
+                self._tell_all(number, changes)
+        instance.check_notifications()
+        return happened
+
+    def run_until_idle(self) -> None:
+        """Step until nothing is left to do here; with other workers, until nothing has come in from them
+        either.
+        """
+        while self.step():
+            pass
+
+    def idle(self) -> bool:
+        """Let vertices do a little of the work that may wait; returns whether more of it is left."""
+        more = False
+        for number, instance in list(self._instances.items()):
+            try:
+                more = instance.idle() or more
+            except BaseException as error:
+                self.fail(number, error)
+        return more
+
+    def has_work(self) -> bool:
+        """Whether a step would do something without waiting for other workers."""
+        return any(instance.has_work() for instance in self._instances.values())
+
+    def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
+        """Hand a message for another worker to the transport."""
+        assert self._transport is not None
+        header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND))
+        self.messages_sent += 1
+        self._transport.send(peer, [header, *batch.to_frames(peer)])
+        batch.on_sent(peer)
+
+    def send_control(self, payload: Frame, to: int | None = None) -> None:
+        """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
+        if self._transport is not None:
+            for peer in range(self.workers) if to is None else (to,):
+                if peer != self.index:
+                    self.messages_sent += 1
+                    self._transport.send(peer, [write_control_header(), payload])
+
+    def _poll(self) -> bool:
+        if self._transport is None:
+            return False
+        arrived = self._transport.recv_nowait()
+        self.messages_recv += len(arrived)
+        for peer, frames in arrived:
+            self._receive(peer, frames)
+        return bool(arrived)
+
+    def _receive(self, peer: int, frames: list[memoryview]) -> None:
+        if not frames:
+            raise PeerError(f"worker {self.index} got an empty message from worker {peer}")
+        header = read_header(frames[0], peer)
+        if isinstance(header, ControlHeader):
+            if self.on_control is None or len(frames) != 2:
+                raise PeerError(
+                    f"worker {peer} sent a control message of {len(frames)} frames that nobody expects"
+                )
+            self.on_control(peer, frames[1])
+            return
+        instance = self._instances.get(header.dataflow)
+        if instance is None:
+            if isinstance(header, DataHeader):
+                absorb(header.batch_kind, frames[1:], peer)
+            self._receive_early(header.dataflow, peer, frames)
+            return
+        if isinstance(header, ProgressHeader):
+            if len(frames) != 2:
+                raise PeerError(f"progress of worker {peer} came as {len(frames)} frames instead of 2")
+            changes = self._broadcasters[header.dataflow].on_message(frames[1])
+            try:
+                instance.apply(changes)
+                if instance.checker is not None:
+                    instance.checker.on_progress(peer, changes)
+                instance.check_notifications()
+            except Exception as error:
+                self.fail(header.dataflow, error)
+            return
+        if header.connector >= len(instance.connectors):
+            raise PeerError(
+                f"worker {peer} sent by connector {header.connector}, but there are "
+                f"{len(instance.connectors)}"
+            )
+        batch = decode(header.batch_kind, frames[1:], peer)
+        try:
+            instance.receive(header.connector, header.word, batch)
+        except Exception as error:
+            self.fail(header.dataflow, error)
+
+    def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
+        """A message for a dataflow that does not run here: not yet, or not any more."""
+        if dataflow in self._ended:
+            return
+        # A faster worker may have begun already; its messages wait until we have, too.
+        waiting = self._early.setdefault(dataflow, [])
+        if len(waiting) >= EARLY_COUNT_MAX:
+            raise PeerError(
+                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has "
+                "not begun "
+                f"on worker {self.index}"
+            )
+        waiting.append((peer, frames))
+
+    def _tell_all(self, dataflow: int, changes: list[tuple[int, int, int]]) -> None:
+        assert self._transport is not None
+        payload: Frame | None = self._broadcasters[dataflow].on_step_done(changes)
+        assert payload is not None
+        header = write_progress_header(ProgressHeader(dataflow))
+        for peer in range(self.workers):
+            if peer != self.index:
+                self.messages_sent += 1
+                self._transport.send(peer, [header, payload])

@@ -1,0 +1,309 @@
+"""The place of a vertex on a worker: its inbox, its rights, its way out.
+
+A host checks what its vertex may do, records count changes for progress tracking, and hands batches to
+connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker
+applies once per step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from progress.errors import MisuseError, TimeRegressionError
+from progress.kernel import Int64s
+from progress.times.antichain import antichain_is_beyond, minimal_words
+from progress.times.open_times import OpenTimes
+from progress.times.time_words import TimeCode
+
+from ..wire.batch import Batch
+
+if TYPE_CHECKING:
+    from ..building.vertex import Vertex
+    from ..operators.input import InputHandle
+    from .connector import Connector
+    from .instance import Instance
+
+_RECENT_EVENTS = 6
+_SHOWN_MAX = 8
+
+_FEW_MAX = 32
+"""Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
+
+
+class Host:
+    """One stage on one worker."""
+
+    __slots__ = (
+        "_held", "_held_in_order", "_instance", "_received", "_received_minimal", "_waiting",
+        "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
+        "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested", "site", "source",
+        "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
+    )  # fmt: skip
+
+    def __init__(
+        self, instance: Instance, stage: int, name: str, site: str, code: TimeCode, outputs: int
+    ) -> None:
+        self._instance = instance
+        self.stage = stage
+        self.name = name
+        self.site = site
+        self.code = code
+        self.worker = instance.worker
+        self.workers = instance.workers
+        self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
+        self.ports: list[int] = []
+        self.inbox: list[tuple[int, int, int, Batch]] = []
+        # Asked for and not delivered; of these, either found to be due (ascending) or waiting.
+        self.requested: set[int] = set()
+        self.due: list[int] = []
+        self._waiting: list[int] = []
+        self._waiting_in_order: OpenTimes | None = None
+        self.has_frontier_news = False
+        self.is_queued = False
+        self.vertex: Vertex | None = None
+        self.source: InputHandle | None = None
+        self.wants_frontier = False
+        self.wants_resume = False
+        self.may_resume = False
+        self.wants_end = False
+        self.notifies = False
+        self.activations = 0
+        self._held: dict[int, int] = {}
+        self._held_in_order: OpenTimes | None = None
+        self._received: set[int] = set()
+        self._received_minimal: Int64s | None = None
+        self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
+
+    def title(self) -> str:
+        """Who it is, as errors say it."""
+        return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
+
+    # Called by the vertex.
+
+    def send(self, output: int, batch: Batch, word: int) -> None:
+        """Send `batch` at `word` by every connector of `output`."""
+        if word not in self._received and word not in self._held:
+            self._check_right(word, "sent")
+        try:
+            connectors = self.outputs[output]
+        except IndexError:
+            raise MisuseError(
+                f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs"
+            ) from None
+        for connector in connectors:
+            connector.send(batch, word)
+
+    def hold(self, word: int) -> None:
+        """One more capability at `word`."""
+        held = self._held
+        if word not in self._received and word not in held:
+            self._check_right(word, "asked to hold")
+        held[word] = held.get(word, 0) + 1
+        if self._held_in_order is not None:
+            self._held_in_order.add(word)
+        self._instance.count(self.stage, word, 1)
+
+    def release(self, word: int) -> None:
+        """One capability at `word` less."""
+        held = self._held
+        count = held.get(word, 0)
+        if count == 0:
+            raise TimeRegressionError(
+                f"{self.title()} releases {self.code.unpack(word)}, which it does not hold"
+            )
+        if count == 1:
+            del held[word]
+            if self._held_in_order is not None:
+                self._held_in_order.discard(word)
+                if not held:
+                    self._held_in_order = None
+        else:
+            held[word] = count - 1
+        self._instance.count(self.stage, word, -1)
+
+    def request(self, word: int) -> None:
+        """Ask for a notification at `word`."""
+        if word in self.requested:
+            return
+        if word not in self._received and word not in self._held:
+            self._check_right(word, "asked for notification")
+        self.events.append(("notify_at", word))
+        self.requested.add(word)
+        if self._waiting_in_order is not None:
+            self._waiting_in_order.add(word)
+        else:
+            self._waiting.append(word)
+        self._instance.count(self.stage, word, 1)
+        self._instance.recheck.add(self.stage)
+
+    def resume(self) -> None:
+        """One more activation, once others have had their turn."""
+        if not self.wants_resume:
+            self.wants_resume = True
+            self._instance.resume_later(self)
+
+    def frontier(self, port: int) -> Int64s:
+        """Frontier of input `port` in this worker's view."""
+        return self._instance.tracker.frontier(self.ports[port])
+
+    def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
+        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        received = self._received
+        for word, batch in messages:
+            self._received = {word}
+            yield word, batch
+        self._received = received
+
+    # Called by the instance.
+
+    def activate(self) -> None:
+        """Let the vertex consume all that is ready: messages, then notifications, then frontier news."""
+        self.activations += 1
+        if self.source is not None:
+            self.source.release()
+            return
+        assert self.vertex is not None
+        if self.inbox:
+            self._deliver()
+        if self.due:
+            self._notify()
+        if self.has_frontier_news:
+            self.has_frontier_news = False
+            if self.wants_frontier or self.wants_end:
+                self.vertex.on_frontier()
+        if self.may_resume:
+            self.may_resume = self.wants_resume = False
+            self.vertex.on_resume()
+
+    def held_words(self) -> dict[int, int]:
+        """Words held, with their counts; for reports."""
+        return dict(self._held)
+
+    def find_due(self) -> bool:
+        """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
+
+        `due` stays in order: what was asked for later may be earlier than what has been due for a while.
+        """
+        waiting = self._waiting
+        if self._waiting_in_order is None and len(waiting) <= _FEW_MAX:
+            guards = self.code.guards
+            fronts = [word for port in self.ports for word in self._instance.tracker.frontier(port).tolist()]
+            found: list[int] = []
+            for word in waiting:
+                for front in fronts:
+                    if ((word | guards) - front) & guards == guards:
+                        break
+                else:
+                    found.append(word)
+            if found:
+                self._waiting = [word for word in waiting if word not in found]
+        else:
+            found = self._find_due_among_many()
+        if not found:
+            return False
+        self.due.extend(found)
+        self.due.sort()
+        return True
+
+    def _find_due_among_many(self) -> list[int]:
+        """The same with requests in order, which costs no look at all of them."""
+        if self._waiting_in_order is None:
+            self._waiting_in_order = OpenTimes(self.code.guards, self._waiting)
+            self._waiting = []
+        frontiers = [self.frontier(port) for port in range(len(self.ports))]
+        fronts = frontiers[0]
+        if len(frontiers) > 1:
+            fronts = minimal_words(np.sort(np.concatenate(frontiers)), self.code.guards)
+        found = self._waiting_in_order.take_complete(fronts)
+        if not len(self._waiting_in_order):
+            self._waiting_in_order = None
+        return found
+
+    def _deliver(self) -> None:
+        vertex = self.vertex
+        assert vertex is not None
+        inbox, self.inbox = self.inbox, []
+        received = self._received
+        by_port: dict[int, list[tuple[int, Batch]]] = {}
+        for port, _, word, batch in inbox:
+            received.add(word)
+            waiting = by_port.get(port)
+            if waiting is None:
+                by_port[port] = [(word, batch)]
+            else:
+                waiting.append((word, batch))
+        for port, messages in by_port.items():
+            if self.notifies:
+                self.events.extend(("on_recv", word) for word, _ in messages)
+            vertex.recv_all(port, messages)
+        received.clear()
+        self._received_minimal = None
+        count = self._instance.count
+        for _, location, word, _ in inbox:
+            count(location, word, -1)
+
+    def _notify(self) -> None:
+        vertex = self.vertex
+        assert vertex is not None
+        due, self.due = self.due, []
+        for word in due:
+            self.requested.discard(word)
+            self._received.add(word)
+            if self._instance.checker is not None:
+                self._instance.checker.on_notify(self, word)
+            self.events.append(("on_notify", word))
+            vertex.on_notify(self.code.unpack(word))
+            self._received.discard(word)
+            self._instance.count(self.stage, word, -1)
+
+    def _check_right(self, word: int, what: str) -> None:
+        guards = self.code.guards
+        if len(self._received) + len(self._held) > _FEW_MAX:
+            if self._has_right_among_many(word):
+                return
+            self._refuse(word, what)
+        for owned in self._received:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        for owned in self._held:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        self._refuse(word, what)
+
+    def _has_right_among_many(self, word: int) -> bool:
+        """Whether `word` is at or after a time received now or held, found without a look at all of them."""
+        guards = self.code.guards
+        if len(self._received) <= _FEW_MAX:
+            if any(((word | guards) - owned) & guards == guards for owned in self._received):
+                return True
+        else:
+            received = self._received_minimal
+            if received is None:
+                received = minimal_words(np.array(sorted(self._received), np.int64), guards)
+                self._received_minimal = received
+            if antichain_is_beyond(received, received.shape[0], word, guards):
+                return True
+        if self._held_in_order is None:
+            # Kept from now on by `hold` and `release`.
+            self._held_in_order = OpenTimes(guards, self._held)
+        return self._held_in_order.has_before(word)
+
+    def _refuse(self, word: int, what: str) -> NoReturn:
+        unpack = self.code.unpack
+        rights = sorted(unpack(owned) for owned in {*self._received, *self._held})
+        owns = " or ".join(map(str, rights[:_SHOWN_MAX])) or (
+            "no time at all: it neither received nor holds one now"
+        )
+        if len(rights) > _SHOWN_MAX:
+            owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
+        recent = " · ".join(f"{event} {unpack(at)}" for event, at in self.events)
+        raise TimeRegressionError(
+            f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
+            f"{owns}.\n"
+            f"  the stage was built at {self.site}\n"
+            f"  last events here: {recent or 'none'}"
+        )

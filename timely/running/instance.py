@@ -1,0 +1,279 @@
+"""One dataflow on one worker: hosts, connectors, tracker, and the run queue.
+
+The run queue holds hosts with work, in topological order. An activation lets a vertex consume everything that
+is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step cancels
+out and never reaches the tracker; `take_changes` hands them over once per step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import TYPE_CHECKING
+
+from progress.errors import InternalError, MisuseError
+from progress.tracking.count_changes import Change, CountChanges
+from progress.tracking.tracker import Tracker
+
+from ..building.freeze import FrozenDataflow
+from ..failure import add_note
+from ..operators.capture import FOREVER, CaptureVertex
+from ..operators.input import InputHandle
+from ..operators.probe import ProbeVertex
+from ..wire.batch import Batch
+from .connector import Connector
+from .host import Host
+
+if TYPE_CHECKING:
+    from .checking import ProgressChecker
+    from .core import Worker
+
+
+class Instance:
+    """A frozen dataflow, instantiated on worker `worker` of `workers`."""
+
+    def __init__(self, owner: Worker, index: int, frozen: FrozenDataflow) -> None:
+        self._owner = owner
+        self.checker: ProgressChecker | None = None
+        self.index = index
+        self.worker = owner.index
+        self.workers = owner.workers
+        self.frozen = frozen
+        self._changes = CountChanges()
+        # (location, word, delta): the only way by which callbacks reach progress tracking.
+        self.count = self._changes.add
+        self._ready: list[int] = []
+        self._turns: deque[int] = deque()  # stages that were left waiting
+        self._resumed: list[Host] = []
+        self._idle_hosts: list[Host] = []
+        self.recheck: set[int] = set()
+        self.hosts = [
+            Host(self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs)
+            for stage, declaration in enumerate(frozen.stages)
+        ]
+        self.connectors = self._connect()
+        self._port_owner: list[int] = []
+        self.tracker = Tracker(frozen.graph, self._make_vertices())
+        self.inputs = {
+            name: InputHandle(self, name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
+            for name, declared in frozen.dataflow.inputs.items()
+        }
+        for handle in self.inputs.values():
+            handle.take_place()
+        self._open_inputs()
+        for host in self.hosts:
+            if host.vertex is not None:
+                host.vertex.bind(host)
+
+    def output(self, name: str) -> CaptureVertex:
+        """The capturing vertex of a named output."""
+        declared = self.frozen.dataflow.outputs.get(name)
+        if declared is None:
+            raise MisuseError(
+                f"no output {name!r}: there are {sorted(self.frozen.dataflow.outputs) or 'none'}"
+            )
+        vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
+        assert isinstance(vertex, CaptureVertex)
+        return vertex
+
+    def probe(self, name: str) -> ProbeVertex:
+        """The vertex that watches what `Dataflow.probe` named."""
+        stage = self.frozen.dataflow.probes.get(name)
+        if stage is None:
+            raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.dataflow.probes) or 'none'}")
+        vertex = self.hosts[self.frozen.stage_of[stage]].vertex
+        assert isinstance(vertex, ProbeVertex)
+        return vertex
+
+    def input(self, name: str) -> InputHandle:
+        """The handle of a named input."""
+        handle = self.inputs.get(name)
+        if handle is None:
+            raise MisuseError(f"no input {name!r}: there are {sorted(self.inputs) or 'none'}")
+        return handle
+
+    def take_changes(self) -> list[Change]:
+        """The changes of counts since the last call, consolidated, increments first."""
+        return self._changes.take()
+
+    def untold(self) -> list[Change]:
+        """What `take_changes` would hand over; to look at."""
+        return self._changes.consolidated()
+
+    def enqueue(self, target: Host, port: int, location: int, word: int, batch: Batch) -> None:
+        """A message waits for `target`."""
+        target.inbox.append((port, location, word, batch))
+        if not target.is_queued:
+            target.is_queued = True
+            heapq.heappush(self._ready, target.stage)
+
+    def receive(self, connector: int, word: int, batch: Batch) -> None:
+        """A message came in from another worker."""
+        if self.checker is not None:
+            self.checker.on_data(connector, word)
+        arrived = self.connectors[connector]
+        self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
+
+    def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
+        if self.checker is not None:
+            self.checker.on_sent(connector, word)
+        self._owner.send_data(peer, self.index, connector, word, batch)
+
+    def has_work(self) -> bool:
+        """Whether some vertex is ready to run."""
+        return bool(self._ready or self._resumed)
+
+    def resume_later(self, host: Host) -> None:
+        """`host` has more to do, in the next `run`: others come first, and so do sockets and progress."""
+        self._resumed.append(host)
+
+    def run(self, activations: int) -> int:
+        """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
+
+        Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
+        not starved by it.
+        """
+        resumed, self._resumed = self._resumed, []
+        for host in resumed:
+            host.may_resume = True
+            self.wake(host)
+        ready, turns, hosts = self._ready, self._turns, self.hosts
+        ran = 0
+        while ready and ran < activations:
+            host = hosts[turns.popleft() if turns else heapq.heappop(ready)]
+            # One that has had its turn out of order is still listed: in that case it is not queued any more.
+            if host.is_queued:
+                self._activate(host)
+                ran += 1
+        if ready and not turns:
+            # Once each: who had a turn out of order and waits again is listed twice by now, and would be once
+            # more for each turn behind a loop that never rests.
+            ready[:] = sorted({stage for stage in ready if hosts[stage].is_queued})
+            turns.extend(ready)
+        if ran:
+            self._idle_hosts = hosts.copy()
+        return ran
+
+    def _activate(self, host: Host) -> None:
+        host.is_queued = False
+        try:
+            host.activate()
+        except BaseException as error:
+            add_note(error, f"while {host.title()} ran, built at {host.site}")
+            raise
+
+    def idle(self) -> bool:
+        """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
+        waiting = self._idle_hosts
+        while waiting:
+            host = waiting[-1]
+            try:
+                if host.vertex is not None and host.vertex.on_idle():
+                    return True
+            except BaseException as error:
+                add_note(error, f"while {host.title()} was idle, built at {host.site}")
+                raise
+            waiting.pop()
+        return False
+
+    def apply(self, changes: list[Change]) -> None:
+        """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
+        for port in self.tracker.apply(changes):
+            stage = self._port_owner[port]
+            host = self.hosts[stage]
+            host.has_frontier_news = True
+            if host.requested:
+                self.recheck.add(stage)
+            if host.wants_frontier or (host.wants_end and not len(self.tracker.frontier(port))):
+                self.wake(host)
+
+    def check_notifications(self) -> None:
+        """Find requested notifications that have become due; call after own changes were applied."""
+        if not self.recheck:
+            return
+        for stage in sorted(self.recheck):
+            host = self.hosts[stage]
+            if host.find_due():
+                self.wake(host)
+        self.recheck.clear()
+
+    def send_input(self, host: Host, batch: Batch, word: int) -> None:
+        """Rows of an epoch that is being sealed enter."""
+        for connector in host.outputs[0]:
+            connector.send(batch, word)
+
+    def advance_input(self, host: Host, old: int, new: int | None) -> None:
+        """The open epoch of an input moves on; `None`: the input is closed."""
+        if new is not None:
+            self.count(host.stage, host.code.pack((new,)), 1)
+        self.count(host.stage, host.code.pack((old,)), -1)
+
+    def epochs_done(self) -> int:
+        """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
+        nothing is.
+        """
+        shift = self.frozen.layout.shifts[0]
+        least = self.tracker.least_word()
+        return FOREVER if least is None else least >> shift
+
+    def drop(self) -> None:
+        """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
+        frames of the error that ended it do.
+        """
+        self._idle_hosts.clear()
+        self.hosts.clear()
+        self.connectors.clear()
+        self.inputs.clear()
+        self._ready.clear()
+        self._turns.clear()
+        self._changes = CountChanges()
+
+    def is_complete(self) -> bool:
+        """Whether nothing is outstanding anywhere, in this worker's view."""
+        return not self.has_work() and not self._changes and self.tracker.is_idle()
+
+    def wake(self, host: Host) -> None:
+        """Let a stage have its turn."""
+        if not host.is_queued:
+            host.is_queued = True
+            heapq.heappush(self._ready, host.stage)
+
+    def _connect(self) -> list[Connector]:
+        stages = len(self.hosts)
+        connectors: list[Connector] = []
+        for spec in self.frozen.connectors:
+            connector = Connector(self, spec, self.hosts[spec.target], stages + spec.index)
+            self.hosts[spec.source].outputs[spec.output].append(connector)
+            connectors.append(connector)
+        return connectors
+
+    def _make_vertices(self) -> list[list[int]]:
+        """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""
+        watched: list[list[int]] = []
+        stages = len(self.hosts)
+        for stage, declaration in enumerate(self.frozen.stages):
+            if declaration.vertex is None:
+                continue
+            host = self.hosts[stage]
+            host.vertex = declaration.vertex()
+            host.wants_frontier = host.vertex.wants_frontier
+            host.wants_end = host.vertex.wants_end
+            host.notifies = not host.vertex.word_times
+            for port in range(declaration.inputs):
+                feeding = [
+                    stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port
+                ]
+                host.ports.append(len(watched))
+                watched.append(feeding)
+                self._port_owner.append(stage)
+        return watched
+
+    def _open_inputs(self) -> None:
+        opening: list[Change] = []
+        for handle in self.frozen.dataflow.inputs.values():
+            stage = self.frozen.stage_of[handle.stage]
+            opening.append((stage, self.hosts[stage].code.pack((0,)), self.workers))
+        if not opening:
+            raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
+        self.apply(opening)

@@ -1,0 +1,184 @@
+"""How does a worker get from "module:function" to a dataflow?
+
+A *builder* is a function `build(flow: Dataflow, **arguments) -> None` at the top of a module that every
+worker can import. Only its name and its arguments travel. Each worker calls it for itself and must build the
+same.
+
+Worker processes call what is marked by `@builder` and nothing else: whoever reaches a client port may name
+any function of any module, and most of them were not written to be called by strangers (`sys:exit`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import TypeVar
+
+from ..building.dataflow import Dataflow
+from ..errors import MisuseError, TimelyError, VertexError
+from ..failure import is_interrupt
+from .loaded_sources import check_unchanged, note_loaded
+
+__all__ = [
+    "Builder",
+    "build_dataflow",
+    "builder",
+    "check_not_importing",
+    "load_builder",
+    "load_function",
+    "spec_of",
+]
+
+Builder = Callable[..., object]  # type: ignore[explicit-any]  # each builder has arguments of its own
+"""Takes a `Dataflow` and keyword arguments, and adds to the dataflow."""
+
+B = TypeVar("B", bound=Builder)
+_importing: ContextVar[str] = ContextVar("importing", default="")
+"""The module that is being imported for a builder in it."""
+
+
+class _RunsWhenImportedError(MisuseError):
+    """A module with a builder connects when it is imported."""
+
+
+def check_not_importing() -> None:
+    """Raise `MisuseError` while a module is imported for a builder in it.
+
+    A script that workers import to find its builder would start workers that import it, and so on.
+    """
+    if _importing.get():
+        raise _RunsWhenImportedError(
+            f"the module {_importing.get()!r} connects to a cluster when it is imported, and workers import "
+            "it to find its builder. Put what is to run only in the program under "
+            'if __name__ == "__main__":, or the builder into a module of its own'
+        )
+
+
+_MARK = "__naiad_builder__"
+
+
+def builder(function: B) -> B:
+    """Mark a function as one that builds a dataflow, so that workers will call it; used as a decorator.
+
+    @timely.builder
+    def components(flow): …
+    """
+    if not isinstance(function, FunctionType):
+        raise MisuseError(f"@timely.builder marks a function, not a {type(function).__name__}")
+    setattr(function, _MARK, True)
+    return function
+
+
+_SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
+"""A script may be called 02_reachable.py or my-job.py: what can be imported by its name can be installed."""
+
+
+def load_function(spec: str, what: str) -> Builder:
+    """The function that "module:function" names; `what` it is for is part of the error."""
+    return _function_of(_module_of(spec, what), spec, what)
+
+
+def _module_of(spec: str, what: str) -> ModuleType:
+    if not _SPEC.fullmatch(spec):
+        raise MisuseError(
+            f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}"
+        )
+    module_name = spec.partition(":")[0]
+    importlib.invalidate_caches()  # the module may have been written after this process began to look around
+    outer = _importing.set(module_name)
+    try:
+        return importlib.import_module(module_name)
+    except _RunsWhenImportedError as error:
+        raise MisuseError(f"{what} {spec!r}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise MisuseError(
+            f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
+            "where the module is, or set PYTHONPATH for them"
+        ) from error
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise VertexError(
+            f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
+        ) from error
+    finally:
+        _importing.reset(outer)
+
+
+def _function_of(module: ModuleType, spec: str, what: str) -> Builder:
+    function_name = spec.partition(":")[2]
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        offered = sorted(
+            name for name, value in vars(module).items() if callable(value) and not name.startswith("_")
+        )
+        raise MisuseError(
+            f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function "
+            f"{function_name!r}; it has {', '.join(offered) or 'none'}"
+        )
+    found: Builder = function
+    return found
+
+
+def load_builder(spec: str) -> Builder:
+    """The builder that "module:function" names; `MisuseError` or `VertexError` says why there is none.
+
+    Nothing of the module is called before it is known to be meant for that.
+    """
+    module = _module_of(spec, "a dataflow")
+    # First of all: who was told to mark a function, and has done so, must not be told the same again.
+    check_unchanged(module)
+    note_loaded(module)
+    function = _function_of(module, spec, "a dataflow")
+    if not isinstance(function, FunctionType) or not hasattr(function, _MARK):
+        name = spec.partition(":")[2]
+        raise MisuseError(
+            f"a dataflow {spec!r}: {name} is not marked as a builder, and workers call nothing else. Write "
+            f"@timely.builder above 'def {name}(flow, …)'"
+        )
+    return function
+
+
+def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object]) -> Dataflow:
+    """What `builder` builds; an error of its own comes out as `VertexError` with the traceback."""
+    flow = Dataflow(name)
+    try:
+        builder(flow, **arguments)
+    except TimelyError:
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise VertexError(
+            f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"
+        ) from error
+    return flow
+
+
+def spec_of(builder: Builder) -> str:
+    """ "module:function" of a function at the top of a module; `MisuseError` for any other."""
+    module_name = getattr(builder, "__module__", None)
+    name = getattr(builder, "__qualname__", "")
+    if module_name == "__main__":
+        # A worker runs another main program: it imports the module under its own name, a script under
+        # that of its file.
+        main = sys.modules["__main__"]
+        script = getattr(main, "__file__", None)
+        known = getattr(main, "__spec__", None)
+        module_name = known.name if known is not None else Path(script).stem if script else None
+    if module_name is None or not name.isidentifier():
+        raise MisuseError(
+            f"{builder!r} cannot be imported by worker processes: put it at the top of a module, "
+            "or run embedded: connect(workers=…, embedded=True)"
+        )
+    return f"{module_name}:{name}"
+
+
+def _traceback_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()

@@ -1,0 +1,1 @@
+"""What workers and clients send one another, how it is checked, and by what it travels."""

@@ -1,0 +1,258 @@
+"""What do workers say to one another before and beside their data?
+
+    Greeting    once, first of all: protocol version, number of workers, own index, where clients reach it, …
+    Farewell    once, last of all: an orderly end (no reason), or why this worker had to stop
+
+    Build       worker 0 to all: build this dataflow
+    Offer       to worker 0: fingerprint and description of what was built, or why it could not be
+    Verdict     worker 0 to all: start it (no reason), or forget it
+
+    Sealed      worker 0 to all: epochs up to this one are complete
+    Entered     worker 0 to all: the staged parts of an insertion belong to this epoch
+    Closed      worker 0 to all: no epoch will follow at this input
+    Ended       anybody to all: a dataflow has ended with this error
+
+Worker 0 decides, the others obey: messages between two workers arrive in order, so all of them carry out the
+same decisions in the same order, and a client that asks worker 0 once has asked all or none. Since it is one
+who decides when something has taken too long, no two workers ever come to different verdicts.
+
+Pure: makes and reads payloads; `installation.py`, `orders.py`, `server.py` and `worker/process.py` send them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+
+import msgpack
+
+from ..errors import PeerError, TimelyError, revive
+from ..limits import WORKERS_MAX
+from .batch import Frame
+from .claims import shown
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Build",
+    "Closed",
+    "Control",
+    "Ended",
+    "Entered",
+    "Farewell",
+    "Greeting",
+    "Offer",
+    "Sealed",
+    "Verdict",
+    "check_greeting",
+    "decode_control",
+    "encode_control",
+    "first_difference",
+]
+
+PROTOCOL_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """Who a worker is, as it introduces itself to its peers: what must be the same everywhere, and its
+    addresses.
+    """
+
+    version: int
+    workers: int
+    index: int
+    client_address: str
+    python: str = ""
+    installs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Farewell:
+    """The last word of a worker. An empty reason: it was told to end, and so should its peers."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`."""
+
+    dataflow: int
+    spec: str
+    arguments: bytes
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
+    could not, with the classes of the error, most special first.
+    """
+
+    dataflow: int
+    fingerprint: str
+    lines: tuple[str, ...]
+    failure: str
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Start dataflow `dataflow`, or, with a reason, forget it."""
+
+    dataflow: int
+    reason: str = ""
+    classes: tuple[str, ...] = ()
+
+    def error(self) -> TimelyError:
+        """Why it was refused."""
+        return revive(list(self.classes), self.reason)
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """All epochs up to `epoch` are complete at all inputs that are not closed."""
+
+    dataflow: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The staged parts of the insertion (writer, sequence) belong to `epoch`; -1: drop them, they are known
+    already.
+    """
+
+    dataflow: int
+    input: str
+    writer: str
+    sequence: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """No epoch will follow at `input`."""
+
+    dataflow: int
+    input: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A dataflow has ended with this error; its classes, most special first."""
+
+    dataflow: int
+    reason: str
+    classes: tuple[str, ...]
+
+    def error(self) -> TimelyError:
+        """The error that clients are told."""
+        return revive(list(self.classes), self.reason)
+
+
+Control = Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Closed | Ended
+
+_KINDS: dict[str, type[Control]] = {
+    known.__name__.lower(): known
+    for known in (Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Ended)
+}
+_TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}
+_TEXT_ERRORS = "surrogatepass"
+
+
+def encode_control(control: Control) -> bytes:
+    """One frame; `decode_control` is the inverse."""
+    values = [getattr(control, declared.name) for declared in fields(control)]
+    # Errors quote what users wrote. Text that is no UTF-8 must not keep them from being told.
+    packed: bytes = msgpack.packb([type(control).__name__.lower(), *values], unicode_errors=_TEXT_ERRORS)
+    return packed
+
+
+def decode_control(frame: Frame, peer: int) -> Control:
+    """What worker `peer` said; `PeerError` when it is nothing of the above."""
+    try:
+        parts: object = msgpack.unpackb(frame, use_list=False, unicode_errors=_TEXT_ERRORS)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise PeerError(f"worker {peer} sent a control message that is not msgpack: {error}") from error
+    kind = parts[0] if isinstance(parts, tuple) and parts else None
+    made = _KINDS.get(kind) if isinstance(kind, str) else None
+    if made is None or not isinstance(parts, tuple):
+        raise PeerError(f"worker {peer} sent a control message of no known kind: {shown(parts)}")
+    declared, values = fields(made), parts[1:]
+    if len(values) != len(declared) or not all(
+        _fits(value, str(one.type)) for value, one in zip(values, declared, strict=True)
+    ):
+        raise PeerError(f"worker {peer} sent a malformed {kind}: {shown(values)}")
+    return made(*values)
+
+
+def _fits(value: object, declared: str) -> bool:
+    if type(value) is not _TYPES[declared]:
+        return False
+    return not isinstance(value, tuple) or all(isinstance(entry, str) for entry in value)
+
+
+def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
+    """Raise `PeerError` if the worker that connected as `peer` may not work with this one."""
+    assert 0 < mine.workers <= WORKERS_MAX
+    who = f"worker {peer} (client address {theirs.client_address})"
+    if theirs.version != mine.version:
+        raise PeerError(
+            f"{who} speaks protocol version {theirs.version}, worker {mine.index} version {mine.version}: "
+            "run the same release on all hosts"
+        )
+    if theirs.python != mine.python:
+        raise PeerError(
+            f"{who} runs Python {theirs.python}, worker {mine.index} Python {mine.python}: the same "
+            "functions are "
+            "compared by their code, so run the same version on all hosts"
+        )
+    if theirs.workers != mine.workers:
+        raise PeerError(
+            f"{who} was started for {theirs.workers} workers, worker {mine.index} for {mine.workers}: "
+            "give -n, -w and the host file the same values on all hosts"
+        )
+    if theirs.index != peer or not 0 <= peer < mine.workers:
+        raise PeerError(f"{who} calls itself worker {theirs.index}: start each host with its own -p")
+    if theirs.installs != mine.installs:
+        raise PeerError(
+            f"{who} was started with {_installs_text(theirs)}, worker {mine.index} with "
+            f"{_installs_text(mine)}: give "
+            "all hosts the same --install, in the same order"
+        )
+
+
+def _installs_text(greeting: Greeting) -> str:
+    return " ".join(f"--install {spec}" for spec in greeting.installs) or "no --install"
+
+
+def first_difference(offers: Mapping[int, Offer]) -> str | None:
+    """Why these offers of what was built, one per worker, cannot work together; `None` if they can.
+
+    The first line of the description that differs names the first differing stage.
+    """
+    assert offers
+    first = min(offers)
+    for worker in sorted(offers):
+        if offers[worker].fingerprint != offers[first].fingerprint:
+            return _difference(worker, offers[worker], first, offers[first])
+    return None
+
+
+def _difference(worker: int, offer: Offer, other: int, reference: Offer) -> str:
+    for number, (line, expected) in enumerate(zip_longest(offer.lines, reference.lines)):
+        if line != expected:
+            # Line 0 is the layout of times, stage s is line s + 1.
+            what = "the layout of times" if number == 0 else f"stage {number - 1}"
+            return (
+                f"the dataflow differs between workers: worker {worker} built {what} as\n    "
+                f"{line or 'nothing: it has fewer stages'}\n"
+                f"  worker {other} as\n    {expected or 'nothing: it has fewer stages'}\n"
+                "  Every worker must build the same: the builder may depend on its arguments only, not on "
+                "the host, the environment or the order of a set"
+            )
+    return (
+        f"the dataflow differs between workers {worker} and {other}: "
+        f"fingerprints {offer.fingerprint} and {reference.fingerprint}"
+    )

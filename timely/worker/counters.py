@@ -1,0 +1,61 @@
+"""Counters of a worker and of its dataflows, as plain values that a client can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ..operators.capture import CaptureVertex
+from ..running.core import Worker
+from ..running.instance import Instance
+from ..wire.requests import Value
+
+__all__ = ["statistics"]
+
+
+def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
+    """What `Stats` answers: numbers that only grow, and a few that say how things stand now."""
+    return {
+        "worker": worker.index,
+        "workers": worker.workers,
+        "process": os.getpid(),
+        "steps": worker.steps,
+        "messages_sent": worker.messages_sent,
+        "messages_recv": worker.messages_recv,
+        "dataflows": {
+            index: _of_dataflow(instance, specs.get(index, ""))
+            for index, instance in worker.instances.items()
+        },
+    }
+
+
+def _of_dataflow(instance: Instance, spec: str) -> Value:
+    outputs = [host.vertex for host in instance.hosts if isinstance(host.vertex, CaptureVertex)]
+    return {
+        "spec": spec,
+        "pointstamps": instance.tracker.active_count,
+        "complete_before": min(
+            (capture.complete_before for capture in outputs), default=instance.epochs_done()
+        ),
+        "inputs": [
+            {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting}
+            for handle in instance.inputs.values()
+        ],
+        "stages": [
+            {
+                "name": host.name,
+                "activations": host.activations,
+                **({} if host.vertex is None else host.vertex.counters()),
+            }
+            for host in instance.hosts
+        ],
+        "connectors": [
+            {
+                "source": spec.source,
+                "target": spec.target,
+                "rows": connector.rows_sent,
+                "messages": connector.messages_sent,
+            }
+            for spec, connector in zip(instance.frozen.connectors, instance.connectors, strict=True)
+        ],
+    }

@@ -1,0 +1,205 @@
+"""How do all workers come to run the same dataflow?
+
+    1. worker 0 gives it an index and tells the others to build it (`Build`), or each begins by itself
+    (--install) 2. each builds and instantiates it, apart from everything that runs, and offers worker 0 what
+    it has built, or
+       why it could not (`Offer`)
+    3. worker 0 judges: once all have offered the same, it is started; at the first that failed or differs, or
+    when
+       one has taken too long, it is refused. All follow its verdict (`Verdict`), whatever they have built by
+       then.
+
+So a dataflow runs on all workers or on none, and a builder that comes to an end after the verdict changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgpack
+
+from ..building.freeze import FrozenDataflow
+from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
+from ..failure import again, is_interrupt, story_of, text_of
+from ..limits import INSTALL_SECONDS_MAX
+from ..running.core import Worker
+from ..running.instance import Instance
+from ..user_code.builders import Builder, build_dataflow, load_builder
+from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
+from ..wire.requests import Reply, Value, schema_to_bytes
+from .orders import open_epoch
+
+__all__ = ["Installations", "describe"]
+
+
+class Installations:
+    """All attempts on one worker, by the index of the dataflow."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, of those not judged yet
+        self._prepared: dict[int, Instance] = {}
+        self.specs: dict[int, str] = {}
+        self._reserved = 0
+
+    # On worker 0.
+
+    def order(self, spec: str, arguments: dict[str, Value]) -> int:
+        """Let all workers build `spec`; returns the index of the dataflow, whose fate `outcome` tells."""
+        packed: bytes = msgpack.packb(arguments)
+        dataflow = self.reserve()
+        self._worker.send_control(encode_control(Build(dataflow, spec, packed)))
+        self.build(dataflow, spec, arguments)
+        return dataflow
+
+    def reserve(self) -> int:
+        """An index that no dataflow has had."""
+        index = self._reserved
+        self._reserved += 1
+        return index
+
+    def receive(self, worker: int, offer: Offer) -> None:
+        """A worker, perhaps this one, has built its part; judge if that decides it."""
+        if offer.dataflow in self._worker.ended or offer.dataflow in self._worker.instances:
+            return  # too late
+        offers = self._offers.setdefault(offer.dataflow, {})
+        offers[worker] = offer
+        if offer.failure:
+            where = f"worker {worker} could not build it: " if worker else ""
+            self._decide(Verdict(offer.dataflow, where + offer.failure, offer.classes))
+        elif len(offers) == self._worker.workers:
+            difference = first_difference(offers)
+            self._decide(
+                Verdict(offer.dataflow, difference or "", () if difference is None else ("GraphError",))
+            )
+
+    def give_up(self, dataflow: int) -> None:
+        """Refuse a dataflow that some workers have not built in time."""
+        missing = ", ".join(map(str, self.missing(dataflow)))
+        late = WaitTimeoutError(
+            f"dataflow {dataflow} ({self.specs.get(dataflow, '')}) was not built within "
+            f"{INSTALL_SECONDS_MAX:.0f} s by "
+            f"worker {missing}: it was given up on all workers"
+        )
+        self._decide(Verdict(dataflow, str(late), tuple(class_names(late))))
+
+    def missing(self, dataflow: int) -> list[int]:
+        """Workers whose offer has not come in."""
+        return [
+            worker for worker in range(self._worker.workers) if worker not in self._offers.get(dataflow, {})
+        ]
+
+    # On every worker.
+
+    def on_build(self, build: Build) -> None:
+        """Worker 0 wants a dataflow to be built."""
+        try:
+            arguments = msgpack.unpackb(build.arguments, strict_map_key=False)
+        except Exception as error:
+            raise InternalError(
+                f"worker 0 sent arguments for {build.spec!r} that cannot be read: {error}"
+            ) from error
+        self.build(build.dataflow, build.spec, arguments)
+
+    def build(self, dataflow: int, spec: str, arguments: Mapping[str, object]) -> None:
+        """Load the builder that `spec` names, build, and tell worker 0."""
+        try:
+            builder = load_builder(spec)
+        except TimelyError as error:
+            self._begin(dataflow, spec)
+            self._offer_failure(dataflow, error)
+            return
+        self.begin(dataflow, spec, builder, arguments)
+
+    def begin(self, dataflow: int, spec: str, builder: Builder, arguments: Mapping[str, object]) -> None:
+        """Build, instantiate, and tell worker 0. What fails is part of what it is told."""
+        self._begin(dataflow, spec)
+        if dataflow in self._worker.ended:
+            return  # refused already, because another worker could not build it
+        try:
+            frozen = build_dataflow(builder, spec, arguments).freeze()
+            self._prepared[dataflow] = self._instantiate(dataflow, frozen)
+        except TimelyError as error:
+            self._offer_failure(dataflow, error)
+            return
+        self._offer(Offer(dataflow, frozen.fingerprint, tuple(frozen.graph.describe()), ""))
+
+    def follow(self, verdict: Verdict) -> None:
+        """Start what was built, or forget it."""
+        prepared = self._prepared.pop(verdict.dataflow, None)
+        self._offers.pop(verdict.dataflow, None)
+        if verdict.reason:
+            self._worker.end(verdict.dataflow, verdict.error())
+            return
+        if verdict.dataflow in self._worker.ended:
+            return  # it has failed already where it was started sooner, and that news has come first
+        if prepared is None:
+            raise InternalError(
+                f"dataflow {verdict.dataflow} is to be started, but worker {self._worker.index} has none"
+            )
+        self._worker.start(prepared)
+
+    def is_awaited(self, dataflow: object) -> bool:
+        """Whether a dataflow is built here, and worker 0 may have started it already without our knowing."""
+        return dataflow in self._prepared
+
+    def outcome(self, dataflow: int) -> Instance | None:
+        """The running dataflow; `None` while it is not judged; raises why it was refused."""
+        if dataflow in self._worker.ended:
+            raise again(self._worker.ended[dataflow])
+        return self._worker.instances.get(dataflow)
+
+    def _begin(self, dataflow: int, spec: str) -> None:
+        if dataflow in self.specs:
+            raise MisuseError(f"dataflow {dataflow} exists already: it is {self.specs[dataflow]!r}")
+        self.specs[dataflow] = spec
+        self._reserved = max(self._reserved, dataflow + 1)
+
+    def _offer_failure(self, dataflow: int, error: TimelyError) -> None:
+        self._offer(Offer(dataflow, "", (), story_of(error), tuple(class_names(error))))
+
+    def _offer(self, offer: Offer) -> None:
+        if self._worker.index == 0:
+            self.receive(0, offer)
+        else:
+            self._worker.send_control(encode_control(offer), to=0)
+
+    def _decide(self, verdict: Verdict) -> None:
+        assert self._worker.index == 0, "one worker judges"
+        self._worker.send_control(encode_control(verdict))
+        self.follow(verdict)
+
+    def _instantiate(self, dataflow: int, frozen: FrozenDataflow) -> Instance:
+        try:
+            return self._worker.prepare(frozen, dataflow)
+        except TimelyError:
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            raise VertexError(
+                f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {text_of(error)}"
+            ) from error
+
+
+def describe(instance: Instance, spec: str) -> Reply:
+    """What a client has to know of an installed dataflow; see `requests.Describe`."""
+    dataflow = instance.frozen.dataflow
+    inputs: list[Value] = []
+    for name, declared in dataflow.inputs.items():
+        arrow_schema = getattr(declared.codec, "arrow_schema", None)
+        packed = None if arrow_schema is None else schema_to_bytes(arrow_schema())
+        inputs.append([name, declared.codec.describe(), packed, getattr(declared.codec, "converter", None)])
+    return Reply(
+        {
+            "dataflow": instance.index,
+            "name": instance.frozen.name,
+            "spec": spec,
+            "epoch": open_epoch(instance),
+            "fingerprint": instance.frozen.fingerprint,
+            "inputs": inputs,
+            "outputs": [[name, declared.codec.describe()] for name, declared in dataflow.outputs.items()],
+            "stages": list(instance.frozen.graph.describe()),
+        }
+    )

@@ -1,0 +1,342 @@
+"""Starting the worker processes of one host, watching them, stopping them.
+
+A worker that ends unasked takes the others with it: a cluster cannot go on with fewer. The launcher says
+which one ended first, by what, and what it wrote last. Workers end with their launcher, too, however that
+ends: each watches the pipe that is its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from ..errors import InternalError, PeerError
+from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERDICT_SECONDS_MAX
+from .settings import WorkerSettings
+
+__all__ = ["Launcher", "LocalFolder", "before_launch", "read_report"]
+
+_hooks: list[Callable[[], None]] = []
+
+
+def before_launch(hook: Callable[[], None]) -> Callable[[], None]:
+    """Call `hook` in this process each time before workers are started, for example to compile kernels once.
+
+    Can be used as a decorator. The hook should return at once if there is nothing to do.
+    """
+    _hooks.append(hook)
+    return hook
+
+
+class LocalFolder:
+    """A folder with a short name for ipc sockets, removed at the end."""
+
+    def __init__(self) -> None:
+        # The path of an ipc socket has at most 107 bytes, and a user's TMPDIR may be longer than that.
+        base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 60 else "/tmp"
+        self.path = Path(tempfile.mkdtemp(prefix="naiad-", dir=base))
+
+    def remove(self) -> None:
+        """Remove it with what is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+@dataclass
+class _Child:
+    """One worker process, and what it has said."""
+
+    index: int
+    process: subprocess.Popen[str]
+    last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=STDERR_COUNT_MAX))
+    reader: threading.Thread | None = None
+    unread: str = ""
+    address: str | None = None
+    failure: str = ""
+    is_cause: bool = False
+    has_hung_up: bool = False
+
+
+class Launcher:
+    """Starts one process per entry of `settings`; a context manager that leaves none of them behind.
+
+    Args:
+        settings: the workers of this host. forward: gets each line that a worker writes to its error stream,
+        with the worker's index; called from threads. folder: removed when all processes have ended.
+    """
+
+    def __init__(
+        self,
+        settings: Sequence[WorkerSettings],
+        forward: Callable[[int, str], None] | None = None,
+        folder: LocalFolder | None = None,
+    ) -> None:
+        self._forward = forward
+        self._folder = folder
+        self._children: list[_Child] = []
+        self._is_stopping = False
+        self._reason = ""
+        try:
+            for hook in _hooks:
+                hook()
+            for own in settings:
+                self._children.append(self._start(own))
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def descriptors(self) -> list[int]:
+        """File descriptors that become readable when a worker reports or ends."""
+        return [_output(child).fileno() for child in self._children if not child.has_hung_up]
+
+    @property
+    def pids(self) -> list[int]:
+        """Process numbers, in order of the workers."""
+        return [child.process.pid for child in self._children]
+
+    def wait_ready(
+        self, on_ready: Callable[[int, str], None] | None = None, timeout_seconds: float = START_SECONDS_MAX
+    ) -> list[str]:
+        """Client addresses of this host's workers once all are ready; `PeerError` when one ends or is not in
+        time.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        told: set[int] = set()
+        while True:
+            self.check()
+            for child in self._children:
+                if child.address is not None and child.index not in told:
+                    told.add(child.index)
+                    if on_ready is not None:
+                        on_ready(child.index, child.address)
+            if len(told) == len(self._children):
+                return [child.address or "" for child in self._children]
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                late = ", ".join(str(child.index) for child in self._children if child.address is None)
+                raise PeerError(f"worker {late} was not ready within {timeout_seconds:.0f} s")
+            select.select(self.descriptors, [], [], rest)
+
+    def check(self) -> None:
+        """Read what workers report; `PeerError` if one has ended unasked."""
+        self._read_reports()
+        if not self._is_stopping and any(child.has_hung_up for child in self._children):
+            self._reason = self.verdict()
+            raise PeerError(self._reason)
+
+    def wait_end(self) -> None:
+        """Block until all workers have ended because they were told to; `PeerError` if one ends in another
+        way.
+        """
+        while True:
+            self._read_reports()
+            if any(child.has_hung_up and child.process.wait() != 0 for child in self._children):
+                self._reason = self.verdict()
+                raise PeerError(self._reason)
+            if not self.descriptors:
+                return
+            select.select(self.descriptors, [], [])
+
+    def verdict(self) -> str:
+        """Which worker ended first, by what, and its last words. Waits a moment, for the cause may be slower
+        to tell.
+        """
+        deadline = time.monotonic() + VERDICT_SECONDS_MAX
+        while (
+            time.monotonic() < deadline
+            and self.descriptors
+            and not any(self._is_cause(child) for child in self._children)
+        ):
+            select.select(self.descriptors, [], [], 0.05)
+            self._read_reports()
+        ended = [child for child in self._children if child.has_hung_up or child.failure]
+        if not ended:
+            return "no worker has ended"
+        # Where others have lost a peer, one that has ended without a word is that peer, whatever its status.
+        silent = [child for child in ended if not child.failure]
+        cause = next((child for child in ended if self._is_cause(child)), [*silent, *ended][0])
+        return self._obituary(cause)
+
+    def stop(self) -> None:
+        """End all workers: ask, then insist, then kill. Returns when none is left.
+
+        If one of them has ended unasked, the others are told of what, so that they can tell their clients.
+        """
+        self._is_stopping = True
+        for child in self._children:
+            _say(child.process.stdin, self._reason)
+            _close(child.process.stdin)
+        self._reap(STOP_SECONDS_MAX / 2)
+        for end in (signal.SIGTERM, signal.SIGKILL):
+            for child in self._children:
+                if child.process.poll() is None:
+                    child.process.send_signal(end)
+            self._reap(STOP_SECONDS_MAX / 2)
+        for child in self._children:
+            if child.reader is not None:
+                child.reader.join(STOP_SECONDS_MAX)
+            _close(child.process.stdout)
+            _close(child.process.stderr)
+        if self._folder is not None:
+            self._folder.remove()
+
+    def kill(self) -> None:
+        """End all workers at once; for a cluster that is broken already."""
+        for child in self._children:
+            if child.process.poll() is None:
+                child.process.kill()
+        self.stop()
+
+    def _start(self, settings: WorkerSettings) -> _Child:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "timely.worker.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=_environment(),
+        )
+        child = _Child(settings.index, process)
+        child.reader = threading.Thread(target=self._read_errors, args=(child,), daemon=True)
+        child.reader.start()
+        os.set_blocking(_output(child).fileno(), False)
+        if process.stdin is None:
+            raise InternalError("a child without standard input")
+        try:
+            process.stdin.write(settings.to_json() + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended already; `check` says why
+        return child
+
+    def _read_errors(self, child: _Child) -> None:
+        stream = child.process.stderr
+        assert stream is not None
+        for line in stream:
+            child.last_lines.append(line.rstrip("\n"))
+            if self._forward is not None:
+                self._forward(child.index, line.rstrip("\n"))
+
+    def _read_reports(self) -> None:
+        for child in self._children:
+            while not child.has_hung_up:
+                try:
+                    text = os.read(_output(child).fileno(), 65_536).decode(errors="replace")
+                except BlockingIOError:
+                    break
+                child.has_hung_up = not text
+                child.unread += text
+                *lines, child.unread = child.unread.split("\n")
+                for line in lines:
+                    _note_report(child, line)
+
+    def _is_cause(self, child: _Child) -> bool:
+        """Whether this worker's end explains the others': it failed by itself, or was killed."""
+        if child.is_cause:
+            return True
+        return child.has_hung_up and (
+            child.process.wait() < 0 or (child.process.wait() != 0 and not child.failure)
+        )
+
+    def _obituary(self, child: _Child) -> str:
+        status = None
+        if child.has_hung_up:
+            status = child.process.wait()
+        who = f"worker {child.index} (process {child.process.pid})"
+        if child.failure:
+            return f"{who} failed: {child.failure}"
+        if status is None:
+            return f"{who} is ending"
+        how = (
+            f"was killed by {signal.Signals(-status).name}"
+            if status < 0
+            else f"ended with exit status {status}"
+        )
+        if child.reader is not None:
+            child.reader.join(VERDICT_SECONDS_MAX)
+        last = "\n    ".join(list(child.last_lines)[-10:])
+        return f"{who} {how}; a cluster cannot go on without one of its workers" + (
+            f". It wrote last:\n    {last}" if last else ""
+        )
+
+    def _reap(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for child in self._children:
+            try:
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
+
+
+def read_report(index: int, line: str) -> dict[str, object]:
+    """What a worker says on its standard output: that it is ready, and where, or that it has failed."""
+    try:
+        values: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InternalError(f"worker {index} reported {line[:200]!r}, which is not JSON") from error
+    if not isinstance(values, dict) or ("ready" not in values or "address" not in values) == (
+        "failed" not in values
+    ):
+        raise InternalError(f"worker {index} reported {line[:200]!r}, which is neither ready nor failed")
+    return values
+
+
+def _note_report(child: _Child, line: str) -> None:
+    values = read_report(child.index, line)
+    if "ready" in values:
+        child.address = str(values["address"])
+    else:
+        child.failure = str(values["failed"])
+        child.is_cause = bool(values.get("is_cause"))
+
+
+def _environment() -> dict[str, str]:
+    """The launcher's, with this package on the path: workers must import the same release."""
+    root = str(Path(__file__).resolve().parent.parent)
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
+
+
+def _output(child: _Child) -> IO[str]:
+    assert child.process.stdout is not None
+    return child.process.stdout
+
+
+def _say(stream: IO[str] | None, text: str) -> None:
+    if text and stream is not None and not stream.closed:
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            pass
+
+
+def _close(stream: IO[str] | None) -> None:
+    if stream is not None and not stream.closed:
+        try:
+            stream.close()
+        except BrokenPipeError:
+            pass

@@ -1,0 +1,111 @@
+"""When is an epoch sealed, and what belongs to it? Worker 0 decides; all carry it out, in the same order.
+
+    seal     epochs up to this one are complete
+    enter    the parts of an insertion, which have arrived on all workers, belong to the epoch that is open
+    close    an input has no further epochs
+
+A decision is made by one message to worker 0. Either it has been made or it has not, whatever becomes of the
+client that asked; it reaches every worker, since messages between workers are not lost (a worker that is lost
+ends the cluster); and it meets what was decided before and after it in the same order everywhere.
+
+A small insertion needs no decision: it goes to one worker, and belongs to the epoch that is open there when
+it arrives. A worker that has not heard of a seal yet takes it for an epoch that the others have left, which
+is no harm: the epoch is complete only when that worker has sealed it, too.
+"""
+
+from __future__ import annotations
+
+from ..errors import InputClosedError
+from ..operators.appends import AppendId
+from ..running.core import Worker
+from ..running.instance import Instance
+from ..wire.handshake import Closed, Entered, Sealed, encode_control
+
+__all__ = ["Orders", "open_epoch"]
+
+
+def open_epoch(instance: Instance) -> int:
+    """The first epoch that is not sealed; inputs that are closed have no say unless all are."""
+    handles = instance.inputs.values()
+    return min(
+        (handle.epoch for handle in handles if not handle.is_closed),
+        default=max((handle.epoch for handle in handles), default=0),
+    )
+
+
+class Orders:
+    """Makes decisions on worker 0, and carries them out on every worker."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    # On worker 0, for clients. Each raises before anything has changed, or not at all.
+
+    def seal(self, dataflow: int, epoch: int) -> int:
+        """Seal all epochs up to `epoch`; sealed ones stay so. Returns the epoch that is open then."""
+        instance = self._worker.instance(dataflow)
+        if instance.inputs and all(handle.is_closed for handle in instance.inputs.values()):
+            raise InputClosedError(
+                f"all inputs of dataflow {dataflow} are closed: there is no epoch {epoch} to seal"
+            )
+        for handle in instance.inputs.values():
+            handle.epoch_word(epoch + 1)
+            break  # epochs look alike at all inputs
+        if epoch >= open_epoch(instance):
+            self._decide(Sealed(dataflow, epoch))
+        return open_epoch(instance)
+
+    def enter(self, dataflow: int, input_name: str, epoch: int, identity: AppendId) -> tuple[bool, int]:
+        """Let an insertion whose parts have arrived everywhere belong to `epoch`, or to the open one if that
+        is later: (whether it was new, its epoch). A repetition changes nothing.
+        """
+        handle = self._worker.instance(dataflow).input(input_name)
+        if not handle.is_new(identity):
+            self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, -1))
+            return False, handle.epoch
+        handle.check_staged(identity)
+        entered = max(epoch, handle.epoch)
+        handle.epoch_word(entered)
+        handle.take_insertion(identity)
+        self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered))
+        return True, entered
+
+    def close(self, dataflow: int, input_name: str) -> int:
+        """Close an input. Returns the epoch that is open then."""
+        instance = self._worker.instance(dataflow)
+        if not instance.input(input_name).is_closed:
+            self._decide(Closed(dataflow, input_name))
+        return open_epoch(instance)
+
+    # On every worker.
+
+    def carry_out(self, order: Sealed | Entered | Closed) -> None:
+        """Do what was decided. What fails ends the dataflow; what is for one that has ended is void."""
+        instance = self._worker.instances.get(order.dataflow)
+        if instance is None:
+            return
+        try:
+            self._carry_out(instance, order)
+        except Exception as error:
+            self._worker.fail(order.dataflow, error)
+
+    def _carry_out(self, instance: Instance, order: Sealed | Entered | Closed) -> None:
+        if isinstance(order, Sealed):
+            for handle in instance.inputs.values():
+                if not handle.is_closed:
+                    handle.seal(order.epoch)
+        elif isinstance(order, Closed):
+            instance.input(order.input).close()
+        else:
+            handle = instance.input(order.input)
+            identity = AppendId(order.writer, order.sequence)
+            if order.epoch < 0:
+                handle.drop_staged(identity)
+            else:
+                handle.enter_staged(identity, order.epoch)
+
+    def _decide(self, order: Sealed | Entered | Closed) -> None:
+        assert self._worker.index == 0, "one worker decides"
+        if self._worker.workers > 1:
+            self._worker.send_control(encode_control(order))
+        self.carry_out(order)
