@@ -14,19 +14,15 @@ are ever handed out.
 
 from __future__ import annotations
 
-import os
 import signal
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 
 from .errors import InternalError, PeerError, TimelyError, VertexError, class_names, revive
+from .own_files import OWN_FOLDERS
 
 __all__ = ["add_note", "again", "as_told", "is_interrupt", "story_of", "text_of"]
-
-_ROOT = Path(__file__).resolve().parent.parent
-_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("timely", "differential", "progress"))
 
 
 def as_told(error: BaseException, where: str) -> TimelyError:
@@ -109,7 +105,7 @@ def _users_trace(error: BaseException) -> TracebackType | None:
     while (
         trace is not None
         and trace.tb_next is not None
-        and trace.tb_frame.f_code.co_filename.startswith(_OURS)
+        and trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDERS)
     ):
         trace = trace.tb_next
     return trace

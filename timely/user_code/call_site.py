@@ -9,15 +9,11 @@ source: about 0.3 µs.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Final, NamedTuple
 
+from ..own_files import OWN_FOLDERS
+
 __all__ = ["UNKNOWN_SITE", "CallSite", "call_site"]
-
-_ROOTS: Final = {Path(__file__).parent.parent, Path(__file__).resolve().parent.parent}
-"""Two if the packages are linked into the place that they are imported from."""
-
-_OURS: Final = tuple(f"{root / name}/" for root in _ROOTS for name in ("differential", "timely", "progress"))
 
 
 class CallSite(NamedTuple):
@@ -38,7 +34,7 @@ def call_site() -> CallSite:
     frame = sys._getframe(1)
     while True:
         file = frame.f_code.co_filename
-        if not file.startswith(_OURS) and file != "<string>":
+        if not file.startswith(OWN_FOLDERS) and file != "<string>":
             return CallSite(file, frame.f_lineno)
         if frame.f_back is None:
             return UNKNOWN_SITE

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Final
 
 from ..errors import MisuseError
+from ..own_files import OWN_FOLDERS
 
 __all__ = ["check_unchanged", "note_loaded"]
 
@@ -26,10 +27,9 @@ _Stamp = tuple[int, int]
 _known: dict[str, tuple[object, _Stamp]] = {}
 """By name: the module's spec, which is another object after a reload, and its file as it was then."""
 
-_ROOT: Final = Path(__file__).resolve().parent.parent
 _NOT_THE_USERS: Final = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    | {f"{_ROOT / name}{os.sep}" for name in ("timely", "differential", "progress")}
+    | set(OWN_FOLDERS)
 )
 
 

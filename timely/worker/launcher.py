@@ -26,6 +26,7 @@ from typing import IO
 
 from ..errors import InternalError, PeerError
 from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERDICT_SECONDS_MAX
+from ..own_files import ROOT
 from .settings import WorkerSettings
 
 __all__ = ["Launcher", "LocalFolder", "before_launch", "read_report"]
@@ -315,7 +316,7 @@ def _note_report(child: _Child, line: str) -> None:
 
 def _environment() -> dict[str, str]:
     """The launcher's, with this package on the path: workers must import the same release."""
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(ROOT)
     path = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
 

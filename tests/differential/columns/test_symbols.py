@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import sys
-from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -23,6 +22,7 @@ from differential.columns.symbols import SymbolEntries, SymbolTable, pack, symbo
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError
 from timely.errors import PeerError
 from timely.limits import NESTING_LEVELS_MAX
+from timely.own_files import ROOT
 
 EAST = dt.timezone(dt.timedelta(hours=1))
 
@@ -73,8 +73,7 @@ def test_law_a_word_is_the_same_in_every_process_and_never_zero() -> None:
         "from differential.columns.symbols import *; "
         "print(*map(symbol_word, map(pack, ['Grüße', {'a': (1, None)}])))"
     )
-    root = Path(__file__).resolve().parents[2]
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.split() == [str(symbol_word(pack("Grüße"))), str(symbol_word(pack({"a": [1, None]})))]
     assert unpack(pack({"a": [1, None]})) == {"a": (1, None)}
 
