@@ -16,7 +16,7 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 """
 
 from differential.aggregates import Aggregate, count, max, min, sum
-from differential.collection import Collection
+from differential.collection import Collection, Grouped, from_stream, input
 from differential.columns.column_types import (
     any_value,
     binary,
@@ -28,8 +28,6 @@ from differential.columns.column_types import (
 )
 from differential.columns.schema import Column, Schema
 from differential.expressions.expression import Expr, col, lit, max_of, min_of, when
-from differential.grouping import Grouped
-from differential.table_io import input
 from differential.warming import warm
 
 __all__ = [
@@ -45,6 +43,7 @@ __all__ = [
     "col",
     "count",
     "floating",
+    "from_stream",
     "input",
     "integer",
     "lit",

@@ -1,9 +1,7 @@
 """A collection that changes: named, typed columns, and a multiset of rows that has a value at every time.
 
-Operators return new collections and do nothing yet; they describe a dataflow. A collection is a sum of
-*terms*, each a stream of updates with a chain of linear operators still to be applied to it. So `concat` is
-free, and `select`, `filter`, `map` and their like cost no stage: a chain runs on the connector to whatever
-needs the result.
+Operators return new collections and do nothing yet; they write a plan (`plan/`), which becomes a dataflow
+when this is installed. A collection is a node of that plan, and the loops that it is in.
 
 For every operator and every time: what it has put out, accumulated up to that time, is the operator's plain
 definition applied to what has come in, accumulated up to that time.
@@ -15,56 +13,60 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from differential.columns.schema import Schema, SchemaSpec
-from differential.errors import SchemaError
-from differential.expressions.expression import Expr, ExprLike, as_expr, col
-from differential.linear.chain import LinearChain
-from differential.linear.transform import LinearTransform
-from differential.linear.user_functions import FlatMapFunction, MapFunction
-from differential.other_spellings import explain
+from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
-from timely.building.scope import ITERATIONS_MAX, Scope
+from timely.building.scope import ITERATIONS_MAX
 from timely.building.stream import Feed, Stream
 from timely.errors import GraphError
 
-from .columns.update_batch import KeyRoute
+from .aggregates import Aggregate
+from .columns.schema import Schema, SchemaSpec
+from .errors import ExpressionError, SchemaError
+from .expressions.expression import Expr, ExprLike, as_expr, col
+from .linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
+from .operators.group_functions import UserGroupFunction
+from .operators.table_io import DIFF, EPOCH, TableIn
+from .other_spellings import explain
+from .plan.building import OpenLoop, Place, Plan
+from .plan.nodes import (
+    Apply,
+    ApplyKind,
+    Concat,
+    Consolidate,
+    Distinct,
+    Filter,
+    FromStream,
+    Input,
+    Join,
+    Leave,
+    LetRec,
+    Negate,
+    Node,
+    Reduce,
+    ReduceFunction,
+    Select,
+    Variable,
+)
 
-if TYPE_CHECKING:
-    from timely.building.dataflow import Dataflow
-
-    from .grouping import Grouped
-
-__all__ = ["Collection", "Row", "Term"]
+__all__ = ["Collection", "Grouped", "Row", "from_stream", "input"]
 
 Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
-    """A stream of updates and the linear operators between it and the collection."""
-
-    stream: Stream
-    chain: LinearChain
-
-
-@dataclass(frozen=True, eq=False)
 class Collection:
-    """Columns `schema`, in the scope of the innermost of `loops` (the root if there are none).
+    """What `node` of `plan` computes, within the loops of `place`, outermost first (none: the root)."""
 
-    `is_consolidated` says that no update in it cancels another one of the same time.
-    """
-
-    dataflow: Dataflow
-    schema: Schema
-    terms: tuple[Term, ...]
-    loops: tuple[Loop, ...] = ()
-    is_consolidated: bool = False
+    plan: Plan
+    node: Node
+    place: Place = ()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
             hint = ""
-            if not name.startswith("_") and name in self.__dict__.get("schema", ()):
+            node = self.__dict__.get("node")
+            if not name.startswith("_") and node is not None and name in node.schema:
                 hint = f": it is a column; in an expression write col.{name}"
             raise AttributeError(explain("a collection", name) + hint)
 
@@ -72,11 +74,16 @@ class Collection:
         return f"Collection({self.schema})"
 
     @property
-    def scope(self) -> Scope:
-        """Where its times live."""
-        return self.loops[-1].scope if self.loops else self.dataflow.root
+    def dataflow(self) -> Dataflow:
+        """The dataflow that it belongs to."""
+        return self.plan.dataflow
 
-    # Linear operators: no state, no stage.
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        return self.node.schema
+
+    # Operators on rows: no state, no stage.
 
     def select(self, *columns: str | Expr, **named: ExprLike) -> Collection:
         """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`."""
@@ -88,15 +95,17 @@ class Collection:
                 raise SchemaError(f"select: {reference!r} needs a name: write select(name={reference!r})")
             chosen[names[0]] = reference
         chosen.update({name: as_expr(value) for name, value in named.items()})
-        return self._linear(lambda chain: chain.select(chosen))
+        return self._with(Select(self.node, tuple(chosen.items())))
 
     def with_columns(self, **named: ExprLike) -> Collection:
         """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`."""
-        return self._linear(lambda chain: chain.with_columns(named))
+        kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
+        kept.update({name: as_expr(value) for name, value in named.items()})
+        return self._with(Select(self.node, tuple(kept.items())))
 
     def filter(self, condition: ExprLike) -> Collection:
         """The rows for which `condition` is true (not false, not null)."""
-        return self._linear(lambda chain: chain.filter(as_expr(condition)))
+        return self._with(Filter(self.node, as_expr(condition)))
 
     def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Collection:
         """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can
@@ -105,41 +114,33 @@ class Collection:
         `schema` declares the columns of what the function gives; without it they are those of this
         collection.
         """
-        declared = self.schema if schema is None else Schema.of(schema)
-        return self._linear(lambda chain: chain.map(function, declared))
+        return self._applied("map", function, schema)
 
     def flat_map(self, function: FlatMapFunction, schema: SchemaSpec | None = None) -> Collection:
         """All the records that `function(record)` gives, for each record; costs as `map`."""
-        declared = self.schema if schema is None else Schema.of(schema)
-        return self._linear(lambda chain: chain.flat_map(function, declared))
+        return self._applied("flat_map", function, schema)
 
     def negate(self) -> Collection:
         """All multiplicities with the other sign."""
-        return replace(self._linear(lambda chain: chain.negate()), is_consolidated=self.is_consolidated)
+        return self._with(Negate(self.node))
 
     def concat(self, *others: Collection) -> Collection:
         """The sum: multiplicities added. The others must have the same columns and types; their order may
         differ.
         """
-        parts = _in_one_scope((self, *others))
-        terms: list[Term] = []
-        for part in parts:
-            terms.extend(part.conformed(self.schema, "concat").terms)
-        return replace(parts[0], terms=tuple(terms), is_consolidated=False)
+        parts = _in_one_place((self, *others))
+        nodes = tuple(part.conformed(self.schema, "concat").node for part in parts)
+        return parts[0]._with(Concat(nodes)) if others else self
 
     # Operators with state.
 
     def consolidate(self) -> Collection:
         """The same collection, each time's updates summed before they go on."""
-        from .stateful import consolidate
-
-        return consolidate(self)
+        return self._with(Consolidate(self.node))
 
     def distinct(self) -> Collection:
         """Each row that has a positive multiplicity, once."""
-        from .stateful import distinct
-
-        return distinct(self)
+        return self._with(Distinct(self.node))
 
     def join(self, other: Collection, on: str | Sequence[str] | Mapping[str, str]) -> Collection:
         """Pairs of rows with equal keys (inner join); multiplicities are multiplied.
@@ -148,17 +149,17 @@ class Collection:
         Columns of the result: the keys under the names they have here, the other columns of this, the other
         columns of `other`.
         """
-        from .joining import join
-
-        left, right = _in_one_scope((self, other))
-        return join(left, right, on)
+        left, right = _in_one_place((self, other))
+        pairs = _pairs(on)
+        for keys in zip(*pairs, strict=True):
+            if len(set(keys)) != len(keys):
+                raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
+        return left._with(Join(left.node, right.node, pairs))
 
     def group_by(self, *keys: str) -> Grouped:
         """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
         all rows.
         """
-        from .grouping import Grouped
-
         for key in keys:
             self.schema.offset(key)
         if len(set(keys)) != len(keys):
@@ -179,75 +180,57 @@ class Collection:
         has not happened after `iterations_max` iterations, the dataflow stops with an error that names the
         loop.
         """
-        from .iteration import iterate
-
-        return iterate(self, body, name, iterations_max)
+        if iterations_max < 1:
+            raise GraphError(
+                f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
+            )
+        around = self.plan.open_loops()
+        place = max(self.place, around[-1].place if around else (), key=len)
+        initial = self._within(place)
+        with self.plan.opened(name, place) as loop:
+            variable = Variable(self.schema, loop.depth, 0)
+            result = body(Collection(self.plan, self.plan.add(variable), loop.place))
+        if not isinstance(result, Collection):
+            raise GraphError(
+                f"the body of {name!r} must return a collection; it returned {type(result).__name__}"
+            )
+        result = result._within(loop.place).conformed(self.schema, f"the body of {name!r}")
+        written = LetRec(
+            name, loop.depth, (initial.node,), (result.node,), iterations_max, tuple(loop.effects)
+        )
+        closed = self.plan.closed(written)
+        # Out of the loops around it that it does not depend on: there it is computed once.
+        needed = max(closed.free, default=0)
+        by_hand = tuple(each for each in place if isinstance(each, Loop))
+        inside = next((each.place for each in reversed(around) if each.depth == needed), by_hand)
+        return Collection(self.plan, self.plan.add(Leave(closed, 0)), inside)
 
     def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Collection:
         """Call `function(row, time, diff)` for each update that passes; the collection stays what it is."""
-        from .stateful import inspect
-
-        return inspect(self, function)
+        return replace(self, node=self.plan.inspect(self.node, function))
 
     def output(self, name: str) -> None:
         """Make the collection readable by clients under `name`."""
-        from .table_io import TableOut
-
-        if self.loops:
+        if self.place:
             raise GraphError(
-                f"output {name!r}: the collection is inside {self.scope.path()!r}: "
+                f"output {name!r}: the collection is inside {self._path(self.place)!r}: "
                 "only what `iterate` returns leaves a loop"
             )
-        codec = TableOut(self.schema)
-        feeds = self.feeds(0, None)
-        self.dataflow.output(name, self.terms[0].stream, codec, feeds)
+        self.plan.output(self.node, name)
 
-    # How stages are fed.
+    # For stages that are written by hand, and for what else builds on collections.
 
-    def feeds(self, port: int, keys: Sequence[str] | None) -> list[Feed]:
+    def feeds(self, port: int = 0, keys: Sequence[str] | None = None) -> list[Feed]:
         """Feeds of input `port` of a stage: rows laid out key first and sent to the worker of their key.
 
         `keys` None: columns in order, and rows stay on their worker.
         """
-        found: list[Feed] = []
-        for term in self.terms:
-            chain, route = term.chain, None
-            if keys is not None:
-                chain = term.chain.keyed_by(keys)
-                route = KeyRoute(sum(self.schema[key].words for key in keys), chain.schema_out.symbol_words)
-            found.append(
-                Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe()))
-            )
-        return found
-
-    def entered(self, loop: Loop) -> Collection:
-        """This collection inside `loop`, which must be in its scope."""
-        terms = tuple(Term(loop.enter(term.stream), term.chain) for term in self.terms)
-        return replace(self, terms=terms, loops=(*self.loops, loop))
-
-    def left(self) -> Collection:
-        """This collection of a loop in the scope around it: its iterations summed up."""
-        loop = self.loops[-1]
-        terms = tuple(Term(loop.leave(term.stream), term.chain) for term in self.terms)
-        return replace(self, terms=terms, loops=self.loops[:-1], is_consolidated=False)
-
-    def within(self, loops: tuple[Loop, ...]) -> Collection:
-        """This collection, entered into as many of `loops` as it is not in yet."""
-        shared = len(self.loops)
-        if self.loops != loops[:shared]:
+        if any(isinstance(loop, OpenLoop) for loop in self.place):
             raise GraphError(
-                f"a collection of {self.scope.path()!r} is used in "
-                f"{(loops[-1].scope if loops else self.dataflow.root).path()!r}, which is not inside it: "
-                "only what `iterate` returns leaves a loop"
+                f"a stage that is written by hand cannot be fed inside {self._path(self.place)!r}, which is "
+                "still being written: build the loop by hand, too, or look at updates with inspect(…)"
             )
-        inside = self
-        for loop in loops[shared:]:
-            inside = inside.entered(loop)
-        return inside
-
-    def _linear(self, step: Callable[[LinearChain], LinearChain]) -> Collection:
-        terms = tuple(Term(term.stream, step(term.chain)) for term in self.terms)
-        return replace(self, schema=terms[0].chain.schema_out, terms=terms, is_consolidated=False)
+        return self.plan.lowering.feeds(self.node, port, keys)
 
     def conformed(self, schema: Schema, operator: str) -> Collection:
         """This collection with its columns in the order of `schema`; SchemaError if they are not the same
@@ -262,13 +245,117 @@ class Collection:
             )
         return self.select(*schema.names)
 
+    def _with(self, node: Node) -> Collection:
+        return replace(self, node=self.plan.add(node))
 
-def _in_one_scope(parts: tuple[Collection, ...]) -> tuple[Collection, ...]:
-    """All parts in the innermost scope among them."""
+    def _applied(
+        self, how: ApplyKind, function: MapFunction | BatchFunction, schema: SchemaSpec | None
+    ) -> Collection:
+        if not callable(function):
+            raise ExpressionError(f"{how}({function!r}) needs a function.")
+        declared = self.schema if schema is None else Schema.of(schema)
+        return self._with(Apply(self.node, how, self.plan.function(function), declared))
+
+    def _within(self, place: Place) -> Collection:
+        """This collection, used in `place`."""
+        if self.place != place[: len(self.place)]:
+            raise GraphError(
+                f"a collection of {self._path(self.place)!r} is used in {self._path(place)!r}, which is not "
+                "inside it: only what `iterate` returns leaves a loop"
+            )
+        return replace(self, place=place)
+
+    def _path(self, place: Place) -> str:
+        names = [loop.name if isinstance(loop, OpenLoop) else loop.scope.name for loop in place]
+        return " / ".join([self.dataflow.root.name, *names])
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A collection cut into groups by the columns `keys`."""
+
+    collection: Collection
+    keys: tuple[str, ...]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(explain("a grouped collection", name, groups=True))
+
+    def agg(self, **aggregates: Aggregate) -> Collection:
+        """One row per group: the keys, and each aggregate under its name."""
+        if not aggregates:
+            raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise SchemaError(
+                    f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
+                    f"not {aggregate!r}"
+                )
+            if name in self.keys:
+                raise SchemaError(f"agg: {name!r} is a key already; choose another name")
+            if aggregate.column in self.keys:
+                raise SchemaError(
+                    f"{aggregate.describe()}: {aggregate.column!r} is a key of the groups; copy it first: "
+                    f"select(…, x=col.{aggregate.column})"
+                )
+        return self.collection._with(Reduce(self.collection.node, self.keys, tuple(aggregates.items())))
+
+    def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> Collection:
+        """Whatever rows `function(key, rows)` gives for each group; the result has the keys and the columns
+        of `schema`.
+
+        `key` is a tuple; `rows` a list of (row without the keys, multiplicity), multiplicities not 0. It
+        returns rows: tuples, or bare values if `schema` has one column. It must be pure: it is called again
+        whenever its group changes, also when that may turn out to be no change. About 2 µs per row of a
+        changed group.
+        """
+        given = Schema.of(schema)
+        for column in given:
+            if column.name in self.keys:
+                raise SchemaError(
+                    f"reduce: {column.name!r} is a key already; choose another name in its schema"
+                )
+        known = self.collection.plan.function(function)
+        return self.collection._with(ReduceFunction(self.collection.node, self.keys, known, given))
+
+
+def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
+    """A named input of `flow` as a collection with the columns of `schema`."""
+    declared = Schema.of(schema)
+    for reserved in (DIFF, EPOCH):
+        if reserved in declared.names:
+            raise SchemaError(
+                f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
+            )
+    stream = flow.input(name, TableIn(declared, name))
+    plan = Plan.of(flow)
+    return Collection(plan, plan.leaf(Input(declared, name), stream))
+
+
+def from_stream(stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()) -> Collection:
+    """What a stage that was written by hand puts out (update batches with the columns of `schema`) as a
+    collection; `loops` are those that the stream is in, outermost first.
+    """
+    plan = Plan.of(stream.dataflow)
+    leaf = FromStream(Schema.of(schema), plan.from_stream_serial())
+    return Collection(plan, plan.leaf(leaf, stream, loops), loops)
+
+
+def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, str):
+        return ((on, on),)
+    if isinstance(on, Mapping):
+        return tuple(on.items())
+    return tuple((key, key) for key in on)
+
+
+def _in_one_place(parts: tuple[Collection, ...]) -> tuple[Collection, ...]:
+    """All parts in the innermost place among them."""
     for part in parts:
         if not isinstance(part, Collection):
             raise GraphError(f"a collection is needed here, not {type(part).__name__}")
-        if part.dataflow is not parts[0].dataflow:
+        if part.plan is not parts[0].plan:
             raise GraphError("collections of two dataflows cannot meet")
-    innermost = max((part.loops for part in parts), key=len)
-    return tuple(part.within(innermost) for part in parts)
+    innermost = max((part.place for part in parts), key=len)
+    return tuple(part._within(innermost) for part in parts)

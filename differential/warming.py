@@ -20,8 +20,8 @@ import pyarrow as pa
 from differential.aggregates import count
 from differential.aggregates import max as greatest
 from differential.algorithms.components import connected_components
+from differential.collection import input as table_input
 from differential.expressions.expression import col
-from differential.table_io import input as table_input
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
 from timely.worker.launcher import before_launch

@@ -101,6 +101,10 @@ class LinearChain:
         """The same rows with the opposite diff."""
         return self._longer(Negate(), self.schema_out)
 
+    def apply(self, kind: UserKind, function: MapFunction, schema: SchemaSpec | None = None) -> LinearChain:
+        """`map`, `flat_map` or `map_batches`, whichever `kind` says."""
+        return self._user(kind, function, schema)
+
     def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> LinearChain:
         """`function(record)` for each record; the result has the columns of `schema`, or the same as before.
 

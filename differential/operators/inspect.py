@@ -12,7 +12,11 @@ from differential.columns.worker_symbols import SYMBOLS
 from timely.building.vertex import Vertex
 from timely.wire.batch import Batch
 
-__all__ = ["InspectVertex"]
+__all__ = ["InspectVertex", "Look"]
+
+
+Look = Callable[[Row, tuple[int, ...], int], None]
+"""What a user does with an update: row, time, difference."""
 
 
 class InspectVertex(Vertex):
@@ -20,7 +24,7 @@ class InspectVertex(Vertex):
 
     word_times: ClassVar[bool] = True
 
-    def __init__(self, schema: Schema, function: Callable[[Row, tuple[int, ...], int], None]) -> None:
+    def __init__(self, schema: Schema, function: Look) -> None:
         self._schema = schema
         self._function = function
 

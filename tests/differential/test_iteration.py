@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import collection as plainly
 from reference.collection import Collection as Rows
-from reference.collection import accumulated_at, history
+from reference.collection import Row, accumulated_at, history
 from reference.dataflow import Build, Change, Cluster, check_at_times, run_at_times
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components as components_of
@@ -68,20 +68,13 @@ ROUNDS = 6
 Watch = Callable[[Collection], Collection]
 
 
-def _variable_of(build: Callable[[Collection, Collection, Watch], Collection]) -> Build:
-    """Builds a loop and gives its variable, inside."""
+def _looked_at(build: Callable[[Collection, Collection, Watch], Collection], seen: list[Change]) -> Build:
+    """The loop, with all updates of its variable in `seen`."""
 
-    def build_and_look(start: Collection, other: Collection) -> Collection:
-        seen: list[Collection] = []
+    def look(row: tuple[object, ...], time: tuple[int, ...], diff: int) -> None:
+        seen.append((cast(Row, row), time, diff))
 
-        def watched(x: Collection) -> Collection:
-            seen.append(x)
-            return x
-
-        build(start, other, watched)
-        return seen[0]
-
-    return build_and_look
+    return lambda start, other: build(start, other, lambda x: x.inspect(look))
 
 
 def _stateless(start: Collection, other: Collection, watch: Watch) -> Collection:
@@ -130,7 +123,9 @@ def test_meaning_round_n_is_the_nth_iterate_at_every_outer_time(name: str, depth
     @examples(1)
     @given(histories(depth), histories(depth, edges, diffs=positive), workers, seeds)
     def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
-        actual = run_at_times(_variable_of(build), [start, other], depth=depth, workers=workers, seed=seed)
+        seen: list[Change] = []
+        run_at_times(_looked_at(build, seen), [start, other], depth=depth, workers=workers, seed=seed)
+        actual = history(seen)
         outer = plainly.closure({time for _, time, _ in (*start, *other)})
         for time in outer:
             at_time = [accumulated_at(history(changes), time) for changes in (start, other)]

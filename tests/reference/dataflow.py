@@ -40,18 +40,17 @@ from reference.collection import (
 )
 
 import timely.running.core as worker_core
-from differential.collection import Collection, Term
+from differential.collection import Collection, from_stream
 from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
-from differential.linear.chain import LinearChain
 from differential.operators.join import JoinMachine
 from differential.operators.reduce import ReduceMachine
+from differential.operators.table_io import TableIn
 from differential.operators.vertices import OperatorVertex
-from differential.table_io import TableIn
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
@@ -328,7 +327,7 @@ def timed_source(flow: Dataflow, name: str, schema: str, loops: tuple[Loop, ...]
     for loop in loops:
         stream = loop.enter(stream)
     source = stream.stage(name, lambda: TimedSourceVertex(declared))
-    return Collection(flow, declared, (Term(source, LinearChain.over(declared)),), loops)
+    return from_stream(source, declared, loops)
 
 
 def timed_capture(captured: Collection, name: str = "capture") -> None:

@@ -19,7 +19,7 @@ import differential as dd
 from differential.columns.symbols import SymbolEntries, SymbolTable, pack, symbol_word
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
-from differential.table_io import TableIn
+from differential.operators.table_io import TableIn
 from timely import Dataflow
 from timely.building.exchange import Broadcast, Route, ToWorker
 from timely.building.stream import Feed

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
@@ -75,6 +75,14 @@ class OutputDeclaration:
     codec: OutputCodec
 
 
+class Description(Protocol):
+    """Something that a layer above says of a dataflow and that becomes stages in the end."""
+
+    def carry_out(self) -> None:
+        """Add the stages; called once, just before the dataflow is frozen."""
+        ...
+
+
 class Dataflow:
     """A dataflow under construction.
 
@@ -91,6 +99,8 @@ class Dataflow:
         self.inputs: dict[str, InputDeclaration] = {}
         self.outputs: dict[str, OutputDeclaration] = {}
         self.probes: dict[str, int] = {}
+        self.descriptions: list[Description] = []
+        """What layers above have written down of this dataflow, and will add to it when it is frozen."""
         self._frozen: FrozenDataflow | None = None
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
@@ -165,6 +175,8 @@ class Dataflow:
     def freeze(self) -> FrozenDataflow:
         """The finished description; from now on nothing can be added."""
         if self._frozen is None:
+            for description in self.descriptions:
+                description.carry_out()
             from .freeze import freeze  # freeze knows Dataflow; this one call is the way back
 
             self._frozen = freeze(self)

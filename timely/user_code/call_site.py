@@ -9,11 +9,14 @@ source: about 0.3 µs.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from ..own_files import OWN_FOLDERS
 
-__all__ = ["UNKNOWN_SITE", "CallSite", "call_site"]
+__all__ = ["UNKNOWN_SITE", "CallSite", "at_site", "call_site"]
 
 
 class CallSite(NamedTuple):
@@ -29,8 +32,27 @@ class CallSite(NamedTuple):
 UNKNOWN_SITE: Final = CallSite("", 0)
 
 
+_said: Final[ContextVar[CallSite | None]] = ContextVar("the line that is said to ask", default=None)
+
+
+@contextmanager
+def at_site(sites: Sequence[CallSite]) -> Iterator[None]:
+    """What is built now was asked for by the first of `sites`, if there is one, and not by whoever calls.
+
+    For descriptions that are written in one place and carried out later in another.
+    """
+    token = _said.set(sites[0] if sites else _said.get())
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
 def call_site() -> CallSite:
     """The first line on the stack outside our packages and the code that dataclasses generate."""
+    said = _said.get()
+    if said is not None:
+        return said
     frame = sys._getframe(1)
     while True:
         file = frame.f_code.co_filename

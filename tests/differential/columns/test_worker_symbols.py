@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from differential import table_io
 from differential.columns import update_batch
 from differential.columns.worker_symbols import SYMBOLS
+from differential.operators import table_io
 
 
 def test_what_encodes_and_what_receives_share_one_table() -> None:

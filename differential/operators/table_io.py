@@ -16,41 +16,25 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Int64s
-from differential.columns.schema import Schema, SchemaSpec
-from differential.errors import SchemaError
+from differential.columns.schema import Schema
 from differential.kernels.rows.sort import sort_consolidate
 from progress.times.time_words import TimeCode
-from timely.building.dataflow import Dataflow
 from timely.operators.capture import OutputLog, check_kept
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
-from .collection import Collection, Term
-from .columns.rows import row_shower
-from .columns.update_batch import UpdateBatch, words_of
-from .columns.worker_symbols import SYMBOLS
-from .linear.chain import LinearChain
-from .operators.consolidate import WaitingRows
-from .trace.trace import Trace
+from ..columns.rows import row_shower
+from ..columns.update_batch import UpdateBatch, words_of
+from ..columns.worker_symbols import SYMBOLS
+from ..trace.trace import Trace
+from .consolidate import WaitingRows
 
-__all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut", "input"]
+__all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut"]
 
 DIFF = "diff"
 EPOCH = "epoch"
 
 _OPEN_ROWS_MIN = 65_536
-
-
-def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
-    """A named input of `flow` as a collection with the columns of `schema`."""
-    declared = Schema.of(schema)
-    for reserved in (DIFF, EPOCH):
-        if reserved in declared.names:
-            raise SchemaError(
-                f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
-            )
-    stream = flow.input(name, TableIn(declared, name))
-    return Collection(flow, declared, (Term(stream, LinearChain.over(declared)),))
 
 
 class TableIn:

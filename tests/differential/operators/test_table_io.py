@@ -21,7 +21,7 @@ from strategies_collections import NUMBERS, examples, histories
 import differential as dd
 from differential import Collection, col
 from differential.errors import SchemaError
-from differential.table_io import TableIn, TableOut
+from differential.operators.table_io import TableIn, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
 from timely import ForgottenError

@@ -1,0 +1,199 @@
+"""One dataflow's plan while it is being written: equal nodes once, where each was written, what is asked for.
+
+Facts beside the graph are kept by digest: the user's lines of a node, all of them if it was written several
+times. *Roots* are what has to be computed: outputs, and effects such as `inspect`.
+
+A loop's body is called once, with variables. Which loops are open is known here, so that what is made in a
+body knows what it is beneath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from timely.building.dataflow import Dataflow
+from timely.building.loop import Loop
+from timely.building.stream import Stream
+from timely.errors import GraphError
+from timely.user_code.call_site import CallSite, at_site, call_site
+
+from .functions import Function
+from .lowering import Lowering
+from .nodes import FromStream, Inspect, LetRec, Node, Output, Variable
+from .rewriting import rewrite
+
+__all__ = ["OpenLoop", "Place", "Plan"]
+
+N = TypeVar("N", bound=Node)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLoop:
+    """A loop whose body is being written."""
+
+    plan: Plan
+    name: str
+    around: Place
+    depth: int
+    effects: list[Node] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        """Inside it."""
+        return (*self.around, self)
+
+
+Place = tuple[Loop | OpenLoop, ...]
+"""The loops around a collection, outermost first: hand-written ones of `timely`, then those of plans."""
+
+_open: Final[ContextVar[tuple[OpenLoop, ...]]] = ContextVar(
+    "loops whose bodies are being written", default=()
+)
+
+
+class Plan:
+    """What is asked of one dataflow.
+
+    Invariants (`check_invariants`): one node for each digest; the nodes beneath a root are all known; no
+    root has free variables.
+    """
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        self.dataflow = dataflow
+        dataflow.descriptions.append(self)
+        self.nodes: dict[bytes, Node] = {}
+        self.sites: dict[bytes, list[CallSite]] = {}
+        self.roots: list[Node] = []
+        self.streams: dict[bytes, tuple[Stream, tuple[Loop, ...]]] = {}
+        """What feeds leaves: the stream of each, and the hand-written loops that it is in."""
+        self.lowering = Lowering(dataflow, self.streams, self.sites)
+        self._outputs: set[str] = set()
+        self._serials: dict[str, list[object]] = {}
+
+    @classmethod
+    def of(cls, dataflow: Dataflow) -> Plan:
+        """The plan of `dataflow`; a new one if it has none yet."""
+        found = [known for known in dataflow.descriptions if isinstance(known, Plan)]
+        return found[0] if found else cls(dataflow)
+
+    def add(self, node: N, site: CallSite | None = None) -> N:
+        """`node`, or the one that is equal to it and was there before; notes that it was written here."""
+        here = call_site() if site is None else site
+        with at_site((here,)):
+            node.schema, node.free  # noqa: B018  # now, while what is beneath it is known: never by recursion
+        known = self.nodes.setdefault(node.digest, node)
+        assert type(known) is type(node)
+        written = self.sites.setdefault(node.digest, [])
+        if here not in written:
+            written.append(here)
+        return known
+
+    def leaf(self, node: N, stream: Stream, loops: tuple[Loop, ...] = ()) -> N:
+        """A leaf, and the stream that feeds it."""
+        added = self.add(node)
+        self.streams[added.digest] = (stream, loops)
+        return added
+
+    def from_stream_serial(self) -> int:
+        """A number for a stream that no other has."""
+        return sum(isinstance(node, FromStream) for node in self.nodes.values())
+
+    def function(self, function: object) -> Function:
+        """What is known of a function of the user; the same again for the same one."""
+        known = Function.of(function)
+        if known.is_whole:
+            return known
+        same = self._serials.setdefault(known.digest, [])
+        for serial, other in enumerate(same):
+            if other is function:
+                return replace(known, serial=serial)
+        same.append(function)
+        return replace(known, serial=len(same) - 1)
+
+    def inspect(self, source: Node, function: object) -> Inspect:
+        """An effect; it happens whether or not somebody asks for what comes out of it."""
+        serial = sum(isinstance(node, Inspect) for node in self.nodes.values())
+        node = self.add(Inspect(source, self.function(function), serial))
+        self._happens(node)
+        return node
+
+    def _happens(self, effect: Node) -> None:
+        """An effect in the loop that it depends on, or of the whole."""
+        depth = max(effect.free, default=0)
+        inside = [loop for loop in self.open_loops() if loop.depth == depth]
+        (inside[-1].effects if inside else self.roots).append(effect)
+
+    def output(self, source: Node, name: str) -> None:
+        """Ask for `source` under `name`."""
+        if name in self._outputs or name in self.dataflow.outputs:
+            raise GraphError(
+                f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
+            )
+        self._outputs.add(name)
+        self.roots.append(self.add(Output(source, name)))
+
+    @contextmanager
+    def opened(self, name: str, place: Place) -> Iterator[OpenLoop]:
+        """The body of a loop in `place` is being written."""
+        depth = 1 + sum(isinstance(loop, OpenLoop) for loop in place)
+        loop = OpenLoop(self, name, place, depth)
+        token = _open.set((*_open.get(), loop))
+        try:
+            yield loop
+        finally:
+            _open.reset(token)
+
+    def open_loops(self) -> tuple[OpenLoop, ...]:
+        """The loops of this plan whose bodies are being written, outermost first."""
+        return tuple(loop for loop in _open.get() if loop.plan is self)
+
+    def closed(self, node: LetRec) -> LetRec:
+        """A finished loop, whose variable is as deep as what the loop depends on demands, and no deeper."""
+        loop = self.add(_settled(node, self))
+        if loop.effects:
+            self._happens(loop)
+        return loop
+
+    def carry_out(self) -> None:
+        """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
+        for root in self.roots:
+            self.lowering.root(root)
+
+    def check_invariants(self) -> None:
+        """See the class."""
+        for digest, node in self.nodes.items():
+            assert node.digest == digest
+            assert all(child.digest in self.nodes for child in node.children), node
+        for root in self.roots:
+            assert root.digest in self.nodes
+            assert not root.free, root
+
+
+def _settled(loop: LetRec, plan: Plan) -> LetRec:
+    wanted = 1 + max(loop.free, default=0)
+    if wanted == loop.depth:
+        return loop
+    found = _renamed(loop, {loop.depth: wanted}, plan)
+    assert isinstance(found, LetRec)
+    return found
+
+
+def _renamed(loop: Node, depths: dict[int, int], plan: Plan) -> Node:
+    """The loop with variables at other depths; those of loops inside it follow."""
+
+    def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        made = node.with_children(children)
+        if isinstance(made, Variable | LetRec) and made.depth in depths:
+            made = replace(made, depth=depths[made.depth])
+        elif isinstance(made, LetRec):
+            made = _settled(made, plan)
+        for site in plan.sites.get(node.digest, ()):
+            plan.add(made, site)
+        return made
+
+    (renamed,) = rewrite([loop], visit)
+    return renamed

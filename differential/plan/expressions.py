@@ -1,0 +1,146 @@
+"""Expressions and schemas as plain data that msgpack holds, and back.
+
+An expression becomes a list of *entries*, each its operator and the numbers of its operands, which come
+before it; what occurs twice is one entry. So `x = x + x`, repeated, stays small, and equal expressions have
+equal data wherever they were written. The last entry is the expression.
+
+    col.a + 1    [["col", "a"], ["lit", "int", 1], ["+", null, 0, 1]]
+
+Source of the form: value numbering, as compilers do it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final, cast, get_args
+
+from timely.user_code.call_site import UNKNOWN_SITE, CallSite
+
+from ..columns.column_types import ColumnType, as_column_type
+from ..columns.schema import Column, Schema
+from ..errors import SchemaError
+from ..expressions.expression import BinaryOp, ColumnRef, Expr, LiteralValue, Op, Operation, When
+from ..expressions.literals import Constant
+
+__all__ = ["expr_data", "expr_of", "schema_data", "schema_of"]
+
+_OPERATORS: Final[frozenset[str]] = frozenset(
+    (*get_args(BinaryOp), "negative", "~", "abs", "is_null", "is_in", "fill_null", "cast")
+) | {"min_of", "max_of", "when"}
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+
+
+def schema_data(schema: Schema) -> list[object]:
+    """Names and types."""
+    return [[column.name, str(column.type)] for column in schema]
+
+
+def schema_of(data: object) -> Schema:
+    """The schema with this data; raises SchemaError if it is none."""
+    columns = []
+    for entry in _list(data, "a schema"):
+        name, type_ = _texts(_list(entry, "a column"), 2)
+        columns.append(Column(name, as_column_type(type_)))
+    return Schema(tuple(columns))
+
+
+def expr_data(expr: Expr) -> list[object]:
+    """`expr` as entries."""
+    entries: list[list[object]] = []
+    numbers: dict[tuple[object, ...], int] = {}
+    known: dict[int, int] = {}
+    waiting = [expr]
+    while waiting:
+        top = waiting[-1]
+        operands = top.operands if isinstance(top, Operation) else ()
+        missing = [operand for operand in operands if id(operand) not in known]
+        if missing:
+            waiting.extend(reversed(missing))
+            continue
+        waiting.pop()
+        entry = _entry(top, [known[id(operand)] for operand in operands])
+        key = tuple((type(part), part) for part in entry)  # 1, 1.0 and true are three constants
+        if key not in numbers:
+            numbers[key] = len(entries)
+            entries.append(entry)
+        known[id(top)] = numbers[key]
+    # What was written twice may have ended on an entry in the middle: the last one is the expression.
+    if known[id(expr)] != len(entries) - 1:
+        entries.append(["=", None, known[id(expr)]])
+    return cast("list[object]", entries)
+
+
+def expr_of(data: object, site: CallSite = UNKNOWN_SITE) -> Expr:
+    """The expression with these entries, as if written at `site`; raises SchemaError if there is none."""
+    made: list[Expr] = []
+    for each in _list(data, "an expression"):
+        entry = _list(each, "an entry of an expression")
+        expr = _of_entry(entry, made)
+        object.__setattr__(expr, "site", site)
+        made.append(expr)
+    if not made:
+        raise SchemaError("an expression without entries")
+    return made[-1]
+
+
+def _entry(expr: Expr, operands: list[int]) -> list[object]:
+    if isinstance(expr, ColumnRef):
+        return ["col", expr.name]
+    if isinstance(expr, LiteralValue):
+        value = expr.value
+        if isinstance(value, dt.datetime):
+            value = (value - _EPOCH) // _MICROSECOND
+        return ["lit", str(expr.type), value]
+    assert isinstance(expr, Operation)
+    return [expr.op, None if expr.to is None else str(expr.to), *operands]
+
+
+def _of_entry(entry: list[object], made: list[Expr]) -> Expr:
+    if not entry or not isinstance(entry[0], str):
+        raise SchemaError(f"{entry!r:.200} is no entry of an expression")
+    op, *rest = entry
+    if op == "col":
+        (name,) = _texts(rest, 1)
+        return ColumnRef(name)
+    if op == "lit":
+        if len(rest) != 2 or not isinstance(rest[0], str):
+            raise SchemaError(f"{entry!r:.200} is no constant")
+        return LiteralValue(_constant(rest[1], as_column_type(rest[0])), as_column_type(rest[0]))
+    numbers = rest[1:]
+    if not rest or not all(type(n) is int and 0 <= n < len(made) for n in numbers):
+        raise SchemaError(f"{entry!r:.200} names operands that do not come before it")
+    operands = tuple(made[cast("int", number)] for number in numbers)
+    if op == "=" and len(operands) == 1:
+        return operands[0]
+    if op not in _OPERATORS or not operands:
+        raise SchemaError(f"{entry!r:.200} has no operator that is known here")
+    to = None if rest[0] is None else as_column_type(_texts(rest[:1], 1)[0])
+    make = When if op == "when" else Operation
+    return make(cast("Op", op), operands, to)
+
+
+def _constant(value: object, type_: ColumnType) -> Constant:
+    kinds: dict[str, tuple[type, ...]] = {
+        "int": (int,), "float": (float,), "bool": (bool,), "timestamp": (int,), "string": (str,),
+        "bytes": (bytes,), "any": (bytes,),
+    }  # fmt: skip
+    if value is None:
+        return None
+    if type(value) not in kinds[type_.kind]:
+        raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
+    if type_.kind == "timestamp":
+        return _EPOCH + cast("int", value) * _MICROSECOND
+    return cast("Constant", value)
+
+
+def _list(data: object, what: str) -> list[object]:
+    if not isinstance(data, list | tuple):
+        raise SchemaError(f"{data!r:.200} is not {what}")
+    return list(data)
+
+
+def _texts(data: list[object], count: int) -> list[str]:
+    if len(data) != count or not all(isinstance(part, str) for part in data):
+        raise SchemaError(f"{data!r:.200} should be {count} texts")
+    return cast("list[str]", data)

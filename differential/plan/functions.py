@@ -1,0 +1,243 @@
+"""Functions of users in a plan: which one is meant, and when are two the same?
+
+A plan keeps a function's *identity* in place of the function: text that is the same in every process and
+holds still while lines move, comments change or names of arguments stay, but not when its body does. It is
+made of
+
+    what it does       its syntax tree without positions and docstrings; where there is no source (a REPL, a
+                       notebook whose cell is gone), its instructions
+    what it uses       defaults, values that it has closed over, other functions of its module that it names
+
+Two functions with one identity are one only if all of that is plain data that nobody can change. A function
+that has closed over a list, or an object of some class, could be different though all its text is equal: it
+is the same as itself and no other, which the plan says by a number.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Final
+
+from timely.user_code.code_digest import digest_of
+
+__all__ = ["Function", "import_name", "source_tree"]
+
+_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
+_DEPTH_MAX: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function and what tells it apart; `serial` is given where its text does not say all (see `of`)."""
+
+    function: object
+    name: str
+    digest: str
+    is_whole: bool
+    serial: int | None = None
+
+    @classmethod
+    def of(cls, function: object) -> Function:
+        """What is known of `function`; `is_whole` if its digest says everything."""
+        walk = _Walk()
+        digest = blake2b("\n".join(walk.parts(function, 0)).encode("utf-8", "surrogatepass"), digest_size=16)
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        return cls(function, str(name), digest.hexdigest(), walk.is_whole)
+
+    @property
+    def identity(self) -> list[object]:
+        """As plain data: equal for functions that are the same."""
+        return [self.digest] if self.serial is None else [self.digest, self.serial]
+
+
+def import_name(function: object) -> str | None:
+    """`module:name` if another process that imports the module finds this function there; else None."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "<" in name:
+        return None
+    try:
+        found: object = __import__(module, fromlist=["__name__"])
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return f"{module}:{name}" if found is function else None
+
+
+def source_tree(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """The syntax of `function`, out of the file or cell that it was written in; None if that is not there.
+
+    A lambda is found by the columns that its instructions come from: there may be several on its line.
+    """
+    code = function.__code__
+    try:
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError, OSError):
+        return None
+    where = _body_position(code)
+    found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
+            if where is not None and _starts(node.body) <= where <= _ends(node.body):
+                found.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if first == code.co_firstlineno:
+                found.append(node)
+    if not found:
+        return None
+    # Lambdas in lambdas: the innermost that holds the position begins last.
+    tightest = max(found, key=lambda node: (node.lineno, node.col_offset))
+    return tightest if _says_the_same(tightest, code) else None
+
+
+def _body_position(code: CodeType) -> tuple[int, int] | None:
+    """Line and column of the first instruction that computes something."""
+    for line, _, column, _ in code.co_positions():
+        if line is not None and column is not None and (line, column) != (code.co_firstlineno, 0):
+            return line, column
+    return None
+
+
+def _starts(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _ends(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+def _says_the_same(node: ast.AST, code: CodeType) -> bool:
+    """Whether the source is still the one that was compiled: a file may have been edited since."""
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    own = node.args
+    names = [a.arg for a in (*own.posonlyargs, *own.args, *own.kwonlyargs)]
+    if names != list(code.co_varnames[: len(names)]):
+        return False
+    used = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    used |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    used |= {alias.name for part in ast.walk(node) if isinstance(part, ast.Import) for alias in part.names}
+    wanted = {name for name in code.co_names if not name.startswith("__")}
+    return all(name in used or any(name in known for known in used) for name in wanted)
+
+
+class _Walk:
+    """Walks through a function and what it uses, and notices what text cannot say."""
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self._seen: dict[int, int] = {}
+
+    def parts(self, thing: object, depth: int) -> Iterator[str]:
+        """What makes `thing` what it is, as lines that are the same in every process."""
+        if isinstance(thing, _PLAIN):
+            yield f"{type(thing).__name__} {thing!r}"
+        elif isinstance(thing, ModuleType):
+            yield f"module {thing.__name__}"
+        elif id(thing) in self._seen:
+            yield f"again {self._seen[id(thing)]}"
+        elif depth > _DEPTH_MAX:
+            self.is_whole = False
+            yield f"deep {type(thing).__name__}"
+        else:
+            self._seen[id(thing)] = len(self._seen)
+            yield from self._parts_of(thing, depth)
+
+    def _parts_of(self, thing: object, depth: int) -> Iterator[str]:
+        if isinstance(thing, list | dict | set | bytearray):
+            self._require(False)  # it can become another
+        if isinstance(thing, tuple | list):
+            yield f"{type(thing).__name__} of {len(thing)}"
+            for entry in thing:
+                yield from self.parts(entry, depth + 1)
+        elif isinstance(thing, frozenset | set):
+            yield f"{type(thing).__name__} of {len(thing)}"
+            yield from sorted("\n".join(_Walk().parts(entry, depth + 1)) for entry in thing)
+            self._require(all(isinstance(entry, _PLAIN) for entry in thing))
+        elif isinstance(thing, dict):
+            yield f"dict of {len(thing)}"
+            for key, value in thing.items():
+                yield from self.parts(key, depth + 1)
+                yield from self.parts(value, depth + 1)
+        elif isinstance(thing, FunctionType):
+            yield from self._parts_of_function(thing, depth)
+        elif isinstance(thing, MethodType):
+            yield from self.parts((thing.__func__, thing.__self__), depth + 1)
+        elif isinstance(thing, partial):
+            yield from self.parts((thing.func, thing.args, thing.keywords), depth + 1)
+        elif isinstance(thing, type) or inspect.isbuiltin(thing):
+            yield f"{thing.__module__}.{thing.__qualname__} {digest_of(thing)}"
+            self._require(import_name(thing) is not None or inspect.isbuiltin(thing))
+        else:
+            yield f"a {type(thing).__module__}.{type(thing).__qualname__} {digest_of(thing)}"
+            self._require(False)
+
+    def _parts_of_function(self, function: FunctionType, depth: int) -> Iterator[str]:
+        tree = source_tree(function)
+        if tree is None:
+            yield f"instructions {digest_of(function.__code__)} {function.__code__.co_code.hex()}"
+            yield from self.parts(_constants(function.__code__), depth + 1)
+        else:
+            yield from _tree_lines(tree)
+        yield from self.parts((function.__defaults__, function.__kwdefaults__), depth + 1)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            yield f"closed over {name}"
+            try:
+                yield from self.parts(cell.cell_contents, depth + 1)
+            except ValueError:
+                self._require(False)
+                yield "no value yet"
+        for name in sorted(set(_names_in(function.__code__))):
+            used = function.__globals__.get(name)
+            if used is None:
+                continue
+            yield f"names {name}"
+            if isinstance(used, FunctionType) and used.__module__ != function.__module__:
+                yield f"of {used.__module__}:{used.__qualname__}"
+            else:
+                yield from self.parts(used, depth + 1)
+
+    def _require(self, holds: bool) -> None:
+        self.is_whole = self.is_whole and holds
+
+
+def _constants(code: CodeType) -> tuple[object, ...]:
+    found: list[object] = []
+    for constant in code.co_consts:
+        found.append(_constants(constant) if isinstance(constant, CodeType) else constant)
+    return tuple(found)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+def _tree_lines(node: ast.AST) -> Iterator[str]:
+    """The tree as text, without what differs between Pythons: positions, docstrings, empty fields."""
+    yield type(node).__name__
+    for name, value in ast.iter_fields(node):
+        if value is None or value == [] or name in ("ctx", "type_comment", "decorator_list", "kind"):
+            continue
+        if name == "name" and isinstance(node, ast.FunctionDef):
+            continue
+        entries = value if isinstance(value, list) else [value]
+        if name == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            entries = entries[1:] if ast.get_docstring(node) is not None else entries
+        yield f".{name}"
+        for each in entries:
+            if isinstance(each, ast.AST):
+                yield from _tree_lines(each)
+            else:
+                yield f"{type(each).__name__} {each!r}"
+        yield "."
