@@ -333,11 +333,13 @@ def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
     return Collection(plan, plan.leaf(Input(declared, name), stream))
 
 
-def from_stream(stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()) -> Collection:
+def from_stream(
+    flow: Dataflow, stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()
+) -> Collection:
     """What a stage that was written by hand puts out (update batches with the columns of `schema`) as a
     collection; `loops` are those that the stream is in, outermost first.
     """
-    plan = Plan.of(stream.dataflow)
+    plan = Plan.of(flow)
     leaf = FromStream(Schema.of(schema), plan.from_stream_serial())
     return Collection(plan, plan.leaf(leaf, stream, loops), loops)
 

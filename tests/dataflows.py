@@ -14,6 +14,8 @@ from progress.times.timestamp import Timestamp
 from timely.building.exchange import RecordRoute
 from timely.building.freeze import FrozenDataflow
 from timely.running.core import Worker
+from timely.running.host import Host
+from timely.running.instance import Instance
 
 Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""
@@ -204,7 +206,8 @@ class MiscountsVertex(timely.Vertex):
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.send_by(0, message, time)
         if "drop a count" in message:
-            changes = self._host._instance._changes._deltas
+            instance = cast(Instance, cast(Host, self._host)._surroundings)
+            changes = instance._changes._deltas
             changes.pop([point for point, delta in changes.items() if delta > 0][-1])
 
 

@@ -209,7 +209,7 @@ def run(
             handle.close()
     finish(group, network, schedule)
     outputs: dict[str, Counter[tuple[int, object]]] = {}
-    for name in instances[0].frozen.dataflow.outputs:
+    for name in instances[0].frozen.outputs:
         outputs[name] = Counter(entry for instance in instances for entry in outputs_of(instance, name))
     for instance in instances:
         assert instance.is_complete(), f"worker {instance.worker}: {instance.tracker.active()}"

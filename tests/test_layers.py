@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 
 from house import PACKAGES, ROOT, Import, Module, modules, python_files, report
 
@@ -27,6 +29,33 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
     "time",
 }
 """What `progress` may not import: it takes counts and returns frontiers, others talk to the world."""
+
+ROOMS = {
+    "progress": ["errors", "kernel", "times", "graph", "tracking checking"],
+    "timely": [
+        "own_files counted errors limits failure",
+        "user_code wire",
+        "operators",
+        "building",
+        "running",
+        "worker",
+        "client",
+        "spark",
+    ],
+}
+"""The rooms of a package from the lowest up, and single files at its top; those of one line have no order
+among them, but may not be in a circle. A room imports from its own line and those before it."""
+
+CIRCLES_LEFT = [
+    {"differential.expressions." + name for name in ("expression", "text", "types")},
+    {"differential." + name for name in ("collection", "grouping", "iteration", "joining", "stateful")}
+    | {"differential.table_io"},
+]
+"""Files that still import one another in a circle. To be emptied, never to be added to."""
+
+ROOM_FILES_MAX = 12
+WITHOUT_A_ROOM_LIMIT = {"tests", "timely/spark", "tests/spark"}
+"""Folders that hold more: what all tests share lies beside the rules of the house."""
 
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600
@@ -64,6 +93,78 @@ def test_layer_packages_import_downwards_only() -> None:
         for used in module.imports
         if used.top in PACKAGES and used.top != package and used.top not in ALLOWED[package]
     )
+
+
+def test_layer_rooms_import_downwards_only() -> None:
+    report(
+        f"{module.where(used.line)}: {room} may not import {package}.{other}"
+        for package, lines in ROOMS.items()
+        for module in modules(package)
+        if (room := _room(module.name)) is not None
+        for used in module.imports
+        if used.top == package and (other := _room(_imported(used))) is not None
+        if _height(lines, other) > _height(lines, room)
+    )
+
+
+def test_layer_rooms_are_all_in_the_order() -> None:
+    for package, lines in ROOMS.items():
+        found = {_room(module.name) for module in modules(package)} - {None}
+        assert found == set(" ".join(lines).split()), package
+
+
+def test_layer_no_files_import_one_another_in_a_circle() -> None:
+    """Late imports count, and those for types: whoever reads one file of a circle must read them all."""
+    report(
+        f"{' → '.join(sorted(circle))} → …"
+        for circle in _circles()
+        if not any(circle <= left for left in CIRCLES_LEFT)
+    )
+
+
+def test_layer_circles_that_are_left_are_not_mended_yet() -> None:
+    circles = _circles()
+    report(
+        f"no circle any more: {sorted(left)}"
+        for left in CIRCLES_LEFT
+        if not any(circle <= left for circle in circles)
+    )
+
+
+def _imported(used: Import) -> str:
+    """The file that an import reads: that of the name if there is one, else that of the module."""
+    whole = used.module if used.name is None else f"{used.module}.{used.name}"
+    return whole if whole in _files() else used.module
+
+
+def _room(module_name: str) -> str | None:
+    """The folder or file in its package that a module belongs to; `None` for the package itself."""
+    _, _, inside = module_name.partition(".")
+    return inside.partition(".")[0] or None
+
+
+def _height(lines: list[str], room: str) -> int:
+    return next(height for height, line in enumerate(lines) if room in line.split())
+
+
+@cache
+def _files() -> dict[str, Module]:
+    return {module.name: module for module in _ours()}
+
+
+def _circles() -> list[set[str]]:
+    """The largest sets of files of which each imports each other, by whatever way."""
+    files = _files()
+    reached = {
+        name: {_imported(used) for used in module.imports} & set(files) for name, module in files.items()
+    }
+    while True:  # until one more round of going on from what is reached reaches nothing new
+        further = {name: seen.union(*(reached[other] for other in seen)) for name, seen in reached.items()}
+        if further == reached:
+            break
+        reached = further
+    circles = {frozenset(b for b in reached[a] if a in reached[b]) for a in files if a in reached[a]}
+    return [set(circle) for circle in circles if len(circle) > 1]
 
 
 def test_layer_packages_never_import_tests_examples_or_benchmarks() -> None:
@@ -175,6 +276,20 @@ def test_size_modules_answer_one_question() -> None:
         f"{module.path}: {module.line_count} lines, {MODULE_LINES_MAX} allowed"
         for module in python_files()
         if module.line_count > MODULE_LINES_MAX
+    )
+
+
+def test_size_a_room_holds_a_dozen_files() -> None:
+    counts = Counter(
+        module.path.parent.as_posix()
+        for package in (*PACKAGES, "tests")
+        for module in modules(package)
+        if not module.is_package
+    )
+    report(
+        f"{folder}: {count} files, {ROOM_FILES_MAX} allowed; which of them belong together?"
+        for folder, count in counts.items()
+        if count > ROOM_FILES_MAX and folder not in WITHOUT_A_ROOM_LIMIT
     )
 
 

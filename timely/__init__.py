@@ -1,15 +1,15 @@
 """Timely dataflow: vertices, workers and the wires between them. Imports `progress`.
 
-Read `dataflow.py` (building), `vertex.py` (what a user writes), `worker/core.py` (the loop that runs it),
-`transport/` (what carries messages), `server.py` (what clients can ask), `cluster.py` (how they ask), in that
-order.
+Read `building/dataflow.py` (how it is written), `operators/vertex.py` (what a user adds), `running/core.py`
+(the loop that runs it), `wire/transport/` (what carries messages), `worker/server.py` (what clients can ask),
+`client/cluster.py` (how they ask), in that order.
 """
 
+from .building.builders import builder
 from .building.dataflow import Dataflow
 from .building.exchange import Broadcast, Route, ToWorker
 from .building.loop import Loop
 from .building.stream import Feed, Stream
-from .building.vertex import Vertex
 from .client.cluster import Cluster, connect
 from .client.session import Flow
 from .errors import (
@@ -26,7 +26,7 @@ from .errors import (
     VertexError,
     WaitTimeoutError,
 )
-from .user_code.builders import builder
+from .operators.vertex import Vertex
 from .wire.batch import Batch, Records
 
 __all__ = [

@@ -9,7 +9,7 @@ from differential.columns.rows import Row, decode_rows
 from differential.columns.schema import Schema
 from differential.columns.update_batch import words_of
 from differential.columns.worker_symbols import SYMBOLS
-from timely.building.vertex import Vertex
+from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
 
 __all__ = ["InspectVertex", "Look"]

@@ -25,7 +25,7 @@ from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
 from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
 from differential.trace.trace import Trace
 from progress.times.antichain import not_beyond
-from timely.building.vertex import Vertex
+from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
 
 __all__ = [

@@ -26,8 +26,8 @@ from typing import NamedTuple, cast
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Feedback, Loop
 from timely.building.stream import Feed, Stream
-from timely.building.vertex import Vertex
 from timely.errors import InternalError
+from timely.operators.vertex import Vertex
 from timely.user_code.call_site import CallSite, at_site
 
 from ..columns.schema import Schema

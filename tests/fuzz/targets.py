@@ -20,6 +20,7 @@ from differential.columns.symbols import SymbolEntries, SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from progress.tracking.broadcast import Broadcaster
+from timely.building.builders import build_dataflow
 from timely.client.session import Flow
 from timely.client.tables import records_of
 from timely.errors import InternalError, MisuseError, PeerError, RequestError, TimelyError
@@ -33,7 +34,6 @@ from timely.running.progress_messages import (
     write_data_header,
     write_progress_header,
 )
-from timely.user_code.builders import build_dataflow
 from timely.wire.batch import Records
 from timely.wire.handshake import (
     Build,

@@ -54,7 +54,7 @@ from differential.operators.vertices import OperatorVertex
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
-from timely.building.vertex import Vertex
+from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
@@ -327,7 +327,7 @@ def timed_source(flow: Dataflow, name: str, schema: str, loops: tuple[Loop, ...]
     for loop in loops:
         stream = loop.enter(stream)
     source = stream.stage(name, lambda: TimedSourceVertex(declared))
-    return from_stream(source, declared, loops)
+    return from_stream(flow, source, declared, loops)
 
 
 def timed_capture(captured: Collection, name: str = "capture") -> None:

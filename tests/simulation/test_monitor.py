@@ -224,12 +224,12 @@ def _counting_otherwise(
     send = Connector.send
 
     def otherwise(self: Connector, batch: Batch, word: int) -> None:
-        count = self._instance.count
-        self._instance.count = make(self, word, count)
+        count = self._carrier.count
+        self._carrier.count = make(self, word, count)
         try:
             send(self, batch, word)
         finally:
-            self._instance.count = count
+            self._carrier.count = count
 
     monkeypatch.setattr(Connector, "send", otherwise)
 

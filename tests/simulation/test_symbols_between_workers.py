@@ -23,8 +23,8 @@ from differential.operators.table_io import TableIn
 from timely import Dataflow
 from timely.building.exchange import Broadcast, Route, ToWorker
 from timely.building.stream import Feed
-from timely.building.vertex import Vertex
 from timely.errors import MisuseError, PeerError
+from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, write_data_header

@@ -1,1 +1,1 @@
-"""Building a dataflow: stages, streams, loops, routes; frozen, it is what every worker installs."""
+"""Building a dataflow: builders, stages, streams, loops, routes; frozen, it is what every worker installs."""

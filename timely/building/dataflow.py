@@ -13,8 +13,7 @@ activation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
@@ -23,67 +22,17 @@ from progress.times.timestamp import TimeShape
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
 from ..operators.input import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
+from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
 from ..user_code.code_digest import digest_of
+from .declarations import Declarations, InputDeclaration, OutputDeclaration, StageDeclaration, StageKind
+from .freeze import FrozenDataflow, freeze
 from .loop import Loop
 from .scope import Scope
-from .stream import Feed, Stream
-
-if TYPE_CHECKING:
-    from .freeze import FrozenDataflow
-    from .vertex import Vertex
-
-StageKind = Literal["vertex", "input", "ingress", "egress", "feedback"]
+from .stream import Feed, Stream, TimeStageKind
 
 
-@dataclass(eq=False)
-class StageDeclaration:
-    """One stage as it was written: what it is called, where, and what feeds it."""
-
-    index: int
-    name: str
-    kind: StageKind
-    scope: Scope
-    outputs: int
-    site: str
-    vertex: Callable[[], Vertex] | None = None
-    feeds: list[Feed] = field(default_factory=list)
-    summary: PathSummary | None = None
-    detail: str = ""
-
-    @property
-    def inputs(self) -> int:
-        """How many input ports it has: one more than the highest that is fed."""
-        return 1 + max((feed.port for feed in self.feeds), default=-1)
-
-
-@dataclass(frozen=True, eq=False)
-class InputDeclaration:
-    """A named input: the stage that stands for it and what turns clients' tables into batches."""
-
-    name: str
-    stage: int
-    codec: InputCodec
-
-
-@dataclass(frozen=True, eq=False)
-class OutputDeclaration:
-    """A named output: its capturing stage and what turns batches into clients' tables."""
-
-    name: str
-    stage: int
-    codec: OutputCodec
-
-
-class Description(Protocol):
-    """Something that a layer above says of a dataflow and that becomes stages in the end."""
-
-    def carry_out(self) -> None:
-        """Add the stages; called once, just before the dataflow is frozen."""
-        ...
-
-
-class Dataflow:
+class Dataflow(Declarations):
     """A dataflow under construction.
 
     Args:
@@ -92,15 +41,8 @@ class Dataflow:
     """
 
     def __init__(self, name: str = "dataflow", *, level_bits: Sequence[int] | None = None) -> None:
-        self.name = name
-        self.level_bits = None if level_bits is None else tuple(level_bits)
+        super().__init__(name, None if level_bits is None else tuple(level_bits))
         self.root = Scope(name, TimeShape.ROOT)
-        self.stages: list[StageDeclaration] = []
-        self.inputs: dict[str, InputDeclaration] = {}
-        self.outputs: dict[str, OutputDeclaration] = {}
-        self.probes: dict[str, int] = {}
-        self.descriptions: list[Description] = []
-        """What layers above have written down of this dataflow, and will add to it when it is frozen."""
         self._frozen: FrozenDataflow | None = None
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
@@ -177,8 +119,6 @@ class Dataflow:
         if self._frozen is None:
             for description in self.descriptions:
                 description.carry_out()
-            from .freeze import freeze  # freeze knows Dataflow; this one call is the way back
-
             self._frozen = freeze(self)
         return self._frozen
 
@@ -189,12 +129,12 @@ class Dataflow:
         declaration.feeds.append(feed)
 
     def declare_time_stage(
-        self, name: str, kind: StageKind, scope: Scope, summary: PathSummary
-    ) -> StageDeclaration:
-        """An ingress, egress or feedback stage whose output is in `scope`."""
+        self, name: str, kind: TimeStageKind, scope: Scope, summary: PathSummary
+    ) -> Stream:
+        """The output, in `scope`, of a new ingress, egress or feedback stage."""
         declaration = self._declare(name, kind, scope, outputs=1)
         declaration.summary = summary
-        return declaration
+        return Stream(self, declaration.index, 0, scope)
 
     def _declare(self, name: str, kind: StageKind, scope: Scope, outputs: int) -> StageDeclaration:
         if self._frozen is not None:

@@ -14,11 +14,11 @@ from progress.graph.graph import ConnectorSpec, Graph, StageSpec
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
 
-from ..wire.batch import Batch
-from .dataflow import Dataflow, StageDeclaration
+from ..wire.batch import Batch, Transform
+from .declarations import Declarations, InputDeclaration, OutputDeclaration, StageDeclaration
 from .exchange import Route
 from .scope import Scope
-from .stream import Stream, Transform
+from .stream import Stream
 
 _TIME_STAGES = ("ingress", "egress", "feedback")
 
@@ -60,7 +60,9 @@ class FrozenDataflow:
     stages: tuple[StageDeclaration, ...]
     codes: tuple[TimeCode, ...]
     connectors: tuple[PhysicalConnector, ...]
-    dataflow: Dataflow
+    inputs: dict[str, InputDeclaration]
+    outputs: dict[str, OutputDeclaration]
+    probes: dict[str, int]
     stage_of: dict[int, int]
 
     @property
@@ -81,7 +83,7 @@ class _Path:
     feedbacks: tuple[Scope, ...]
 
 
-def freeze(dataflow: Dataflow) -> FrozenDataflow:
+def freeze(dataflow: Declarations) -> FrozenDataflow:
     """Contract, lay out the time words, check, and number everything."""
     levels = 1 + max(stage.scope.level for stage in dataflow.stages) if dataflow.stages else 1
     layout = TimeLayout.default(levels) if dataflow.level_bits is None else TimeLayout(dataflow.level_bits)
@@ -124,11 +126,12 @@ def freeze(dataflow: Dataflow) -> FrozenDataflow:
     ]
     graph = Graph(stages, specs, layout)
     return FrozenDataflow(
-        dataflow.name, graph, layout, tuple(real), codes, tuple(connectors), dataflow, stage_of
-    )
+        dataflow.name, graph, layout, tuple(real), codes, tuple(connectors),
+        dataflow.inputs, dataflow.outputs, dataflow.probes, stage_of,
+    )  # fmt: skip
 
 
-def _paths(dataflow: Dataflow, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
+def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
     """All ways by which batches reach `stream` from real stages."""
     stage = dataflow.stages[stream.stage_index]
     if stage.kind not in _TIME_STAGES:

@@ -9,18 +9,14 @@ Their path summaries are all that progress tracking knows of loops. Source: Naia
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from types import TracebackType
+from typing import Literal
 
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
 from .scope import ITERATIONS_MAX, Scope
-from .stream import Feed, Stream
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from .dataflow import Dataflow
+from .stream import Draft, Feed, Stream
 
 LoopOrder = Literal["product", "lexicographic"]
 
@@ -28,10 +24,9 @@ LoopOrder = Literal["product", "lexicographic"]
 class Feedback:
     """The way back of a loop: a stream that exists before what it carries is built."""
 
-    def __init__(self, loop: Loop, stage_index: int) -> None:
+    def __init__(self, loop: Loop, stream: Stream) -> None:
         self._loop = loop
-        self._stage_index = stage_index
-        self.stream = Stream(loop.dataflow, stage_index, 0, loop.scope)
+        self.stream = stream
         self.is_connected = False
 
     def connect(self, stream: Stream, feed: Feed | None = None) -> None:
@@ -42,14 +37,14 @@ class Feedback:
             raise GraphError(
                 f"feedback of {self._loop.scope.path()!r} got a stream of {stream.scope.path()!r}"
             )
-        self._loop.dataflow.add_feed(self._stage_index, feed if feed is not None else stream.feed())
+        self._loop.dataflow.add_feed(self.stream.stage_index, feed if feed is not None else stream.feed())
         self.is_connected = True
 
 
 class Loop:
     """A loop scope; use as a context manager, which checks at its end that every feedback is connected."""
 
-    def __init__(self, dataflow: Dataflow, scope: Scope) -> None:
+    def __init__(self, dataflow: Draft, scope: Scope) -> None:
         assert scope.parent is not None
         self.dataflow = dataflow
         self.scope = scope
@@ -58,7 +53,7 @@ class Loop:
     @classmethod
     def inside(
         cls,
-        dataflow: Dataflow,
+        dataflow: Draft,
         parent: Scope,
         name: str,
         order: LoopOrder = "product",
@@ -121,10 +116,8 @@ class Loop:
     def feedback(self) -> Feedback:
         """A way back: use `.stream` in the loop's body, then `.connect` the body's result."""
         summary = PathSummary.feedback(self.scope.shape)
-        declaration = self.dataflow.declare_time_stage(
-            f"{self.scope.name} feedback", "feedback", self.scope, summary
-        )
-        feedback = Feedback(self, declaration.index)
+        name = f"{self.scope.name} feedback"
+        feedback = Feedback(self, self.dataflow.declare_time_stage(name, "feedback", self.scope, summary))
         self._feedbacks.append(feedback)
         return feedback
 
@@ -136,6 +129,6 @@ class Loop:
         summary: PathSummary,
         stream: Stream,
     ) -> Stream:
-        declaration = self.dataflow.declare_time_stage(f"{verb} {self.scope.name}", kind, scope, summary)
-        self.dataflow.add_feed(declaration.index, stream.feed())
-        return Stream(self.dataflow, declaration.index, 0, scope)
+        output = self.dataflow.declare_time_stage(f"{verb} {self.scope.name}", kind, scope, summary)
+        self.dataflow.add_feed(output.stage_index, stream.feed())
+        return output

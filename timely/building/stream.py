@@ -6,27 +6,52 @@ streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
-from ..wire.batch import Batch
+from progress.times.path_summary import PathSummary
+
+from ..operators.vertex import Vertex
+from ..wire.batch import Transform
 from .exchange import RecordRoute, Route
 from .scope import Scope
 
-if TYPE_CHECKING:
-    from .dataflow import Dataflow
-    from .vertex import Vertex
+TimeStageKind = Literal["ingress", "egress", "feedback"]
+"""Stages that change times and nothing else."""
 
-Transform = Callable[[Batch], Batch | None]
-"""A stateless step run by the sender: a batch in, a batch or nothing out."""
+
+class Draft(Protocol):
+    """The dataflow under construction, as far as its streams and loops need it: see `dataflow.py`."""
+
+    def stage(
+        self,
+        name: str,
+        vertex: Callable[[], Vertex],
+        feeds: Sequence[Feed],
+        *,
+        outputs: int = 1,
+        detail: str = "",
+    ) -> list[Stream]:
+        """A stage with any number of inputs and outputs; returns its outputs."""
+        ...
+
+    def declare_time_stage(
+        self, name: str, kind: TimeStageKind, scope: Scope, summary: PathSummary
+    ) -> Stream:
+        """The output, in `scope`, of a new ingress, egress or feedback stage."""
+        ...
+
+    def add_feed(self, stage_index: int, feed: Feed) -> None:
+        """One more source for an input of a stage that exists already."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
     """Output `output` of stage `stage`, in `scope`."""
 
-    dataflow: Dataflow
+    dataflow: Draft
     stage_index: int
     output: int
     scope: Scope

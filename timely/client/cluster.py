@@ -12,45 +12,22 @@ The same for workers in this process, in processes that `connect` starts, and in
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from ..building.builders import Builder, check_not_importing, load_builder, spec_of
 from ..errors import MisuseError, PeerError
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..user_code.builders import Builder, check_not_importing, load_builder, spec_of
-from ..wire.requests import Describe, Hello, Install, Reply, Request, Shutdown, Stats, Value
+from ..wire.requests import Describe, Hello, Install, Reply, Shutdown, Stats, Value
+from .installed import Workers
 from .session import Flow
 
 if TYPE_CHECKING:
     from .connection import append_target
 
-__all__ = ["Cluster", "Workers", "connect"]
-
-
-class Workers(Protocol):
-    """The workers of a cluster, wherever they are: `embedded.EmbeddedWorkers` or `client.RemoteWorkers`."""
-
-    count: int
-    addresses: list[str]
-
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float = REPLY_SECONDS_MAX,
-    ) -> list[Reply]:
-        """Send each (worker, request, table) and gather the replies in that order; raises what a worker
-        reports.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of them."""
-        ...
+__all__ = ["Cluster", "connect"]
 
 
 class Cluster:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ..building.builders import Builder
 from ..errors import MisuseError, TimelyError, VertexError
 from ..failure import again
 from ..limits import REPLY_SECONDS_MAX, WORKERS_MAX
 from ..running.core import Worker
-from ..user_code.builders import Builder
 from ..wire.requests import Close, Reply, Request, Seal, Value
 from ..wire.transport.memory import MemoryNetwork
 from ..worker.server import Later, Server

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isnan
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
@@ -24,10 +23,8 @@ from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
+from .installed import Installed
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
-
-if TYPE_CHECKING:
-    from .session import Flow
 
 __all__ = ["FlowOutput", "seconds_of"]
 
@@ -39,7 +36,7 @@ _PULSE_SECONDS = READER_SECONDS_MAX / 60
 class FlowOutput:
     """One output of an installed dataflow."""
 
-    def __init__(self, flow: Flow, name: str, description: str) -> None:
+    def __init__(self, flow: Installed, name: str, description: str) -> None:
         self._flow = flow
         self.name = name
         self.description = description

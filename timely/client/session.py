@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..errors import MisuseError, PeerError
-from ..limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from ..limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN
 from ..operators.appends import ExpectedAppend, new_writer, place_of
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -33,19 +32,14 @@ from ..wire.requests import (
     Wait,
     schema_from_bytes,
 )
+from .installed import Installed, Workers
 from .reading import FlowOutput, seconds_of
 from .tables import InputForm, chunks
 
-if TYPE_CHECKING:
-    from .cluster import Workers
-
 __all__ = ["Flow", "FlowInput"]
 
-_PATIENCE_SECONDS = 86_400.0 * 365
-"""For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
 
-
-class Flow:
+class Flow(Installed):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
     `epoch` is the open one, as far as this client knows: what it inserts belongs to it or to a later one, and
@@ -53,12 +47,9 @@ class Flow:
     """
 
     def __init__(self, workers: Workers, reply: Reply) -> None:
-        self._workers = workers
-        self.index = reply.integer("dataflow")
-        self.name = reply.text("name")
+        super().__init__(workers, reply.integer("dataflow"), reply.text("name"), reply.integer("epoch"))
         self.fingerprint = reply.text("fingerprint")
         self.stages = [str(line) for line in reply.items("stages")]
-        self.epoch = reply.integer("epoch")
         writer = new_writer()
         self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
         self._outputs = {name: FlowOutput(self, name, text) for name, text in _output_names(reply)}
@@ -101,19 +92,10 @@ class Flow:
         self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
         return epoch
 
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the workers run within this process, and only while they are asked something."""
-        return not self._workers.addresses
-
     def refresh(self) -> int:
         """Ask which epoch is open, when another client seals them; returns it."""
         self.note_epoch(self.ask_first(Describe(self.index)).integer("epoch"))
         return self.epoch
-
-    def note_epoch(self, epoch: int) -> None:
-        """Remember that `epoch` or a later one is open."""
-        self.epoch = max(self.epoch, epoch)
 
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
@@ -124,20 +106,6 @@ class Flow:
         seconds = seconds_of(timeout)
         self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
-
-    def ask_first(self, request: Request) -> Reply:
-        """Ask worker 0, which decides for all."""
-        (reply,) = self._workers.ask([(0, request, None)])
-        return reply
-
-    def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
-        """Send the same request to all workers; a negative time-out is none.
-
-        A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
-        for that: shortly after the limit there is an error in any case.
-        """
-        seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
-        return self._workers.ask([(worker, request, None) for worker in range(self._workers.count)], seconds)
 
     def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
         by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
@@ -162,7 +130,7 @@ class Flow:
 class FlowInput:
     """One input of an installed dataflow."""
 
-    def __init__(self, flow: Flow, workers: Workers, form: InputForm, writer: str) -> None:
+    def __init__(self, flow: Installed, workers: Workers, form: InputForm, writer: str) -> None:
         self._flow = flow
         self._workers = workers
         self.form = form

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..building.builders import load_function
 from ..errors import InternalError, MisuseError, PeerError
 from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
-from ..user_code.builders import load_function
 from ..wire.arrow import binary_array, int64_array
 from ..wire.nesting import is_too_deep
 

@@ -1,1 +1,1 @@
-"""The vertices at the rim of a dataflow: inputs, captured outputs, probes."""
+"""What a vertex is, and those at the rim of every dataflow: inputs, captured outputs, probes."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 from progress.errors import InternalError, MisuseError
 from progress.times.time_words import TimeCode
 
-from ..building.vertex import Vertex
 from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
 from .places import Places
+from .vertex import Vertex
 
 
 class OutputLog(Protocol):

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgpack
 import pyarrow as pa
@@ -27,15 +27,33 @@ import pyarrow.compute as pc
 
 from progress.errors import InputClosedError, InternalError, MisuseError
 from progress.kernel import Int64s
+from progress.times.time_words import TimeCode
 
 from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from ..wire.batch import Batch, Records
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
 
-if TYPE_CHECKING:
-    from ..running.host import Host
-    from ..running.instance import Instance
+
+class Entrance(Protocol):
+    """The stage that stands for an input: where rows of sealed epochs come into the dataflow."""
+
+    @property
+    def code(self) -> TimeCode:
+        """How epochs are packed into words."""
+        ...
+
+    def wake(self) -> None:
+        """Ask for an activation, which calls `InputHandle.release`."""
+        ...
+
+    def let_in(self, batch: Batch, word: int) -> None:
+        """Rows of an epoch that is being sealed enter."""
+        ...
+
+    def advance(self, old: int, new: int | None) -> None:
+        """The open epoch moves on; `None`: the input is closed."""
+        ...
 
 
 class InputCodec(Protocol):
@@ -121,14 +139,12 @@ class InputHandle:
 
     def __init__(
         self,
-        instance: Instance,
         name: str,
-        host: Host,
+        entrance: Entrance,
         codec: InputCodec,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._instance = instance
-        self._host = host
+        self._entrance = entrance
         self._clock = clock
         self.name = name
         self.codec = codec
@@ -142,10 +158,6 @@ class InputHandle:
         self._staged: dict[AppendId, _Staged] = {}
         self._staged_bytes = 0
         self._sealed: deque[_Sealed] = deque()
-
-    def take_place(self) -> None:
-        """Let activations of the input's stage come here."""
-        self._host.source = self
 
     # Rows come in.
 
@@ -289,7 +301,7 @@ class InputHandle:
 
     def epoch_word(self, epoch: int) -> int:
         """The time word of an epoch; `TimeOverflowError` for one that no word holds."""
-        return self._host.code.pack((epoch,))
+        return self._entrance.code.pack((epoch,))
 
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
         """Those of `expected` that have not arrived for `epoch`."""
@@ -340,8 +352,8 @@ class InputHandle:
             for epoch, batches in sealed.entering:
                 word = self.epoch_word(epoch)
                 for batch in batches:
-                    self._instance.send_input(self._host, batch, word)
-            self._instance.advance_input(self._host, sealed.old, sealed.new)
+                    self._entrance.let_in(batch, word)
+            self._entrance.advance(sealed.old, sealed.new)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -365,7 +377,7 @@ class InputHandle:
             entering.append((epoch, batches))
         self._sealed.append(_Sealed(entering, self.epoch, None if is_last else sealed + 1))
         self.epoch = sealed + 1
-        self._instance.wake(self._host)
+        self._entrance.wake()
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
         # "repetition" and not "sealed"; older ones would grow for ever.
         for epoch in [old for old in self._seen if old < self.epoch - 1]:

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from progress.times.timestamp import Timestamp
 
-from ..building.vertex import Vertex
 from ..wire.batch import Batch
+from .vertex import Vertex
 
 
 class ProbeVertex(Vertex):

@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from progress.checking.predicates import (
     Counts,
@@ -40,11 +39,9 @@ from progress.errors import InternalError
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.tracking.count_changes import Change
 
+from .host import Host
+from .instance import Instance
 from .snapshot import counted, first_epochs, owned, view
-
-if TYPE_CHECKING:
-    from .host import Host
-    from .instance import Instance
 
 __all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
 
@@ -97,7 +94,7 @@ class ProgressChecker:
         point = (arrived.location, word)
         self._note("a message came in at", [point])
         self._owned = total(self._owned, {point: 1})
-        if not self._is_open(arrived.target, arrived.port, word):
+        if not self._is_open(self._instance.hosts[arrived.target.stage], arrived.port, word):
             self._require("E2", [point])
 
     def on_sent(self, connector: int, word: int) -> None:
@@ -106,11 +103,12 @@ class ProgressChecker:
         self._note("a message went out at", [point])
         self._owned = total(self._owned, {point: -1})
 
-    def on_notify(self, host: Host, word: int) -> None:
+    def on_notify(self, stage: int, word: int) -> None:
         """A notification is about to be delivered."""
-        self._note("on_notify", [(host.stage, word)])
+        host = self._instance.hosts[stage]
+        self._note("on_notify", [(stage, word)])
         if any(self._is_open(host, port, word) for port in range(len(host.ports))):
-            self._require("due", [(host.stage, word)])
+            self._require("due", [(stage, word)])
 
     def _check_view(self, changes: Counts) -> None:
         before, after = self._view, view(self._instance)

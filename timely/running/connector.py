@@ -6,28 +6,68 @@ What a sender pays per batch and connector is in `send`, in this order: the fuse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from progress.errors import MisuseError
 
+from ..building.freeze import LoopLimit, PhysicalConnector
 from ..wire.batch import Batch
 
-if TYPE_CHECKING:
-    from ..building.freeze import LoopLimit, PhysicalConnector
-    from .host import Host
-    from .instance import Instance
+
+class Target(Protocol):
+    """Where a connector leads: a stage on the same worker, with its inbox."""
+
+    inbox: list[tuple[int, int, int, Batch]]
+    is_queued: bool
+
+    @property
+    def stage(self) -> int:
+        """Its index among the stages that run."""
+        ...
+
+    def title(self) -> str:
+        """Who it is, as errors say it."""
+        ...
+
+
+class Carrier(Protocol):
+    """What brings messages to inboxes here and to other workers. In use is `instance.py`."""
+
+    @property
+    def worker(self) -> int:
+        """Index of this worker."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        ...
+
+    @property
+    def count(self) -> Callable[[int, int, int], None]:
+        """Takes (location, word, delta): one change of an occurrence count."""
+        ...
+
+    def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
+        """A message waits for `target`."""
+        ...
+
+    def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
+        ...
 
 
 class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_instance", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
+        "_carrier", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
         "port", "route", "rows_sent", "target", "transform",
     )  # fmt: skip
 
-    def __init__(self, instance: Instance, spec: PhysicalConnector, target: Host, location: int) -> None:
-        self._instance = instance
+    def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
+        self._carrier = carrier
         self.index = spec.index
         self.location = location
         self.target = target
@@ -58,19 +98,19 @@ class Connector:
                     raise self._endless(limit)
         self.rows_sent += batch.rows
         self.messages_sent += 1
-        instance = self._instance
-        if self.route is None or instance.workers == 1:
-            instance.count(self.location, word, 1)
-            instance.enqueue(self.target, self.port, self.location, word, batch)
+        carrier = self._carrier
+        if self.route is None or carrier.workers == 1:
+            carrier.count(self.location, word, 1)
+            carrier.enqueue(self.target, self.port, self.location, word, batch)
             return
-        for peer, part in enumerate(self.route.split(batch, instance.workers)):
+        for peer, part in enumerate(self.route.split(batch, carrier.workers)):
             if part is None:
                 continue
-            instance.count(self.location, word, 1)
-            if peer == instance.worker:
-                instance.enqueue(self.target, self.port, self.location, word, part)
+            carrier.count(self.location, word, 1)
+            if peer == carrier.worker:
+                carrier.enqueue(self.target, self.port, self.location, word, part)
             else:
-                instance.send_data(peer, self.index, word, part)
+                carrier.send_data(peer, self.index, word, part)
 
     def _endless(self, limit: LoopLimit) -> MisuseError:
         return MisuseError(

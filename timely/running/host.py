@@ -8,8 +8,8 @@ applies once per step.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -18,14 +18,13 @@ from progress.kernel import Int64s
 from progress.times.antichain import antichain_is_beyond, minimal_words
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
+from progress.tracking.count_changes import Change
+from progress.tracking.tracker import Tracker
 
+from ..operators.input import InputHandle
+from ..operators.vertex import Vertex
 from ..wire.batch import Batch
-
-if TYPE_CHECKING:
-    from ..building.vertex import Vertex
-    from ..operators.input import InputHandle
-    from .connector import Connector
-    from .instance import Instance
+from .connector import Connector
 
 _RECENT_EVENTS = 6
 _SHOWN_MAX = 8
@@ -34,26 +33,92 @@ _FEW_MAX = 32
 """Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
 
 
+class Checker(Protocol):
+    """Who is told what happens, when a worker checks its progress tracking. In use is `checking.py`."""
+
+    def on_step_done(self, changes: Sequence[Change]) -> None:
+        """The worker has applied its own changes and is about to tell them."""
+        ...
+
+    def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
+        """The worker has applied what a peer has told."""
+        ...
+
+    def on_data(self, connector: int, word: int) -> None:
+        """A message has arrived from another worker."""
+        ...
+
+    def on_sent(self, connector: int, word: int) -> None:
+        """A message has left for another worker."""
+        ...
+
+    def on_notify(self, stage: int, word: int) -> None:
+        """A notification is about to be delivered."""
+        ...
+
+
+class Surroundings(Protocol):
+    """The dataflow around a vertex, on its worker. In use is `instance.py`."""
+
+    @property
+    def worker(self) -> int:
+        """Index of this worker."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        ...
+
+    @property
+    def count(self) -> Callable[[int, int, int], None]:
+        """Takes (location, word, delta): one change of an occurrence count."""
+        ...
+
+    @property
+    def recheck(self) -> set[int]:
+        """Stages whose notifications may have become due."""
+        ...
+
+    @property
+    def tracker(self) -> Tracker:
+        """Knows the frontiers of all ports."""
+        ...
+
+    @property
+    def checker(self) -> Checker | None:
+        """Who is told what happens, if anybody is."""
+        ...
+
+    def wake(self, host: Host) -> None:
+        """Let a stage have its turn."""
+        ...
+
+    def resume_later(self, host: Host) -> None:
+        """Let a stage have one turn once others have had theirs."""
+        ...
+
+
 class Host:
     """One stage on one worker."""
 
     __slots__ = (
-        "_held", "_held_in_order", "_instance", "_received", "_received_minimal", "_waiting",
+        "_held", "_held_in_order", "_received", "_received_minimal", "_surroundings", "_waiting",
         "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
         "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested", "site", "source",
         "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
     )  # fmt: skip
 
     def __init__(
-        self, instance: Instance, stage: int, name: str, site: str, code: TimeCode, outputs: int
+        self, surroundings: Surroundings, stage: int, name: str, site: str, code: TimeCode, outputs: int
     ) -> None:
-        self._instance = instance
+        self._surroundings = surroundings
         self.stage = stage
         self.name = name
         self.site = site
         self.code = code
-        self.worker = instance.worker
-        self.workers = instance.workers
+        self.worker = surroundings.worker
+        self.workers = surroundings.workers
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
@@ -105,7 +170,7 @@ class Host:
         held[word] = held.get(word, 0) + 1
         if self._held_in_order is not None:
             self._held_in_order.add(word)
-        self._instance.count(self.stage, word, 1)
+        self._surroundings.count(self.stage, word, 1)
 
     def release(self, word: int) -> None:
         """One capability at `word` less."""
@@ -123,7 +188,7 @@ class Host:
                     self._held_in_order = None
         else:
             held[word] = count - 1
-        self._instance.count(self.stage, word, -1)
+        self._surroundings.count(self.stage, word, -1)
 
     def request(self, word: int) -> None:
         """Ask for a notification at `word`."""
@@ -137,18 +202,18 @@ class Host:
             self._waiting_in_order.add(word)
         else:
             self._waiting.append(word)
-        self._instance.count(self.stage, word, 1)
-        self._instance.recheck.add(self.stage)
+        self._surroundings.count(self.stage, word, 1)
+        self._surroundings.recheck.add(self.stage)
 
     def resume(self) -> None:
         """One more activation, once others have had their turn."""
         if not self.wants_resume:
             self.wants_resume = True
-            self._instance.resume_later(self)
+            self._surroundings.resume_later(self)
 
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
-        return self._instance.tracker.frontier(self.ports[port])
+        return self._surroundings.tracker.frontier(self.ports[port])
 
     def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
         """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
@@ -157,6 +222,24 @@ class Host:
             self._received = {word}
             yield word, batch
         self._received = received
+
+    # Called by an input, for which this stage stands.
+
+    def wake(self) -> None:
+        """Ask for an activation."""
+        self._surroundings.wake(self)
+
+    def let_in(self, batch: Batch, word: int) -> None:
+        """Rows of an epoch that is being sealed enter."""
+        for connector in self.outputs[0]:
+            connector.send(batch, word)
+
+    def advance(self, old: int, new: int | None) -> None:
+        """The open epoch of the input moves on; `None`: the input is closed."""
+        count = self._surroundings.count
+        if new is not None:
+            count(self.stage, self.code.pack((new,)), 1)
+        count(self.stage, self.code.pack((old,)), -1)
 
     # Called by the instance.
 
@@ -191,7 +274,9 @@ class Host:
         waiting = self._waiting
         if self._waiting_in_order is None and len(waiting) <= _FEW_MAX:
             guards = self.code.guards
-            fronts = [word for port in self.ports for word in self._instance.tracker.frontier(port).tolist()]
+            fronts = [
+                word for port in self.ports for word in self._surroundings.tracker.frontier(port).tolist()
+            ]
             found: list[int] = []
             for word in waiting:
                 for front in fronts:
@@ -242,7 +327,7 @@ class Host:
             vertex.recv_all(port, messages)
         received.clear()
         self._received_minimal = None
-        count = self._instance.count
+        count = self._surroundings.count
         for _, location, word, _ in inbox:
             count(location, word, -1)
 
@@ -253,12 +338,12 @@ class Host:
         for word in due:
             self.requested.discard(word)
             self._received.add(word)
-            if self._instance.checker is not None:
-                self._instance.checker.on_notify(self, word)
+            if self._surroundings.checker is not None:
+                self._surroundings.checker.on_notify(self.stage, word)
             self.events.append(("on_notify", word))
             vertex.on_notify(self.code.unpack(word))
             self._received.discard(word)
-            self._instance.count(self.stage, word, -1)
+            self._surroundings.count(self.stage, word, -1)
 
     def _check_right(self, word: int, what: str) -> None:
         guards = self.code.guards

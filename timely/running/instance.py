@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from progress.errors import InternalError, MisuseError
 from progress.tracking.count_changes import Change, CountChanges
@@ -21,20 +21,34 @@ from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..wire.batch import Batch
-from .connector import Connector
-from .host import Host
+from .connector import Connector, Target
+from .host import Checker, Host
 
-if TYPE_CHECKING:
-    from .checking import ProgressChecker
-    from .core import Worker
+
+class Owner(Protocol):
+    """The worker that a dataflow runs on. In use is `core.py`."""
+
+    @property
+    def index(self) -> int:
+        """Which worker it is."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many there are in all."""
+        ...
+
+    def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
+        ...
 
 
 class Instance:
     """A frozen dataflow, instantiated on worker `worker` of `workers`."""
 
-    def __init__(self, owner: Worker, index: int, frozen: FrozenDataflow) -> None:
+    def __init__(self, owner: Owner, index: int, frozen: FrozenDataflow) -> None:
         self._owner = owner
-        self.checker: ProgressChecker | None = None
+        self.checker: Checker | None = None
         self.index = index
         self.worker = owner.index
         self.workers = owner.workers
@@ -55,11 +69,11 @@ class Instance:
         self._port_owner: list[int] = []
         self.tracker = Tracker(frozen.graph, self._make_vertices())
         self.inputs = {
-            name: InputHandle(self, name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
-            for name, declared in frozen.dataflow.inputs.items()
+            name: InputHandle(name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
+            for name, declared in frozen.inputs.items()
         }
-        for handle in self.inputs.values():
-            handle.take_place()
+        for name, handle in self.inputs.items():
+            self.hosts[frozen.stage_of[frozen.inputs[name].stage]].source = handle
         self._open_inputs()
         for host in self.hosts:
             if host.vertex is not None:
@@ -67,20 +81,18 @@ class Instance:
 
     def output(self, name: str) -> CaptureVertex:
         """The capturing vertex of a named output."""
-        declared = self.frozen.dataflow.outputs.get(name)
+        declared = self.frozen.outputs.get(name)
         if declared is None:
-            raise MisuseError(
-                f"no output {name!r}: there are {sorted(self.frozen.dataflow.outputs) or 'none'}"
-            )
+            raise MisuseError(f"no output {name!r}: there are {sorted(self.frozen.outputs) or 'none'}")
         vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
         assert isinstance(vertex, CaptureVertex)
         return vertex
 
     def probe(self, name: str) -> ProbeVertex:
         """The vertex that watches what `Dataflow.probe` named."""
-        stage = self.frozen.dataflow.probes.get(name)
+        stage = self.frozen.probes.get(name)
         if stage is None:
-            raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.dataflow.probes) or 'none'}")
+            raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.probes) or 'none'}")
         vertex = self.hosts[self.frozen.stage_of[stage]].vertex
         assert isinstance(vertex, ProbeVertex)
         return vertex
@@ -100,7 +112,7 @@ class Instance:
         """What `take_changes` would hand over; to look at."""
         return self._changes.consolidated()
 
-    def enqueue(self, target: Host, port: int, location: int, word: int, batch: Batch) -> None:
+    def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
         """A message waits for `target`."""
         target.inbox.append((port, location, word, batch))
         if not target.is_queued:
@@ -198,17 +210,6 @@ class Instance:
                 self.wake(host)
         self.recheck.clear()
 
-    def send_input(self, host: Host, batch: Batch, word: int) -> None:
-        """Rows of an epoch that is being sealed enter."""
-        for connector in host.outputs[0]:
-            connector.send(batch, word)
-
-    def advance_input(self, host: Host, old: int, new: int | None) -> None:
-        """The open epoch of an input moves on; `None`: the input is closed."""
-        if new is not None:
-            self.count(host.stage, host.code.pack((new,)), 1)
-        self.count(host.stage, host.code.pack((old,)), -1)
-
     def epochs_done(self) -> int:
         """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
         nothing is.
@@ -271,7 +272,7 @@ class Instance:
 
     def _open_inputs(self) -> None:
         opening: list[Change] = []
-        for handle in self.frozen.dataflow.inputs.values():
+        for handle in self.frozen.inputs.values():
             stage = self.frozen.stage_of[handle.stage]
             opening.append((stage, self.hosts[stage].code.pack((0,)), self.workers))
         if not opening:

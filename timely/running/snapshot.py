@@ -23,14 +23,14 @@ __all__ = ["counted", "first_epochs", "owned", "under_way", "untold", "view"]
 
 def first_epochs(frozen: FrozenDataflow) -> list[Pointstamp]:
     """What every worker owns before it has done anything: the first epoch of each input."""
-    stages = [frozen.stage_of[declared.stage] for declared in frozen.dataflow.inputs.values()]
+    stages = [frozen.stage_of[declared.stage] for declared in frozen.inputs.values()]
     return [(stage, frozen.codes[stage].pack((0,))) for stage in stages]
 
 
 def owned(instance: Instance) -> Counts:
     """caps[p]: messages that wait in inboxes, notifications asked for, holds, open epochs."""
     stages = instance.frozen.stage_of
-    declared = instance.frozen.dataflow.inputs
+    declared = instance.frozen.inputs
     found = [
         (stages[declared[name].stage], handle.epoch_word(handle.held_epoch))
         for name, handle in instance.inputs.items()

@@ -11,7 +11,7 @@ decoder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Protocol, Self, TypeVar
 
 import msgpack
@@ -73,6 +73,9 @@ class Batch(Protocol):
         """
         ...
 
+
+Transform = Callable[[Batch], Batch | None]
+"""A stateless step that the sender runs: a batch in, a batch or nothing out."""
 
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from ..building.builders import load_function
 from ..errors import TimelyError
-from ..user_code.builders import load_function
 from .launcher import Launcher, LocalFolder
 from .options import Options, parse_options
 from .settings import cluster_settings

@@ -19,13 +19,13 @@ from collections.abc import Mapping
 
 import msgpack
 
+from ..building.builders import Builder, build_dataflow, load_builder
 from ..building.freeze import FrozenDataflow
 from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
 from ..failure import again, is_interrupt, story_of, text_of
 from ..limits import INSTALL_SECONDS_MAX
 from ..running.core import Worker
 from ..running.instance import Instance
-from ..user_code.builders import Builder, build_dataflow, load_builder
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
 from ..wire.requests import Reply, Value, schema_to_bytes
 from .orders import open_epoch
@@ -185,21 +185,21 @@ class Installations:
 
 def describe(instance: Instance, spec: str) -> Reply:
     """What a client has to know of an installed dataflow; see `requests.Describe`."""
-    dataflow = instance.frozen.dataflow
+    frozen = instance.frozen
     inputs: list[Value] = []
-    for name, declared in dataflow.inputs.items():
+    for name, declared in frozen.inputs.items():
         arrow_schema = getattr(declared.codec, "arrow_schema", None)
         packed = None if arrow_schema is None else schema_to_bytes(arrow_schema())
         inputs.append([name, declared.codec.describe(), packed, getattr(declared.codec, "converter", None)])
     return Reply(
         {
             "dataflow": instance.index,
-            "name": instance.frozen.name,
+            "name": frozen.name,
             "spec": spec,
             "epoch": open_epoch(instance),
-            "fingerprint": instance.frozen.fingerprint,
+            "fingerprint": frozen.fingerprint,
             "inputs": inputs,
-            "outputs": [[name, declared.codec.describe()] for name, declared in dataflow.outputs.items()],
-            "stages": list(instance.frozen.graph.describe()),
+            "outputs": [[name, declared.codec.describe()] for name, declared in frozen.outputs.items()],
+            "stages": list(frozen.graph.describe()),
         }
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..building.builders import Builder
 from ..errors import InternalError, PeerError, RequestError, TimelyError, WaitTimeoutError, class_names
 from ..failure import is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX
@@ -23,7 +24,6 @@ from ..operators.appends import AppendId
 from ..operators.capture import FOREVER, CaptureVertex
 from ..running.core import Worker
 from ..running.instance import Instance
-from ..user_code.builders import Builder
 from ..wire.handshake import (
     PROTOCOL_VERSION,
     Build,
@@ -397,7 +397,7 @@ class Server:
         if output:
             return self._output(dataflow, output).complete_before
         instance = self._instance(dataflow)
-        names = instance.frozen.dataflow.outputs
+        names = instance.frozen.outputs
         at_outputs = min((instance.output(name).complete_before for name in names), default=FOREVER)
         # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
         return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())

@@ -173,9 +173,9 @@ def test_caught_a_message_that_is_not_counted(monkeypatch: pytest.MonkeyPatch) -
     send = Connector.send
 
     def uncounted(self: Connector, batch: Batch, word: int) -> None:
-        self._instance.count, count = lambda location, word, delta: None, self._instance.count
+        self._carrier.count, count = lambda location, word, delta: None, self._carrier.count
         send(self, batch, word)
-        self._instance.count = count
+        self._carrier.count = count
 
     monkeypatch.setattr(Connector, "send", uncounted)
     group, _ = pair()

@@ -13,9 +13,9 @@ from differential.columns.update_batch import UpdateBatch
 from progress.times.timestamp import Timestamp
 from timely import Batch, Broadcast, Dataflow, MisuseError, Records, Vertex
 from timely.building.loop import Loop
-from timely.building.stream import Transform
 from timely.running.core import Worker
 from timely.running.instance import Instance
+from timely.wire.batch import Transform
 from timely.wire.transport.memory import MemoryNetwork
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import timely
 from timely import MisuseError
-from timely.user_code.builders import load_builder
+from timely.building.builders import load_builder
 from timely.user_code.loaded_sources import _is_the_users, _known, check_unchanged, note_loaded
 
 Write = Callable[[str, str], Path]

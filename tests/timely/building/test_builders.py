@@ -9,7 +9,7 @@ import dataflows
 import pytest
 
 from timely import Dataflow, GraphError, MisuseError, VertexError
-from timely.user_code.builders import build_dataflow, load_builder, spec_of
+from timely.building.builders import build_dataflow, load_builder, spec_of
 
 
 def test_a_builder_is_found_by_its_name_and_back() -> None:

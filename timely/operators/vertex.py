@@ -16,20 +16,82 @@ be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Protocol
 
 from progress.errors import InternalError, MisuseError
 from progress.kernel import Int64s
+from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
-from ..wire.batch import Batch, Records
+from ..wire.batch import Batch, Records, Transform
 
-if TYPE_CHECKING:
-    from progress.times.time_words import TimeCode
 
-    from ..running.connector import Connector
-    from ..running.host import Host
+class Outlet(Protocol):
+    """One way out of a vertex, as far as the vertex may change it."""
+
+    transform: Transform | None
+
+
+class Runner(Protocol):
+    """What runs a vertex: what each call of the vertex comes down to. In use is `running/host.py`."""
+
+    @property
+    def code(self) -> TimeCode:
+        """How times are packed into words here."""
+        ...
+
+    @property
+    def worker(self) -> int:
+        """Index of the worker."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+        ...
+
+    @property
+    def outputs(self) -> Sequence[Sequence[Outlet]]:
+        """Where each output leads."""
+        ...
+
+    def title(self) -> str:
+        """Who it is, as errors say it."""
+        ...
+
+    def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
+        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        ...
+
+    def send(self, output: int, batch: Batch, word: int) -> None:
+        """See `Vertex.send`."""
+        ...
+
+    def request(self, word: int) -> None:
+        """See `Vertex.notify_at`."""
+        ...
+
+    def hold(self, word: int) -> None:
+        """See `Vertex.hold`."""
+        ...
+
+    def release(self, word: int) -> None:
+        """See `Vertex.release`."""
+        ...
+
+    def resume(self) -> None:
+        """See `Vertex.resume`."""
+        ...
+
+    def frontier(self, port: int) -> Int64s:
+        """See `Vertex.frontier`."""
+        ...
 
 
 class Vertex:
@@ -39,7 +101,7 @@ class Vertex:
     wants_frontier: ClassVar[bool] = False
     wants_end: ClassVar[bool] = False
 
-    _bound: Host | None = None
+    _bound: Runner | None = None
 
     # What a vertex overrides.
 
@@ -144,7 +206,7 @@ class Vertex:
         """
         return self._host.frontier(port)
 
-    def connectors(self, output: int) -> list[Connector]:
+    def connectors(self, output: int) -> Sequence[Outlet]:
         """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
         return self._host.outputs[output]
 
@@ -168,7 +230,7 @@ class Vertex:
         """Name of its stage."""
         return self._host.name
 
-    def bind(self, host: Host) -> None:
+    def bind(self, host: Runner) -> None:
         """Put the vertex in its place; called once by the worker."""
         if self._bound is not None:
             raise MisuseError(
@@ -179,7 +241,7 @@ class Vertex:
         self.on_start()
 
     @property
-    def _host(self) -> Host:
+    def _host(self) -> Runner:
         if self._bound is None:
             raise InternalError(
                 f"{type(self).__name__} is not part of a running dataflow yet: send and ask from "

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TypeVar
 
-from ..building.dataflow import Dataflow
 from ..errors import MisuseError, TimelyError, VertexError
 from ..failure import is_interrupt
-from .loaded_sources import check_unchanged, note_loaded
+from ..user_code.loaded_sources import check_unchanged, note_loaded
+from .dataflow import Dataflow
 
 __all__ = [
     "Builder",

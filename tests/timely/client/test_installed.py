@@ -1,0 +1,64 @@
+"""What an installed dataflow's inputs and outputs share: whom they ask, and which epoch is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from timely.client.installed import Installed
+from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
+from timely.wire.requests import Describe, Reply, Request
+
+
+class Listening:
+    """Workers that remember what they were asked, and for how long."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        self.count = 3
+        self.addresses = addresses
+        self.asked: list[int] = []
+        self.seconds = 0.0
+
+    def ask(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
+    ) -> list[Reply]:
+        self.asked = [worker for worker, _, _ in requests]
+        self.seconds = timeout_seconds
+        return [Reply({"worker": worker}) for worker in self.asked]
+
+    def close(self) -> None:
+        raise AssertionError("nobody may close them")
+
+
+def test_what_worker_0_decides_is_asked_of_it_alone() -> None:
+    workers = Listening([])
+    assert Installed(workers, 4, "name", 0).ask_first(Describe(4)).integer("worker") == 0
+    assert workers.asked == [0]
+
+
+def test_all_are_asked_and_have_a_little_longer_than_the_limit() -> None:
+    workers = Listening([])
+    replies = Installed(workers, 4, "name", 0).ask_all(Describe(4), 2.0)
+    assert [reply.integer("worker") for reply in replies] == workers.asked == [0, 1, 2]
+    assert workers.seconds == 2.0 + ANSWER_SECONDS_MAX
+
+
+def test_without_a_limit_the_answer_is_waited_for_for_days() -> None:
+    workers = Listening([])
+    Installed(workers, 4, "name", 0).ask_all(Describe(4), -1.0)
+    assert workers.seconds > 86_400
+
+
+def test_the_open_epoch_never_goes_back() -> None:
+    installed = Installed(Listening([]), 4, "name", 3)
+    installed.note_epoch(7)
+    installed.note_epoch(5)
+    assert installed.epoch == 7
+
+
+def test_workers_without_addresses_are_within_this_process() -> None:
+    assert Installed(Listening([]), 0, "name", 0).is_embedded
+    assert not Installed(Listening(["localhost:7401"]), 0, "name", 0).is_embedded

@@ -1,0 +1,84 @@
+"""What has been declared of a dataflow: its stages, inputs and outputs, as they were written.
+
+`Dataflow` adds to this, `freeze` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from progress.times.path_summary import PathSummary
+
+from ..operators.capture import OutputCodec
+from ..operators.input import InputCodec
+from ..operators.vertex import Vertex
+from .scope import Scope
+from .stream import Feed, TimeStageKind
+
+StageKind = Literal["vertex", "input"] | TimeStageKind
+
+
+@dataclass(eq=False)
+class StageDeclaration:
+    """One stage as it was written: what it is called, where, and what feeds it."""
+
+    index: int
+    name: str
+    kind: StageKind
+    scope: Scope
+    outputs: int
+    site: str
+    vertex: Callable[[], Vertex] | None = None
+    feeds: list[Feed] = field(default_factory=list)
+    summary: PathSummary | None = None
+    detail: str = ""
+
+    @property
+    def inputs(self) -> int:
+        """How many input ports it has: one more than the highest that is fed."""
+        return 1 + max((feed.port for feed in self.feeds), default=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class InputDeclaration:
+    """A named input: the stage that stands for it and what turns clients' tables into batches."""
+
+    name: str
+    stage: int
+    codec: InputCodec
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDeclaration:
+    """A named output: its capturing stage and what turns batches into clients' tables."""
+
+    name: str
+    stage: int
+    codec: OutputCodec
+
+
+class Description(Protocol):
+    """Something that a layer above says of a dataflow and that becomes stages in the end."""
+
+    def carry_out(self) -> None:
+        """Add the stages; called once, just before the dataflow is frozen."""
+        ...
+
+
+class Declarations:
+    """All of one dataflow, in the order in which it was written.
+
+    `level_bits` are value bits per nesting level of a time word, epoch first; `None` takes the default.
+    """
+
+    def __init__(self, name: str, level_bits: tuple[int, ...] | None = None) -> None:
+        self.name = name
+        self.level_bits = level_bits
+        self.stages: list[StageDeclaration] = []
+        self.inputs: dict[str, InputDeclaration] = {}
+        self.outputs: dict[str, OutputDeclaration] = {}
+        self.probes: dict[str, int] = {}
+        self.descriptions: list[Description] = []
+        """What layers above have said of it, and will add when it is frozen."""
