@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import timely
-from differential import col, count, input, lit
-from differential.columns.rows import Row
+from collections.abc import Sequence
+from typing import ClassVar
 
-__all__ = ["mentions", "shouted"]
+import timely
+from differential import col, count, from_stream, input, lit
+from differential.columns.rows import Row
+from timely.wire.batch import Batch
+
+__all__ = ["PassUpdates", "by_hand", "mentions", "shouted"]
 
 
 def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
@@ -29,3 +33,22 @@ def mentions(flow: timely.Dataflow) -> None:
     knows.select(node=col.who).distinct().iterate(
         lambda x: x.join(knows, on={"node": "who"}).select(node=col.whom).concat(x).distinct()
     ).output("reached")
+
+
+class PassUpdates(timely.Vertex):
+    """A stage that was written by hand: passes update batches on."""
+
+    word_times: ClassVar[bool] = True
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        for word, batch in messages:
+            self.send(0, batch, word)
+
+
+@timely.builder
+def by_hand(flow: timely.Dataflow) -> None:
+    """From a collection to a stage and back to a collection."""
+    edges = input(flow, "edges", "src: int, dst: int")
+    (stream,) = flow.stage("by hand", PassUpdates, edges.filter(col.dst > 0).feeds())
+    again = from_stream(flow, stream, edges.schema)
+    again.group_by("src").agg(n=count()).output("counts")

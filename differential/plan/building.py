@@ -133,8 +133,13 @@ class Plan:
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
             )
-        self._outputs.add(name)
-        self.roots.append(self.add(Output(source, name)))
+        self.ask_for(self.add(Output(source, name)))
+
+    def ask_for(self, root: Node) -> None:
+        """Compute `root`, an output or an effect, whatever else is asked for."""
+        if isinstance(root, Output):
+            self._outputs.add(root.name)
+        self.roots.append(root)
 
     @contextmanager
     def opened(self, name: str, place: Place) -> Iterator[OpenLoop]:
@@ -162,6 +167,12 @@ class Plan:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
         for root in self.roots:
             self.lowering.root(root)
+
+    def travelling_form(self) -> tuple[str, dict[str, bytes]]:
+        """The builder that workers have, and arguments with which it does what this plan says."""
+        from .installing import BUILDER, travelling_form
+
+        return BUILDER, travelling_form(self)
 
     def check_invariants(self) -> None:
         """See the class."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final, cast, get_args
 
+import msgpack
+
 from timely.user_code.call_site import UNKNOWN_SITE, CallSite
 
 from ..columns.column_types import ColumnType, as_column_type
@@ -48,7 +50,7 @@ def schema_of(data: object) -> Schema:
 def expr_data(expr: Expr) -> list[object]:
     """`expr` as entries."""
     entries: list[list[object]] = []
-    numbers: dict[tuple[object, ...], int] = {}
+    numbers: dict[bytes, int] = {}
     known: dict[int, int] = {}
     waiting = [expr]
     while waiting:
@@ -60,7 +62,7 @@ def expr_data(expr: Expr) -> list[object]:
             continue
         waiting.pop()
         entry = _entry(top, [known[id(operand)] for operand in operands])
-        key = tuple((type(part), part) for part in entry)  # 1, 1.0 and true are three constants
+        key = cast("bytes", msgpack.packb(entry))  # as Python compares, 1, 1.0 and true are one, 0.0 and -0.0
         if key not in numbers:
             numbers[key] = len(entries)
             entries.append(entry)

@@ -172,7 +172,8 @@ class _Walk:
         elif isinstance(thing, MethodType):
             yield from self.parts((thing.__func__, thing.__self__), depth + 1)
         elif isinstance(thing, partial):
-            yield from self.parts((thing.func, thing.args, thing.keywords), depth + 1)
+            keywords = tuple(sorted(thing.keywords.items()))
+            yield from self.parts((thing.func, thing.args, keywords), depth + 1)
         elif isinstance(thing, type) or inspect.isbuiltin(thing):
             yield f"{thing.__module__}.{thing.__qualname__} {digest_of(thing)}"
             self._require(import_name(thing) is not None or inspect.isbuiltin(thing))

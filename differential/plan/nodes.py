@@ -107,7 +107,7 @@ class Node:
         return self.kind
 
     def __repr__(self) -> str:
-        return f"{self.describe()} → ({self.schema})"
+        return self.describe()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

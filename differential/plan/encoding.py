@@ -1,0 +1,256 @@
+"""A plan as bytes: the same for the same query, in every process, and back.
+
+    [version, [node, …], [root, …], [function, …], [sites, …]]        in msgpack
+
+A node is [kind, its data, the numbers of its children]; children come first, in the order in which the roots
+need them. Only what the roots need is in it. Functions stand in a table by identity (`travelling.py`). Where
+nodes were written comes last: it is no part of what `query_identity` is taken of, so that a query keeps its
+identity while its lines move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final, cast
+
+import msgpack
+
+from timely.errors import MisuseError
+from timely.user_code.call_site import CallSite
+
+from ..aggregates import Aggregate, AggregateKind
+from ..errors import SchemaError
+from . import nodes as n
+from .building import Plan
+from .expressions import expr_of, schema_of
+from .functions import Function
+from .rewriting import beneath
+from .travelling import packed_function, unpacked_function
+
+__all__ = ["LOOPS_MAX", "NODES_MAX", "PLAN_BYTES_MAX", "VERSION", "decode_plan", "encode_plan", "query_identity"]
+
+VERSION: Final = 1
+PLAN_BYTES_MAX: Final = 4 << 20
+NODES_MAX: Final = 10_000
+LOOPS_MAX: Final = 7
+"""Loops in one another: a time has a word for the epoch and a field for each."""
+
+_SITES_MAX: Final = 16
+
+AddInput = Callable[[n.Input], n.Node]
+"""Declares an input on this worker and gives its node."""
+
+
+def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
+    """What `roots` need, as bytes; raises MisuseError if it cannot travel or is too large."""
+    ordered = list(beneath(roots))
+    if len(ordered) > NODES_MAX:
+        raise MisuseError(f"a query has {len(ordered):,} operators; up to {NODES_MAX:,} can be installed")
+    functions: dict[str, Function] = {}
+    for node in ordered:
+        if isinstance(node, n.FromStream):
+            raise MisuseError(
+                f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to workers. "
+                "Put its builder in a module, mark it by @timely.builder, and install it by name"
+            )
+        if isinstance(node, n.Apply | n.ReduceFunction | n.Inspect):
+            functions.setdefault(_key(node.function.identity), node.function)
+    try:
+        table = [packed_function(function) for function in functions.values()]
+    except MisuseError as error:
+        raise MisuseError(f"the query cannot be sent to workers: {error}") from error
+    sites = [[list(site) for site in plan.sites.get(node.digest, ())][:_SITES_MAX] for node in ordered]
+    packed = cast("bytes", msgpack.packb([VERSION, *_graph(ordered, roots), table, sites]))
+    if len(packed) > PLAN_BYTES_MAX:
+        raise MisuseError(f"a query takes {len(packed):,} bytes; up to {PLAN_BYTES_MAX:,} can be installed")
+    return packed
+
+
+def query_identity(roots: list[n.Node]) -> str:
+    """Equal for equal queries: names of inputs and outputs, operators, functions; not lines."""
+    packed = cast("bytes", msgpack.packb([VERSION, *_graph(list(beneath(roots)), roots)]))
+    return blake2b(packed, digest_size=16).hexdigest()
+
+
+def decode_plan(packed: bytes, plan: Plan, add_input: AddInput, is_trusted: bool) -> list[n.Node]:
+    """The roots of the plan in `packed`, whose nodes are added to `plan`.
+
+    Raises SchemaError for bytes that are no plan, MisuseError for functions that may not be run here.
+    """
+    if len(packed) > PLAN_BYTES_MAX:
+        raise SchemaError(f"a plan of {len(packed):,} bytes: up to {PLAN_BYTES_MAX:,}")
+    try:
+        data: object = msgpack.unpackb(packed, strict_map_key=False)
+    except Exception as error:
+        raise SchemaError("a plan that is not msgpack") from error
+    match data:
+        case [int(version), *_] if version != VERSION:
+            raise SchemaError(f"a plan of version {version}; this release reads {VERSION}")
+        case [int(), [*entries], [*roots], [*functions], [*sites]] if len(entries) <= NODES_MAX:
+            pass
+        case _:
+            raise SchemaError("these bytes are no plan")
+    known = [unpacked_function(function, is_trusted) for function in functions]
+    reader = _Reader({_key(function.identity): function for function in known})
+    made: list[n.Node] = []
+    for number, entry in enumerate(entries):
+        node = reader.node(entry, made)
+        written = _read_sites(sites[number] if number < len(sites) else [])
+        if isinstance(node, n.Input):
+            node = add_input(node)
+        for site in written or [CallSite("", 0)]:
+            node = plan.add(node, site)
+        made.append(node)
+    found = [_child(number, made) for number in roots]
+    if not found or any(root.free for root in found):
+        raise SchemaError("a plan that asks for nothing, or for something inside a loop")
+    return found
+
+
+def _graph(ordered: list[n.Node], roots: list[n.Node]) -> list[object]:
+    number = {node.digest: position for position, node in enumerate(ordered)}
+    entries = [[node.kind, node.data(), [number[child.digest] for child in node.children]] for node in ordered]
+    return [entries, [number[root.digest] for root in roots]]
+
+
+def _key(identity: object) -> str:
+    return repr(identity) if isinstance(identity, list) else repr(list(cast("tuple[object, ...]", identity)))
+
+
+def _sites(plan: Plan, node: n.Node) -> str:
+    return ", ".join(map(str, plan.sites.get(node.digest, ())))
+
+
+def _read_sites(data: object) -> list[CallSite]:
+    found: list[CallSite] = []
+    for each in data if isinstance(data, list) else []:
+        match each:
+            case [str(file), int(line)]:
+                found.append(CallSite(file, line))
+            case _:
+                raise SchemaError(f"{each!r:.200} is no place in a program")
+    return found
+
+
+def _child(number: object, made: list[n.Node]) -> n.Node:
+    if type(number) is not int or not 0 <= number < len(made):
+        raise SchemaError(f"a node of a plan rests on number {number!r:.50}, which does not come before it")
+    return made[number]
+
+
+class _Reader:
+    """Makes nodes of their entries."""
+
+    def __init__(self, functions: dict[str, Function]) -> None:
+        self._functions = functions
+
+    def node(self, entry: object, made: list[n.Node]) -> n.Node:
+        """The node of this entry; raises SchemaError if it is none."""
+        match entry:
+            case [str(kind), [*data], [*numbers]]:
+                children = tuple(_child(number, made) for number in numbers)
+            case _:
+                raise SchemaError(f"{entry!r:.200} is no node of a plan")
+        node = self._leaf(kind, data) if not children else self._inner(kind, data, children)
+        if node is None:
+            raise SchemaError(f"{entry!r:.200} is no operator that is known here")
+        return node
+
+    def _leaf(self, kind: str, data: list[object]) -> n.Node | None:
+        match kind, data:
+            case "input", [schema, str(name)]:
+                return n.Input(schema_of(schema), name)
+            case "variable", [schema, int(depth), int(index)] if 1 <= depth <= LOOPS_MAX and index >= 0:
+                return n.Variable(schema_of(schema), depth, index)
+        return None
+
+    def _inner(self, kind: str, data: list[object], children: tuple[n.Node, ...]) -> n.Node | None:
+        if kind == "concat" and not data:
+            if any(child.schema != children[0].schema for child in children):
+                raise SchemaError("a sum in a plan has parts with different columns")
+            return n.Concat(children)
+        if kind == "loop":
+            return _loop(data, children)
+        if kind == "join" and len(children) == 2:
+            return n.Join(*children, tuple(_pair(pair) for pair in data))
+        if len(children) != 1:
+            return None
+        return self._unary(kind, data, children[0])
+
+    def _unary(self, kind: str, data: list[object], source: n.Node) -> n.Node | None:
+        match kind, data:
+            case "select", [*columns]:
+                return n.Select(source, tuple(_column(column) for column in columns))
+            case "filter", [condition]:
+                return n.Filter(source, expr_of(condition))
+            case "negate", []:
+                return n.Negate(source)
+            case "distinct", []:
+                return n.Distinct(source)
+            case "consolidate", []:
+                return n.Consolidate(source)
+            case "apply", ["map" | "flat_map" | "map_batches" as how, identity, schema]:
+                return n.Apply(source, cast("n.ApplyKind", how), self._function(identity), schema_of(schema))
+            case "reduce", [[*keys], [*aggregates]]:
+                return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
+            case "reduce_function", [[*keys], identity, schema]:
+                return n.ReduceFunction(source, _texts(keys), self._function(identity), schema_of(schema))
+            case "inspect", [identity, int(serial)]:
+                return n.Inspect(source, self._function(identity), serial)
+            case "output", [str(name)]:
+                return n.Output(source, name)
+            case "leave", [int(index)] if isinstance(source, n.LetRec) and 0 <= index < len(source.bodies):
+                return n.Leave(source, index)
+        return None
+
+    def _function(self, identity: object) -> Function:
+        found = self._functions.get(_key(identity)) if isinstance(identity, list | tuple) else None
+        if found is None:
+            raise SchemaError(f"{identity!r:.200} is no function of this plan")
+        return found
+
+
+def _loop(data: list[object], children: tuple[n.Node, ...]) -> n.LetRec:
+    match data:
+        case [int(depth), int(count), int(limit), str(name)] if (
+            1 <= depth <= LOOPS_MAX and limit >= 1 and 1 <= count <= len(children) // 2
+        ):
+            initials, bodies, effects = children[:count], children[count : 2 * count], children[2 * count :]
+            for initial, body in zip(initials, bodies, strict=True):
+                if initial.schema != body.schema:
+                    raise SchemaError(f"the loop {name!r} of a plan changes its columns")
+            loop = n.LetRec(name, depth, initials, bodies, limit, effects)
+            if max(loop.free, default=0) != depth - 1:
+                raise SchemaError(f"the loop {name!r} of a plan is not where it belongs")
+            return loop
+    raise SchemaError(f"{data!r:.200} is no loop of a plan")
+
+
+def _pair(data: object) -> tuple[str, str]:
+    match data:
+        case [str(left), str(right)]:
+            return left, right
+    raise SchemaError(f"{data!r:.200} is no pair of columns")
+
+
+def _column(data: object) -> tuple[str, n.Expr]:
+    match data:
+        case [str(name), entries]:
+            return name, expr_of(entries)
+    raise SchemaError(f"{data!r:.200} is no column of a plan")
+
+
+def _texts(data: list[object]) -> tuple[str, ...]:
+    if not all(isinstance(each, str) for each in data):
+        raise SchemaError(f"{data!r:.200} are no names of columns")
+    return tuple(cast("list[str]", data))
+
+
+def _aggregate(data: object) -> tuple[str, Aggregate]:
+    match data:
+        case [str(name), "count", None]:
+            return name, Aggregate("count")
+        case [str(name), "sum" | "min" | "max" as kind, str(column)]:
+            return name, Aggregate(cast("AggregateKind", kind), column)
+    raise SchemaError(f"{data!r:.200} is no aggregate")

@@ -1,0 +1,46 @@
+"""Installing a query that workers cannot import: written in a notebook, a REPL, or a function.
+
+The client writes the plan and sends it as bytes, as an argument of the one builder that every worker has:
+`carry_out`. Workers make the same stages of it as if they had called the query themselves, and compare what they
+have built as always.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import timely
+from timely.errors import MisuseError
+from timely.user_code.trust import is_trusted
+
+from ..operators.table_io import TableIn
+from .building import Plan
+from .encoding import decode_plan, encode_plan
+from .nodes import Input, Node
+
+__all__ = ["BUILDER", "carry_out", "travelling_form"]
+
+BUILDER: Final = "differential.plan.installing:carry_out"
+
+
+def travelling_form(plan: Plan) -> dict[str, bytes]:
+    """The arguments of `carry_out` for this plan; raises MisuseError if it cannot travel."""
+    inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
+    # Inputs that nobody reads can be fed all the same: whoever does so should not have to know.
+    return {"plan": encode_plan(plan, [*inputs, *plan.roots])}
+
+
+@timely.builder
+def carry_out(flow: timely.Dataflow, plan: object, token: object = "") -> None:
+    """Build what `plan` says; `token` shows that it comes from the client that has started this worker."""
+    if not isinstance(plan, bytes):
+        raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
+    made = Plan.of(flow)
+
+    def add_input(node: Input) -> Node:
+        stream = flow.input(node.name, TableIn(node.columns, node.name))
+        return made.leaf(node, stream)
+
+    for root in decode_plan(plan, made, add_input, is_trusted(token)):
+        if not isinstance(root, Input):
+            made.ask_for(root)

@@ -1,0 +1,253 @@
+"""How does a function of the user get to the workers? By import name, or as source; never pickled.
+
+    import    ["import", "module:name"]: workers import it. What they find must be the same function
+    source    ["source", text, is a lambda, file, line, what it names]: its text, and by name the plain values,
+              modules and functions that it uses or has closed over
+
+Source runs with the rights of the worker. So workers take it from the client that has started them and from
+no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without source)
+is refused, with the line and what to do: put it in a module that the workers can import.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import linecache
+import textwrap
+from types import CodeType, FunctionType, ModuleType
+from typing import Final, TypeVar, cast
+
+from timely.errors import MisuseError
+
+from ..errors import SchemaError
+from .functions import Function, import_name, source_tree
+
+__all__ = ["FUNCTION_BYTES_MAX", "packed_function", "unpacked_function"]
+
+FUNCTION_BYTES_MAX: Final = 65_536
+"""Of one function's source."""
+
+_DEPTH_MAX: Final = 16
+_PLAIN: Final = (int, float, str, bytes, bool, type(None))
+
+
+def packed_function(function: Function) -> list[object]:
+    """`function` as plain data; raises MisuseError if it cannot travel."""
+    return [function.name, function.digest, function.is_whole, function.serial, _packed(function.function, 0)]
+
+
+def unpacked_function(data: object, is_trusted: bool) -> Function:
+    """The inverse of `packed_function`, in a worker; raises SchemaError for what is none, and MisuseError for
+    what may not be run here or is not the same function here.
+    """
+    match data:
+        case [str(name), str(digest), bool(is_whole), (int() | None) as serial, form]:
+            found = _unpacked(form, is_trusted, 0)
+        case _:
+            raise SchemaError(f"{data!r:.200} is no function of a plan")
+    if not callable(found):
+        raise SchemaError(f"{name} of a plan is a {type(found).__name__}, which cannot be called")
+    if isinstance(form, list | tuple) and form[0] == "import" and Function.of(found).digest != digest:
+        raise MisuseError(
+            f"{name} is another function on this worker than where the query was written: the module was "
+            "edited, or is another one. Start the cluster anew, with the same files everywhere"
+        )
+    return Function(found, name, digest, is_whole, serial)
+
+
+def _packed(thing: object, depth: int) -> list[object]:
+    if depth > _DEPTH_MAX:
+        raise MisuseError(f"what {thing!r:.100} uses is nested more than {_DEPTH_MAX} deep")
+    if isinstance(thing, _PLAIN):
+        return ["value", thing]
+    if isinstance(thing, tuple | list):
+        return [type(thing).__name__, [_packed(each, depth + 1) for each in thing]]
+    if isinstance(thing, dict):
+        pairs = [[_packed(key, depth + 1), _packed(value, depth + 1)] for key, value in thing.items()]
+        return ["dict", cast("object", pairs)]
+    if isinstance(thing, ModuleType):
+        return ["module", thing.__name__]
+    name = import_name(thing)
+    if name is not None:
+        return ["import", name]
+    if isinstance(thing, FunctionType):
+        return _source(thing, depth)
+    raise MisuseError(
+        f"a {type(thing).__module__}.{type(thing).__qualname__} ({thing!r:.100}) cannot be sent to workers: "
+        "functions of a query may use plain values, modules and functions. Put what needs it in a module that "
+        "the workers can import"
+    )
+
+
+def _source(function: FunctionType, depth: int) -> list[object]:
+    code = function.__code__
+    where = f"{code.co_filename}:{code.co_firstlineno}"
+    tree = source_tree(function)
+    if tree is None:
+        raise MisuseError(
+            f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to workers. "
+            "Put it in a module that they can import"
+        )
+    if getattr(tree, "decorator_list", []):
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator made of "
+            "it. Put it in a module that they can import"
+        )
+    lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    text = ast.get_source_segment(lines, tree, padded=True) or ""
+    if len(text.encode()) > FUNCTION_BYTES_MAX:
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes. Put it in a module"
+        )
+    used: list[object] = []
+    for name, value in sorted(_uses(function).items()):
+        try:
+            used.append([name, _packed(value, depth + 1)])
+        except MisuseError as error:
+            raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
+    is_lambda = isinstance(tree, ast.Lambda)
+    return ["source", textwrap.dedent(text), is_lambda, code.co_filename, tree.lineno, used]
+
+
+def _uses(function: FunctionType) -> dict[str, object]:
+    """By name, what the function finds around it: closed-over values, names of its module. Builtins aside."""
+    code = function.__code__
+    found: dict[str, object] = {}
+    for name in _names(code):
+        if name in function.__globals__:
+            found[name] = function.__globals__[name]
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value: object = cell.cell_contents
+        except ValueError:
+            continue
+        if value is not function:  # it calls itself: its own name is there already
+            found[name] = value
+    found.pop(function.__name__, None)
+    defaults = inspect.signature(function).parameters.values()
+    if any(parameter.default is not parameter.empty for parameter in defaults):
+        # Defaults are expressions that were evaluated long ago; what they came to is what counts.
+        found[_DEFAULTS] = (function.__defaults__, function.__kwdefaults__)
+    return found
+
+
+_DEFAULTS: Final = "__naiad_defaults__"
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that are looked up outside; attributes are among them, which does no harm where none is meant."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _names(constant)
+    return found
+
+
+def _unpacked(form: object, is_trusted: bool, depth: int) -> object:
+    if depth > _DEPTH_MAX:
+        raise SchemaError("a function of a plan is nested too deep")
+    match form:
+        case ["value", value] if isinstance(value, _PLAIN):
+            return cast("object", value)
+        case ["tuple", [*entries]]:
+            return tuple(_unpacked(each, is_trusted, depth + 1) for each in entries)
+        case ["list", [*entries]]:
+            return [_unpacked(each, is_trusted, depth + 1) for each in entries]
+        case ["dict", [*pairs]]:
+            return dict(_pair(pair, is_trusted, depth) for pair in pairs)
+        case ["module", str(name)]:
+            _require(is_trusted, f"the module {name}")
+            return importlib.import_module(name)
+        case ["import", str(name)] if name.count(":") == 1:
+            _require(is_trusted, name)
+            return _imported(name)
+        case ["source", str(text), bool(is_lambda), str(file), int(line), [*used]]:
+            _require(is_trusted, f"a function of {file}:{line}")
+            around = dict(_pair(pair, is_trusted, depth, is_named=True) for pair in used)
+            return _compiled(text, is_lambda, (file, line), cast("dict[str, object]", around))
+    raise SchemaError(f"{form!r:.200} is no part of a function of a plan")
+
+
+def _pair(
+    pair: object, is_trusted: bool, depth: int, is_named: bool = False
+) -> tuple[object, object]:
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or (is_named and not isinstance(pair[0], str)):
+        raise SchemaError(f"{pair!r:.200} is no name and value of a function of a plan")
+    key = pair[0] if is_named else _unpacked(pair[0], is_trusted, depth + 1)
+    return key, _unpacked(pair[1], is_trusted, depth + 1)
+
+
+def _require(is_trusted: bool, what: str) -> None:
+    """Workers run code of the client that started them, and of nobody else who finds their port."""
+    if not is_trusted:
+        raise MisuseError(
+            f"{what} is code that this cluster was not started with: workers take code only from the client "
+            "that has started them. Put the query in a module that the workers can import, mark its builder "
+            "by @timely.builder, and install it by name"
+        )
+
+
+def _imported(name: str) -> object:
+    module, _, path = name.partition(":")
+    try:
+        found: object = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise MisuseError(
+            f"{name} of a query cannot be imported here: {error}. Start the workers where the module is, or "
+            "set PYTHONPATH for them"
+        ) from error
+    return found
+
+
+def _compiled(text: str, is_lambda: bool, where: tuple[str, int], around: dict[str, object]) -> FunctionType:
+    """The function with this source, among these names."""
+    file, line = where
+    defaults = around.pop(_DEFAULTS, None)
+    names: dict[str, object] = {"__builtins__": builtins, "__name__": "naiad_query", **around}
+    try:
+        tree = ast.parse(f"({text}\n)" if is_lambda else text, file)
+        statement = tree.body[0]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Lambda):
+            statement.value = _without_evaluation(statement.value)
+            tree.body = [ast.Assign([ast.Name(_LAMBDA, ast.Store())], statement.value)]
+            name = _LAMBDA
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            tree.body = [_without_evaluation(statement)]
+            name = statement.name
+        else:
+            raise SchemaError(f"the source at {file}:{line} is no function")
+        exec(compile(ast.increment_lineno(ast.fix_missing_locations(tree), line - 1), file, "exec"), names)
+    except (SyntaxError, ValueError, IndexError) as error:
+        raise SchemaError(f"the source of a function of {file}:{line} cannot be read: {error}") from error
+    made = names[name]
+    assert isinstance(made, FunctionType)
+    if isinstance(defaults, tuple) and len(defaults) == 2:
+        made.__defaults__ = cast("tuple[object, ...] | None", defaults[0])
+        made.__kwdefaults__ = cast("dict[str, object] | None", defaults[1])
+    return made
+
+
+_LAMBDA: Final = "__naiad_lambda__"
+
+_F = TypeVar("_F", ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _without_evaluation(node: _F) -> _F:
+    """Without what Python evaluates where a function is defined: annotations, and defaults, which travel as
+    values.
+    """
+    arguments = node.args
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [None if each is None else ast.Constant(None) for each in arguments.kw_defaults]
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for argument in every:
+        if argument is not None:
+            argument.annotation = None
+    if not isinstance(node, ast.Lambda):
+        node.returns = None
+    return node

@@ -1,0 +1,40 @@
+"""facts.py: what is known of a collection from its plan alone."""
+
+from __future__ import annotations
+
+import pytest
+
+import differential as dd
+from differential import col
+from differential.columns.schema import Schema
+from differential.plan import nodes as n
+from differential.plan.facts import is_consolidated
+
+AB = n.Input(Schema.of("a: int, b: int"), "ab")
+ONCE = n.Distinct(AB)
+SUMS = n.Reduce(AB, ("a",), (("n", dd.count()),))
+
+
+@pytest.mark.parametrize(
+    "node", [ONCE, SUMS, n.Consolidate(AB), n.Negate(ONCE), n.Select(ONCE, (("y", col.b), ("x", col.a)))]
+)
+def test_consolidated_is_what_an_operator_with_state_sends(node: n.Node) -> None:
+    assert is_consolidated(node)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        AB,
+        n.Select(ONCE, (("a", col.a),)),
+        n.Select(ONCE, (("a", col.a), ("b", col.b + 1))),
+        n.Select(ONCE, (("a", col.a), ("b", col.a))),
+        n.Filter(AB, col.a > 1),
+        n.Concat((ONCE, SUMS_AB := n.Select(SUMS, (("a", col.a), ("b", col.n))))),
+        n.Join(ONCE, n.Select(AB, (("a", col.a), ("c", col.b))), (("a", "a"),)),
+        n.Leave(n.LetRec("loop", 1, (ONCE,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0),
+    ],
+)
+def test_consolidated_is_not_what_can_repeat_or_cancel(node: n.Node) -> None:
+    assert not is_consolidated(node)
+    assert is_consolidated(SUMS_AB)

@@ -1,0 +1,162 @@
+"""functions.py: when two functions are the same.
+
+same_*     comments, positions, docstrings, where it was written
+other_*    body, defaults, what it has closed over, what it calls
+whole_*    whether the digest says everything
+named_*    what another process finds by import
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+from differential.plan.functions import Function, import_name, source_tree
+
+CASES = iter(range(10_000))
+
+
+def module(tmp_path: Path, text: str) -> ModuleType:
+    """A module with this text."""
+    file = tmp_path / f"made_{next(CASES)}.py"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("made", file)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def digest(tmp_path: Path, text: str, name: str = "f") -> str:
+    return Function.of(getattr(module(tmp_path, text), name)).digest
+
+
+BASE = "def f(x):\n    return x + 1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n\n\n# a comment\ndef f(x):\n    # another\n    return x + 1\n",
+        'def f(x):\n    """What it does."""\n    return x + 1\n',
+        "def f(\n    x,\n):\n    return (x\n            + 1)\n",
+        "y = 3\ndef g(): pass\ndef f(x): return x + 1\n",
+        "def f(x: int) -> int: return x + 1\n".replace(": int", "").replace(" -> int", ""),
+    ],
+)
+def test_same_wherever_and_however_it_is_written(tmp_path: Path, text: str) -> None:
+    assert digest(tmp_path, text) == digest(tmp_path, BASE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x):\n    return x + 2\n",
+        "def f(x):\n    return x + 1.0\n",
+        "def f(x):\n    return 1 + x\n",
+        "def f(x, y=1):\n    return x + 1\n",
+        "def f(x):\n    x += 0\n    return x + 1\n",
+        "async def f(x):\n    return x + 1\n",
+    ],
+)
+def test_other_when_its_body_is(tmp_path: Path, text: str) -> None:
+    assert digest(tmp_path, text) != digest(tmp_path, BASE)
+
+
+def test_other_when_a_default_is(tmp_path: Path) -> None:
+    texts = [f"N = {n}\ndef f(x, n=N):\n    return x\n" for n in (1, 2)]
+    first, second = (Function.of(module(tmp_path, text).f) for text in texts)
+    assert first.digest != second.digest
+
+
+def test_other_when_a_function_or_a_constant_that_it_names_is(tmp_path: Path) -> None:
+    calls = "def g(x):\n    return x + {}\ndef f(x):\n    return g(x)\n"
+    assert digest(tmp_path, calls.format(1)) != digest(tmp_path, calls.format(2))
+    constant = "N = {}\ndef f(x):\n    return [x + N for _ in range(2)]\n"
+    assert digest(tmp_path, constant.format(1)) != digest(tmp_path, constant.format(2))
+
+
+def adder(n: object) -> Callable[[int], object]:
+    return lambda x: (x, n)
+
+
+def test_other_when_what_it_has_closed_over_is() -> None:
+    assert Function.of(adder(1)).digest == Function.of(adder(1)).digest
+    assert len({Function.of(adder(n)).digest for n in (1, 1.0, True, "1", None, (1,), b"1")}) == 7
+
+
+def test_other_lambdas_on_one_line_are_told_apart() -> None:
+    one, two, same = lambda x: x + 1, lambda x: x + 2, lambda x: x + 1  # fmt: skip
+    assert Function.of(one).digest == Function.of(same).digest != Function.of(two).digest
+    outer = lambda x: lambda y: x + y  # noqa: E731
+    assert Function.of(outer(1)).digest != Function.of(outer(2)).digest
+    assert Function.of(outer).digest != Function.of(outer(1)).digest
+
+
+def test_same_source_is_read_from_the_file_as_long_as_it_is_still_what_runs(tmp_path: Path) -> None:
+    made = module(tmp_path, BASE)
+    assert source_tree(made.f) is not None
+    assert source_tree(cast("type[None]", eval("lambda x: x + 1"))) is None  # type: ignore[arg-type]
+    edited = module(tmp_path, "def f(x):\n    return x + other(x)\n")
+    Path(str(edited.__file__)).write_text("def f(x):\n    return x * nothing.of(x)\n")
+    assert source_tree(edited.f) is None, "the file says something else by now"
+
+
+def test_same_without_a_source_are_equal_instructions() -> None:
+    one, two, other = (eval(text) for text in ("lambda x: x + 1", "lambda x: x + 1", "lambda x: x + 2"))
+    assert Function.of(one).digest == Function.of(two).digest != Function.of(other).digest
+    nested = [eval(f"lambda x: [y + {n} for y in x]") for n in (1, 2)]
+    assert Function.of(nested[0]).digest != Function.of(nested[1]).digest
+
+
+class Scale:
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def __call__(self, x: int) -> int:
+        return x * self.by
+
+
+@pytest.mark.parametrize(
+    "function, is_whole",
+    [
+        (adder(1), True),
+        (adder((1, "a", (None,))), True),
+        (adder([1]), False),
+        (adder({"a": 1}), False),
+        (adder({1}), False),
+        (adder(Scale(2)), False),
+        (Scale(2), False),
+        (Scale(2).__call__, False),
+        (partial(adder, 1), True),
+        (partial(adder, [1]), False),
+        (len, True),
+    ],
+    ids=str,
+)
+def test_whole_is_what_plain_values_that_cannot_change_say(function: object, is_whole: bool) -> None:
+    assert Function.of(function).is_whole is is_whole
+
+
+def test_whole_recursion_ends() -> None:
+    def down(x: int) -> int:
+        return 0 if x == 0 else down(x - 1)
+
+    assert Function.of(down).digest == Function.of(down).digest
+
+
+def test_named_are_functions_that_another_process_can_import() -> None:
+    assert import_name(Path.joinpath) == "pathlib:PurePath.joinpath"
+    assert import_name(len) == "builtins:len"
+    assert import_name(adder(1)) is None, "a function within a function"
+    assert import_name(Scale(1)) is None
+    made = type(sys)("no_such_module_anywhere")
+    exec(BASE, made.__dict__)
+    assert import_name(made.f) is None, "its module cannot be imported"

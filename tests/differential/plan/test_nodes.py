@@ -1,0 +1,149 @@
+"""nodes.py: when two operators are the same.
+
+same_*     equal nodes have equal digests, wherever they were written
+other_*    what differs has another digest, each field by itself
+free_*     which variables a node depends on
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import differential as dd
+from differential import col
+from differential.aggregates import Aggregate
+from differential.columns.schema import Schema
+from differential.plan import nodes as n
+from differential.plan.functions import Function
+from timely.own_files import ROOT
+
+AB = n.Input(Schema.of("a: int, b: int"), "ab")
+CD = n.Input(Schema.of("c: int, d: int"), "cd")
+
+
+def double(row: tuple[int, int]) -> tuple[int, int]:
+    return row[0] * 2, row[1]
+
+
+def triple(row: tuple[int, int]) -> tuple[int, int]:
+    return row[0] * 3, row[1]
+
+
+def loop(depth: int = 1, limit: int = 9, body: n.Node | None = None) -> n.LetRec:
+    variable = n.Variable(AB.schema, depth, 0)
+    inside = n.Distinct(n.Concat((variable, AB))) if body is None else body
+    return n.LetRec("loop", depth, (AB,), (inside,), limit)
+
+
+MAKERS = {
+    "input": lambda: n.Input(Schema.of("a: int, b: int"), "ab"),
+    "stream": lambda: n.FromStream(Schema.of("a: int"), 3),
+    "variable": lambda: n.Variable(Schema.of("a: int"), 2, 1),
+    "select": lambda: n.Select(AB, (("x", col.a + 1),)),
+    "filter": lambda: n.Filter(AB, col.a > 1),
+    "negate": lambda: n.Negate(AB),
+    "map": lambda: n.Apply(AB, "map", Function.of(double), AB.schema),
+    "concat": lambda: n.Concat((AB, n.Negate(AB))),
+    "join": lambda: n.Join(AB, CD, (("a", "c"),)),
+    "reduce": lambda: n.Reduce(AB, ("a",), (("n", dd.count()), ("top", dd.max("b")))),
+    "reduce_function": lambda: n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int")),
+    "distinct": lambda: n.Distinct(AB),
+    "consolidate": lambda: n.Consolidate(AB),
+    "inspect": lambda: n.Inspect(AB, Function.of(double), 0),
+    "output": lambda: n.Output(AB, "out"),
+    "loop": loop,
+    "leave": lambda: n.Leave(loop(), 0),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_same_twice_the_same_node(name: str) -> None:
+    first, second = MAKERS[name](), MAKERS[name]()
+    assert first is not second and first.digest == second.digest
+    assert first.with_children(first.children) is first
+    rebuilt = first.with_children(second.children)
+    assert rebuilt.digest == first.digest and rebuilt.schema == first.schema
+
+
+def test_same_in_another_process() -> None:
+    code = "from test_nodes import MAKERS; print(*(make().digest.hex() for make in MAKERS.values()))"
+    path = f"{ROOT}:{ROOT / 'tests'}:{ROOT / 'tests/differential/plan'}"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": path}
+    )
+    assert run.stdout.split() == [make().digest.hex() for make in MAKERS.values()]
+
+
+def test_other_all_kinds_differ() -> None:
+    digests = [make().digest for make in MAKERS.values()]
+    assert len(set(digests)) == len(digests)
+    kinds = {kind.kind for kind in _concrete(n.Node)}
+    assert {make().kind for make in MAKERS.values()} == kinds, "every kind is tested here"
+
+
+def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
+    found = []
+    for kind in base.__subclasses__():
+        found += ([] if kind.__name__.startswith("_") else [kind]) + _concrete(kind)
+    return found
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        n.Input(Schema.of("a: int, b: int"), "other"),
+        n.Input(Schema.of("a: int, b: int?"), "ab"),
+        n.Select(AB, (("y", col.a + 1),)),
+        n.Select(AB, (("x", col.a + 2),)),
+        n.Select(AB, (("x", col.a + 1.0),)),
+        n.Select(CD, (("x", col.c + 1),)),
+        n.Filter(AB, col.a >= 1),
+        n.Apply(AB, "map", Function.of(triple), AB.schema),
+        n.Apply(AB, "flat_map", Function.of(double), AB.schema),
+        n.Concat((n.Negate(AB), AB)),
+        n.Join(AB, CD, (("b", "c"),)),
+        n.Reduce(AB, ("a",), (("n", dd.count()), ("top", dd.min("b")))),
+        n.Reduce(AB, ("b",), (("n", dd.count()), ("top", Aggregate("max", "a")))),
+        n.ReduceFunction(AB, ("a",), Function.of(triple), Schema.of("x: int")),
+        n.Inspect(AB, Function.of(double), 1),
+        n.Output(AB, "other"),
+        n.Variable(Schema.of("a: int"), 1, 1),
+        n.Variable(Schema.of("a: int"), 2, 0),
+        n.FromStream(Schema.of("a: int"), 4),
+        loop(limit=8),
+        loop(body=n.Distinct(n.Variable(AB.schema, 1, 0))),
+    ],
+    ids=repr,
+)
+def test_other_each_field_counts(other: n.Node) -> None:
+    assert other.digest not in {make().digest for make in MAKERS.values()}
+
+
+def test_same_names_with_colons_are_not_taken_for_types() -> None:
+    odd = Schema((*Schema.of("x: int").columns, dd.Column("y: int, z", dd.integer)))
+    even = Schema.of("x: int, y: int, z: int")
+    assert n.Input(odd, "i").digest != n.Input(even, "i").digest
+
+
+def test_free_is_what_no_loop_beneath_binds() -> None:
+    variable = n.Variable(AB.schema, 1, 0)
+    assert variable.free == {1} and n.Negate(variable).free == {1} and AB.free == frozenset()
+    assert loop().free == frozenset() and n.Leave(loop(), 0).free == frozenset()
+    inner = loop(2, body=n.Distinct(n.Concat((n.Variable(AB.schema, 2, 0), variable))))
+    assert inner.free == {1}
+    assert n.LetRec("outer", 1, (AB,), (n.Leave(inner, 0),), 9).free == frozenset()
+    assert n.LetRec("outer", 1, (variable,), (AB,), 9).free == {1}, "what it begins with is outside of it"
+
+
+@given(st.integers(1, 60))
+def test_same_is_told_without_walking_through_what_is_shared(doublings: int) -> None:
+    node: n.Node = AB
+    again: n.Node = n.Input(AB.schema, "ab")
+    for _ in range(doublings):
+        node, again = n.Concat((node, node)), n.Concat((again, again))
+    assert node.digest == again.digest
