@@ -31,6 +31,9 @@ from pathlib import Path
 
 import pyarrow as pa
 from component_sizes import ComponentSizes
+from mentions.interactions import checked_file, read_interactions
+from mentions.mention_stream import generate
+from mentions.stray_times import refuse_stray_times
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -41,13 +44,10 @@ from differential.algorithms import connected_components
 from timely.errors import TimelyError
 from timely.spark.epochs import EpochRows, EpochSize, epoch_rows
 from timely.spark.feed import EpochFeed
-from timely.spark.interactions import checked_file, read_interactions
 from timely.spark.lost import end_session, java_watched
-from timely.spark.mention_stream import generate
 from timely.spark.session import local_session
 from timely.spark.sink import ChangesSink, write_snapshot
 from timely.spark.stopping import Stopped, stopped_by_signals
-from timely.spark.stray_times import refuse_stray_times
 from timely.spark.windows import SlidingWindow
 
 HOUR_SECONDS = 3600

@@ -3,8 +3,7 @@
 Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `kernel.py` only.
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
 `broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in
-`summary_table.py`. What must hold of all of it is in `predicates.py`, evaluated by whoever wants to check
-(`protocol_state.py`).
+`summary_table.py`. What must hold of all of it is in `predicates.py`, evaluated by whoever wants to check.
 """
 
 from progress.errors import (

@@ -17,10 +17,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from compiled_kernels import compiled_twice
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUICK_SEED = 20_130
 SHUTDOWN_GRACE_S = 5.0
@@ -67,12 +71,14 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long ones first, so that no process is left with one of them at the end. A file is never divided, for
-    its tests share clusters, and all tests of Spark share one session.
+    its tests share clusters, and all files that use Spark share one session.
     """
     items.sort(key=lambda item: _rank(_folder(item)))
     if config.pluginmanager.hasplugin("xdist"):
+        with_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
         for item in items:
-            group = "spark" if _folder(item) == "spark" else item.path.as_posix()
+            is_spark = _folder(item) == "spark" or item.path in with_spark
+            group = "spark" if is_spark else item.path.as_posix()
             item.add_marker(pytest.mark.xdist_group(group))
 
 
@@ -102,6 +108,18 @@ def seed(request: pytest.FixtureRequest) -> int:
 def effort(request: pytest.FixtureRequest) -> int:
     """How much more to try than in a quick run: 1, or 20 with the thorough profile."""
     return 20 if _is_thorough(request.config) else 1
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session with two cores for all tests: starting it costs more than any of them. A task may be
+    tried three times.
+    """
+    from timely.spark.session import local_session  # Spark takes its time to import
+
+    session = local_session(cores=2, app="tests", attempts=3)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session", autouse=True)

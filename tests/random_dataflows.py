@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
+from reference.monitor import Monitor
+
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Stream, Vertex
 from timely.building.exchange import RecordRoute
@@ -23,7 +25,6 @@ from timely.client.tables import records_of
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.transport.memory import MemoryNetwork
-from timely.worker.monitor import Monitor
 
 __all__ = ["Builder", "Keeping", "Watch", "Watched", "run"]
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from timely.spark.interactions import Interactions, read_interactions
+from examples.mentions.interactions import Interactions, read_interactions
 from timely.spark.session import local_session
 
 DAY_S = 86_400

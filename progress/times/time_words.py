@@ -157,21 +157,9 @@ class TimeCode:
         return 1 << self.fields[-1][0]
 
     @cached_property
-    def last_counter_max(self) -> int:
-        """The largest value of the last counter; one more is a `TimeOverflowError`."""
-        return (1 << self.fields[-1][1]) - 1
-
-    @cached_property
     def probe_high(self) -> int:
         """A word that is late in every coordinate, with as much room above; tells summaries apart."""
         return sum(1 << (shift + bits - 1) for shift, bits in self.fields)
-
-    def last_counter(self, word: int) -> int:
-        """The last counter of a time: the iteration of the innermost loop, or the epoch at the root."""
-        assert word >= 0, word
-        assert word & ~self.valid == 0, f"word {word:#x} is no time of scope {self.shape}"
-        shift, bits = self.fields[-1]
-        return (word >> shift) & ((1 << bits) - 1)
 
     def keep_mask(self, levels_kept: int) -> int:
         """The value bits of the outermost `levels_kept` levels: what leaving to that depth keeps."""
@@ -287,20 +275,6 @@ def word_is_beyond(time: int, frontier: Int64s, guards: int) -> bool:
 
 
 # -- whole columns; `out` has the length of `times` and may be the same array --
-
-
-@kernel
-def words_lub(times: Int64s, other: int, guards: int, out: Int64s) -> None:
-    """`word_lub` of every time with `other`."""
-    for index in range(times.shape[0]):
-        out[index] = word_lub(times[index], other, guards)
-
-
-@kernel
-def words_advance(times: Int64s, frontier: Int64s, guards: int, out: Int64s) -> None:
-    """`word_advance` of every time. Cost: O(times · frontier), no allocation."""
-    for index in range(times.shape[0]):
-        out[index] = word_advance(times[index], frontier, guards)
 
 
 @kernel

@@ -32,7 +32,7 @@ from reference.windows import WindowFacts, component_of, windows
 import timely
 from bench.dataflow import sliding
 from examples.component_sizes import ComponentSizes
-from timely.spark.mention_stream import generate
+from examples.mentions.mention_stream import generate
 
 DATA = ROOT.parent / "shared" / "data"
 SCRIPT = ROOT / "examples" / "mention_components.py"

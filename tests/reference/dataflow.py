@@ -38,6 +38,7 @@ from reference.collection import (
     history,
     product_less_equal,
 )
+from reference.monitor import Monitor
 
 import timely.running.core as worker_core
 from differential.collection import Collection, from_stream
@@ -59,7 +60,6 @@ from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
 from timely.wire.transport.memory import MemoryNetwork
-from timely.worker.monitor import Monitor
 
 __all__ = [
     "Build",

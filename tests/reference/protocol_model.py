@@ -7,7 +7,7 @@ or later. Data goes to random workers and arrives in any order; progress is FIFO
 and as late as it likes. Beside it stands what is true: how many events are outstanding, everywhere, now.
 
 After every action the predicates of `progress/checking/predicates.py` are evaluated on the state, as they are
-on running workers (`timely/worker/monitor.py`, whose tests show that they notice what is broken). Besides:
+on running workers (`tests/reference/monitor.py`, whose tests show that they notice what is broken). Besides:
 notifications come when nothing outstanding can lead to them, frontiers only move forward, everything ends.
 """
 
@@ -17,8 +17,9 @@ import random
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from reference.protocol_state import ProtocolState, failures, failures_between
+
 from progress.checking.predicates import total, unheld
-from progress.checking.protocol_state import ProtocolState, failures, failures_between
 from progress.graph.graph import Graph
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.times.timestamp import Timestamp

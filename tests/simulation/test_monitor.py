@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dataflows import frozen, settle, word_count
 from random_dataflows import run
+from reference.monitor import Monitor
 
 from progress.errors import InternalError
 from progress.graph import graph as graphs
@@ -30,7 +31,6 @@ from timely.running.connector import Connector
 from timely.running.core import Worker
 from timely.running.host import Host
 from timely.wire.transport.memory import MemoryNetwork
-from timely.worker.monitor import Monitor
 
 CASES = 12
 Count = Callable[[int, int, int], None]

@@ -29,7 +29,7 @@ from pyspark import SparkContext
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import SparkLostError
 from timely.spark.feed import EpochFeed
-from timely.spark.interactions import read_interactions
+from examples.mentions.interactions import read_interactions
 from timely.spark.lost import end_session, java_watched
 from timely.spark.session import local_session
 from timely.spark.sink import ChangesSink, write_snapshot

@@ -2,19 +2,16 @@
 Parquet.
 
 Spark is the data pipeline; the dataflow is not run by it. Imports `progress`, `timely` and PySpark, and is
-the only folder that imports PySpark. It re-exports nothing, because `mention_stream` and `java` must start
+the only folder of the packages that imports PySpark. It re-exports nothing, because `java` must start
 without PySpark.
 
 Read in this order, which is the order in which rows pass:
 
     java.py, session.py      a quiet local Spark with whatever Java there is
     lost.py                  its Java process ended: one error, and the end of what is left
-    interactions.py          a file of timed interactions, every line checked
     windows.py               what enters and leaves a sliding window in each epoch
-    stray_times.py           a time far off all others is refused
     epochs.py                rows with an epoch, checked and laid out for sending
     feed.py                  executors send them to the workers; the driver learns what must have arrived
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
-    mention_stream.py        a made-up week of mentions, for machines without data
 """

@@ -27,7 +27,7 @@ from timely.spark.errors import InputFormatError
 __all__ = ["EPOCHS_MAX", "SlidingWindow"]
 
 EPOCHS_MAX = 1_000_000
-"""More epochs than this are taken for a mistake, such as times in milliseconds; see also `stray_times.py`."""
+"""More epochs than this are taken for a mistake, such as times in milliseconds."""
 
 
 @dataclass(frozen=True)

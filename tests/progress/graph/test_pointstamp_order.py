@@ -70,7 +70,7 @@ def test_twin_images_that_no_word_holds_are_left_out() -> None:
     code = graph.codes[0]
     order = PointstampOrder(graph)
     assert order.images((0, code.pack((0, 5))), (1,)) == ((0, 6),)
-    assert order.images((0, code.pack((0, code.last_counter_max))), (1,)) == ()
+    assert order.images((0, code.pack((0, (1 << code.fields[-1][1]) - 1))), (1,)) == ()
 
 
 def test_laws_a_cycle_that_does_not_advance_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

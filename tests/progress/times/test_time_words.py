@@ -22,9 +22,7 @@ from progress.times.time_words import (
     word_is_beyond,
     word_less_equal,
     word_lub,
-    words_advance,
     words_are_beyond,
-    words_lub,
 )
 from progress.times.timestamp import ROOT
 
@@ -35,7 +33,6 @@ def test_code_unpacking_gives_back_what_was_packed(data: st.DataObject, code: Ti
     word = code.pack(time)
     assert code.unpack(word) == time
     assert 0 <= word < 2**63 and word & ~code.valid == 0
-    assert code.last_counter(word) == time[-1]
 
 
 @given(st.data(), codes())
@@ -75,12 +72,6 @@ def test_against_single_words_whole_columns_are_the_same(data: st.DataObject, co
     frontier = np.array(
         [code.pack(t) for t in data.draw(st.lists(times(code.shape), max_size=3))], dtype=np.int64
     )
-    other = code.pack(data.draw(times(code.shape)))
-    out = np.empty_like(column)
-    words_lub(column, other, code.guards, out)
-    assert out.tolist() == [word_lub(word, other, code.guards) for word in column.tolist()]
-    words_advance(column, frontier, code.guards, out)
-    assert out.tolist() == [word_advance(word, frontier, code.guards) for word in column.tolist()]
     beyond = np.empty(column.shape, dtype=np.bool_)
     words_are_beyond(column, frontier, code.guards, beyond)
     assert beyond.tolist() == [word_is_beyond(word, frontier, code.guards) for word in column.tolist()]
@@ -112,7 +103,6 @@ def test_code_entering_changes_no_bit_and_leaving_is_a_mask() -> None:
 def test_code_a_prioritised_level_has_its_priority_above_its_counter() -> None:
     code = TimeCode(TimeLayout((32, 29)), ROOT.prioritized_loop())
     assert code.fields == ((30, 32), (15, 14), (0, 15))
-    assert code.last_counter_max == 2**15 - 1
     assert code.guards == (1 << 62) | (1 << 29)
 
 

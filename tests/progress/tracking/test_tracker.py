@@ -320,7 +320,7 @@ def test_refuses_a_time_beyond_its_fields_and_changes_nothing() -> None:
     loop = Loop()
     loop.apply((INPUT, (0,), 1))
     code = loop.graph.codes[BODY]
-    too_late = code.pack((0, code.last_counter_max)) + code.unit
+    too_late = code.pack((0, (1 << code.fields[-1][1]) - 1)) + code.unit
     with pytest.raises(TimeOverflowError, match=r"'body' output 0 → 'body' input 1 .*bits"):
         loop.tracker.apply([(ENTER, 0, 1), (FEEDBACK, too_late, 1)])
     with pytest.raises(TimeOverflowError, match="'input'"):

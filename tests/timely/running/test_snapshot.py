@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataflows import frozen, settle, word_count
+from reference.monitor import under_way, untold
 
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
 from timely.running.core import Worker
-from timely.running.snapshot import counted, first_epochs, owned, under_way, untold, view
+from timely.running.snapshot import counted, first_epochs, owned, view
 from timely.wire.transport.memory import MemoryNetwork
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.mentions.interactions import read_interactions
+from examples.mentions.stray_times import GAP_EPOCHS_MAX, refuse_stray_times
 from timely.spark.errors import InputFormatError
-from timely.spark.interactions import read_interactions
-from timely.spark.stray_times import GAP_EPOCHS_MAX, refuse_stray_times
 from timely.spark.windows import SlidingWindow
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from reference.protocol_state import ProtocolState, failures, failures_between
 
-from progress.checking.protocol_state import ProtocolState, failures, failures_between
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
 from progress.graph.pointstamp_order import PointstampOrder
 from progress.times.path_summary import PathSummary

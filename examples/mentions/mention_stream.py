@@ -1,6 +1,6 @@
 """A week of mentions, made up: the same form as the Higgs data set, and the same lines for the same seed.
 
-    python -m timely.spark.mention_stream --rows 60000 --seed 1 --output mentions.txt.gz
+    python examples/mentions/mention_stream.py --rows 60000 --seed 1 --output mentions.txt.gz
 
 What it shares with real ones: few users are mentioned by many and most by few; people answer those they have
 spoken with before and otherwise whom everybody speaks of; activity follows the time of day; and an event in
@@ -134,7 +134,7 @@ def _repeat_replies_as_mentions(source: _Int64s, target: _Int64s, time: _Int64s,
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line: write a stream to a file, or to standard output without `--output`."""
     parser = argparse.ArgumentParser(
-        prog="python -m timely.spark.mention_stream",
+        prog="python examples/mentions/mention_stream.py",
         description="Write a made-up week of mentions: lines 'source target unix_seconds kind', by time.",
     )
     parser.add_argument("--rows", type=int, default=60_000, help="how many interactions (60000)")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from timely.spark.mention_stream import DAYS, FIRST_TIME, generate, main
+from examples.mentions.mention_stream import DAYS, FIRST_TIME, generate, main
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUR_S = 3_600
@@ -66,10 +66,12 @@ def test_command_writes_a_file_or_standard_output(tmp_path: Path, capsys: pytest
 
 def test_command_starts_without_pyspark_and_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     program = (
-        "import sys, timely.spark.mention_stream as m; m.generate(10); sys.exit('pyspark' in sys.modules)"
+        "import sys, examples.mentions.mention_stream as stream\n"
+        "stream.generate(10)\n"
+        "sys.exit('pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
-    command = [sys.executable, "-m", "timely.spark.mention_stream"]
+    command = [sys.executable, "examples/mentions/mention_stream.py"]
     refused = subprocess.run([*command, "--rows", "0"], cwd=ROOT, capture_output=True, text=True)
     assert (refused.returncode, "--rows is 1 or more, not 0" in refused.stderr) == (2, True)
     nowhere = subprocess.run([*command, "--output", "/nowhere/x"], cwd=ROOT, capture_output=True, text=True)

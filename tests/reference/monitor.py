@@ -22,6 +22,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from reference.protocol_state import Failure, ProtocolState, failures, failures_between
+
 from progress.checking.predicates import (
     Counts,
     frontier_of,
@@ -32,25 +34,25 @@ from progress.checking.predicates import (
     unheld,
     violation,
 )
-from progress.checking.protocol_state import Failure, ProtocolState, failures, failures_between
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.times.timestamp import Timestamp
+from progress.tracking.broadcast import changes_in
 from progress.tracking.count_changes import Change
+from timely.building.freeze import FrozenDataflow
+from timely.running.core import Worker
+from timely.running.instance import Instance
+from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
+from timely.running.snapshot import counted, first_epochs, owned, view
+from timely.wire.batch import Batch
+from timely.wire.transport.memory import MemoryNetwork
 
-from ..building.freeze import FrozenDataflow
-from ..running.core import Worker
-from ..running.instance import Instance
-from ..running.snapshot import counted, first_epochs, owned, under_way, untold, view
-from ..wire.batch import Batch
-from ..wire.transport.memory import MemoryNetwork
-
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "under_way", "untold"]
 
 _RECENT_EVENTS = 8
 
 
 @dataclass(eq=False)
-class _Flow:
+class _Watched:
     """One dataflow as the monitor knows it."""
 
     number: int
@@ -85,7 +87,7 @@ class Monitor:
         self.looks = 0
         self._workers = list(workers)
         self._network = network
-        self._flows: dict[int, _Flow] = {}
+        self._flows: dict[int, _Watched] = {}
         self._events: deque[str] = deque(maxlen=_RECENT_EVENTS)
         for worker in workers:
             self._watch_worker(worker)
@@ -147,10 +149,10 @@ class Monitor:
         instance.apply = watched_apply  # type: ignore[method-assign]
         instance.run = watched_run  # type: ignore[method-assign]
 
-    def _begin(self, instance: Instance) -> _Flow:
+    def _begin(self, instance: Instance) -> _Watched:
         workers, order = len(self._workers), PointstampOrder(instance.frozen.graph)
         opening = dict.fromkeys(first_epochs(instance.frozen), workers)
-        flow = _Flow(
+        flow = _Watched(
             instance.index, instance.frozen, order, dict(opening), [dict(opening) for _ in self._workers]
         )
         self._flows[instance.index] = flow
@@ -165,7 +167,7 @@ class Monitor:
 
     # -- looking --
 
-    def _look(self, flow: _Flow, event: str, acting: int | None = None) -> None:
+    def _look(self, flow: _Watched, event: str, acting: int | None = None) -> None:
         """Judge the state as it is now; `acting`: since the last look nobody but this worker did anything."""
         if not flow.is_changed and acting is None:
             return
@@ -186,7 +188,7 @@ class Monitor:
         flow.before = state
         self.looks += 1
 
-    def _state(self, flow: _Flow) -> ProtocolState:
+    def _state(self, flow: _Watched) -> ProtocolState:
         everyone = range(len(self._workers))
         first = first_epochs(flow.frozen)
         instances = [flow.instances.get(worker) for worker in everyone]
@@ -208,19 +210,19 @@ class Monitor:
             msg=msg,
         )
 
-    def _wire(self, flow: _Flow, source: int, target: int) -> list[list[memoryview]]:
+    def _wire(self, flow: _Watched, source: int, target: int) -> list[list[memoryview]]:
         """What `source` has sent and the dataflow of `target` has not taken in, oldest first."""
         if self._network is None or source == target:
             return []
         early = self._workers[target].early(flow.number)
         return [frames for peer, frames in early if peer == source] + self._network.waiting(source, target)
 
-    def _require(self, flow: _Flow, found: Iterable[Failure]) -> None:
+    def _require(self, flow: _Watched, found: Iterable[Failure]) -> None:
         for label, where, points in found:
             raise violation(label, where, points, flow.order, self._events)
 
 
-def _unearned(flow: _Flow, before: ProtocolState, after: ProtocolState, acting: int) -> list[Failure]:
+def _unearned(flow: _Watched, before: ProtocolState, after: ProtocolState, acting: int) -> list[Failure]:
     """B0: what a worker's activation has made."""
     fresh = {t: count - before.records.get(t, 0) for t, count in after.records.items()}
     stages = len(flow.frozen.stages)
@@ -229,7 +231,7 @@ def _unearned(flow: _Flow, before: ProtocolState, after: ProtocolState, acting: 
 
 
 def _of_tracker(
-    flow: _Flow, state: ProtocolState, worker: int, earliest: list[Pointstamp]
+    flow: _Watched, state: ProtocolState, worker: int, earliest: list[Pointstamp]
 ) -> Iterator[Failure]:
     """E1, C4 and E2: what a worker's tracker makes of what it was given."""
     tracker, where = flow.instances[worker].tracker, f"at worker {worker}"
@@ -253,3 +255,24 @@ def _of_tracker(
         points = unheld(new if is_same else earliest, port, frontier, flow.order)
         if points:
             yield "E2", f"{where}, port {number}, whose frontier is {frontier}", points
+
+
+def untold(instance: Instance) -> Counts:
+    """temp[p]: changes that no other worker has been told."""
+    return {(location, word): delta for location, word, delta in instance.untold()}
+
+
+def under_way(
+    messages: Sequence[list[memoryview]], source: int, dataflow: int, frozen: FrozenDataflow
+) -> tuple[list[Counts], list[Pointstamp]]:
+    """Of the messages of a wire, those of one dataflow: payloads (msg[p][q]), and where data is."""
+    payloads: list[Counts] = []
+    data: list[Pointstamp] = []
+    for frames in messages:
+        header = read_header(frames[0], source)
+        if isinstance(header, ProgressHeader) and header.dataflow == dataflow:
+            changes = changes_in(frames[1])
+            payloads.append({(location, word): delta for location, word, delta in changes})
+        elif isinstance(header, DataHeader) and header.dataflow == dataflow:
+            data.append((frozen.graph.connector_location(header.connector), header.word))
+    return payloads, data

@@ -19,9 +19,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from examples.mentions.interactions import Interactions, parse_line, read_interactions
+from examples.mentions.mention_stream import generate
 from timely.spark.errors import InputFormatError
-from timely.spark.interactions import Interactions, parse_line, read_interactions
-from timely.spark.mention_stream import generate
 from timely.spark.windows import SlidingWindow
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pyspark.sql import functions as F
 
 from timely.spark.errors import InputFormatError
-from timely.spark.interactions import Interactions, line_of_time
 from timely.spark.windows import SlidingWindow
+
+from .interactions import Interactions, line_of_time
 
 __all__ = ["GAP_EPOCHS_MAX", "refuse_stray_times"]
 

@@ -2,7 +2,7 @@
 
 `ProtocolState` holds what the predicates of `predicates.py` speak of, in their letters. `failures` evaluates
 them on one state, `failures_between` on two that follow one another; both name what does not hold. Where a
-state comes from is another's business: the running workers (`timely/worker/monitor.py`) or a model of them.
+state comes from is another's business: the running workers (`tests/reference/monitor.py`) or a model of them.
 """
 
 from __future__ import annotations
