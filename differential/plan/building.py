@@ -9,11 +9,11 @@ body knows what it is beneath.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
@@ -22,6 +22,7 @@ from timely.errors import GraphError
 from timely.user_code.call_site import CallSite, at_site, call_site
 
 from .functions import Function
+from .improving import Improved, improve
 from .lowering import Lowering
 from .nodes import FromStream, Inspect, LetRec, Node, Output, Variable
 from .rewriting import rewrite
@@ -62,6 +63,9 @@ class Plan:
     root has free variables.
     """
 
+    traveller: ClassVar[str] = "differential.plan.installing:travelling_form"
+    """Who knows how workers carry it out; see `Description`."""
+
     def __init__(self, dataflow: Dataflow) -> None:
         self.dataflow = dataflow
         dataflow.descriptions.append(self)
@@ -71,6 +75,8 @@ class Plan:
         self.streams: dict[bytes, tuple[Stream, tuple[Loop, ...]]] = {}
         """What feeds leaves: the stream of each, and the hand-written loops that it is in."""
         self.lowering = Lowering(dataflow, self.streams, self.sites)
+        self.improved = Improved([])
+        """What the rules have made of it; known once it has been carried out."""
         self._outputs: set[str] = set()
         self._serials: dict[str, list[object]] = {}
 
@@ -165,14 +171,16 @@ class Plan:
 
     def carry_out(self) -> None:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
-        for root in self.roots:
+        self.improved = improve(self.roots, self._again, lambda node: self.sites.get(node.digest, ()))
+        for root in self.improved.roots:
             self.lowering.root(root)
 
-    def travelling_form(self) -> tuple[str, dict[str, bytes]]:
-        """The builder that workers have, and arguments with which it does what this plan says."""
-        from .installing import BUILDER, travelling_form
-
-        return BUILDER, travelling_form(self)
+    def _again(self, node: Node, sites: Sequence[CallSite]) -> Node:
+        """What a rule has made of nodes that were written at these lines."""
+        added = self.add(node, sites[0] if sites else CallSite("", 0))
+        for site in sites[1:]:
+            self.add(node, site)
+        return added
 
     def check_invariants(self) -> None:
         """See the class."""

@@ -17,10 +17,11 @@ from typing import Final, cast
 import msgpack
 
 from timely.errors import MisuseError
-from timely.user_code.call_site import CallSite
+from timely.user_code.call_site import CallSite, at_site
 
 from ..aggregates import Aggregate, AggregateKind
 from ..errors import SchemaError
+from ..expressions.expression import Expr
 from . import nodes as n
 from .building import Plan
 from .expressions import expr_of, schema_of
@@ -28,7 +29,15 @@ from .functions import Function
 from .rewriting import beneath
 from .travelling import packed_function, unpacked_function
 
-__all__ = ["LOOPS_MAX", "NODES_MAX", "PLAN_BYTES_MAX", "VERSION", "decode_plan", "encode_plan", "query_identity"]
+__all__ = [
+    "LOOPS_MAX",
+    "NODES_MAX",
+    "PLAN_BYTES_MAX",
+    "VERSION",
+    "decode_plan",
+    "encode_plan",
+    "query_identity",
+]
 
 VERSION: Final = 1
 PLAN_BYTES_MAX: Final = 4 << 20
@@ -51,8 +60,8 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     for node in ordered:
         if isinstance(node, n.FromStream):
             raise MisuseError(
-                f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to workers. "
-                "Put its builder in a module, mark it by @timely.builder, and install it by name"
+                f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to "
+                "workers. Put its builder in a module, mark it by @timely.builder, and install it by name"
             )
         if isinstance(node, n.Apply | n.ReduceFunction | n.Inspect):
             functions.setdefault(_key(node.function.identity), node.function)
@@ -96,11 +105,12 @@ def decode_plan(packed: bytes, plan: Plan, add_input: AddInput, is_trusted: bool
     made: list[n.Node] = []
     for number, entry in enumerate(entries):
         node = reader.node(entry, made)
-        written = _read_sites(sites[number] if number < len(sites) else [])
-        if isinstance(node, n.Input):
-            node = add_input(node)
-        for site in written or [CallSite("", 0)]:
-            node = plan.add(node, site)
+        written = _read_sites(sites[number] if number < len(sites) else []) or [CallSite("", 0)]
+        with at_site(written):
+            if isinstance(node, n.Input):
+                node = add_input(node)
+            for site in written:
+                node = plan.add(node, site)
         made.append(node)
     found = [_child(number, made) for number in roots]
     if not found or any(root.free for root in found):
@@ -110,7 +120,9 @@ def decode_plan(packed: bytes, plan: Plan, add_input: AddInput, is_trusted: bool
 
 def _graph(ordered: list[n.Node], roots: list[n.Node]) -> list[object]:
     number = {node.digest: position for position, node in enumerate(ordered)}
-    entries = [[node.kind, node.data(), [number[child.digest] for child in node.children]] for node in ordered]
+    entries = [
+        [node.kind, node.data(), [number[child.digest] for child in node.children]] for node in ordered
+    ]
     return [entries, [number[root.digest] for root in roots]]
 
 
@@ -191,7 +203,7 @@ class _Reader:
             case "consolidate", []:
                 return n.Consolidate(source)
             case "apply", ["map" | "flat_map" | "map_batches" as how, identity, schema]:
-                return n.Apply(source, cast("n.ApplyKind", how), self._function(identity), schema_of(schema))
+                return n.Apply(source, how, self._function(identity), schema_of(schema))
             case "reduce", [[*keys], [*aggregates]]:
                 return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
             case "reduce_function", [[*keys], identity, schema]:
@@ -234,7 +246,7 @@ def _pair(data: object) -> tuple[str, str]:
     raise SchemaError(f"{data!r:.200} is no pair of columns")
 
 
-def _column(data: object) -> tuple[str, n.Expr]:
+def _column(data: object) -> tuple[str, Expr]:
     match data:
         case [str(name), entries]:
             return name, expr_of(entries)

@@ -1,10 +1,15 @@
-"""What is known of a collection from its plan alone, whatever its inputs hold."""
+"""What is known of a collection or an expression from the plan alone, whatever the inputs hold."""
 
 from __future__ import annotations
 
-from .nodes import Consolidate, Distinct, Negate, Node, Reduce, ReduceFunction, Select
+from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from .nodes import Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, ReduceFunction, Select
 
-__all__ = ["is_consolidated"]
+__all__ = ["can_raise", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
+
+_NEVER_RAISE = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in")) | frozenset(
+    ("fill_null", "min_of", "max_of", "when")
+)
 
 
 def is_consolidated(node: Node) -> bool:
@@ -13,14 +18,50 @@ def is_consolidated(node: Node) -> bool:
     A reduce sends corrections that are sums already; what leaves a loop are all its iterations, most of which
     cancel. To be asked after all other changes to a plan: what it rests on must still be there.
     """
-    while isinstance(node, Negate) or (isinstance(node, Select) and _only_names(node)):
+    while isinstance(node, Negate) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
     return isinstance(node, Consolidate | Distinct | Reduce | ReduceFunction)
 
 
-def _only_names(select: Select) -> bool:
-    """Whether every column goes on, once, perhaps under another name: different rows stay different."""
-    from ..expressions.expression import ColumnRef
+def is_set(node: Node) -> bool:
+    """Whether every row has multiplicity 1 at every time, so that `distinct` would change nothing.
 
-    kept = [expr.name for _, expr in select.columns if isinstance(expr, ColumnRef)]
-    return len(kept) == len(select.columns) and sorted(kept) == sorted(select.source.schema.names)
+    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs.
+    """
+    if isinstance(node, Distinct | Reduce):
+        return True
+    if isinstance(node, Filter) or (isinstance(node, Select) and keeps_all_columns(node)):
+        return is_set(node.children[0])
+    return isinstance(node, Join) and is_set(node.left) and is_set(node.right)
+
+
+def keeps_all_columns(select: Select) -> bool:
+    """Whether every column goes on, once, perhaps under another name: different rows stay different."""
+    kept = moves_columns(select)
+    return kept is not None and sorted(kept.values()) == sorted(select.source.schema.names)
+
+
+def moves_columns(select: Select) -> dict[str, str] | None:
+    """By new name the old one, if every column is one of before; else None."""
+    found: dict[str, str] = {}
+    for name, expr in select.columns:
+        if not isinstance(expr, ColumnRef):
+            return None
+        found[name] = expr.name
+    return found
+
+
+def can_raise(expr: Expr) -> bool:
+    """Whether there may be a row for which it has no value, which ends the dataflow: sums that leave 64 bits,
+    division by zero, casts.
+    """
+    waiting, seen = [expr], set[int]()
+    while waiting:
+        top = waiting.pop()
+        if id(top) in seen or isinstance(top, ColumnRef | LiteralValue):
+            continue
+        seen.add(id(top))
+        if not isinstance(top, Operation) or top.op not in _NEVER_RAISE:
+            return True
+        waiting.extend(top.operands)
+    return False

@@ -1,8 +1,8 @@
 """Installing a query that workers cannot import: written in a notebook, a REPL, or a function.
 
 The client writes the plan and sends it as bytes, as an argument of the one builder that every worker has:
-`carry_out`. Workers make the same stages of it as if they had called the query themselves, and compare what they
-have built as always.
+`carry_out`. Workers make the same stages of it as if they had called the query themselves, and compare what
+they have built as always.
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ __all__ = ["BUILDER", "carry_out", "travelling_form"]
 BUILDER: Final = "differential.plan.installing:carry_out"
 
 
-def travelling_form(plan: Plan) -> dict[str, bytes]:
-    """The arguments of `carry_out` for this plan; raises MisuseError if it cannot travel."""
+def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
+    """The builder that does in a worker what this plan says, and its arguments; raises MisuseError if it
+    cannot travel.
+    """
     inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
     # Inputs that nobody reads can be fed all the same: whoever does so should not have to know.
-    return {"plan": encode_plan(plan, [*inputs, *plan.roots])}
+    return BUILDER, {"plan": encode_plan(plan, [*inputs, *plan.roots])}
 
 
 @timely.builder
-def carry_out(flow: timely.Dataflow, plan: object, token: object = "") -> None:
-    """Build what `plan` says; `token` shows that it comes from the client that has started this worker."""
+def carry_out(flow: timely.Dataflow, plan: object, name: object = "", token: object = "") -> None:
+    """Build what `plan` says; `token` shows that it comes from the client that has started this worker.
+
+    `name` is what the query is called where it was written.
+    """
+    flow.name = str(name) or flow.name
     if not isinstance(plan, bytes):
         raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
     made = Plan.of(flow)

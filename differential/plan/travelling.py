@@ -1,12 +1,12 @@
 """How does a function of the user get to the workers? By import name, or as source; never pickled.
 
     import    ["import", "module:name"]: workers import it. What they find must be the same function
-    source    ["source", text, is a lambda, file, line, what it names]: its text, and by name the plain values,
-              modules and functions that it uses or has closed over
+    source    ["source", text, is a lambda, file, line, what it names]: its text, and by name the plain
+              values, modules and functions that it uses or has closed over
 
 Source runs with the rights of the worker. So workers take it from the client that has started them and from
-no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without source)
-is refused, with the line and what to do: put it in a module that the workers can import.
+no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without
+source) is refused, with the line and what to do: put it in a module that the workers can import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import builtins
 import importlib
 import inspect
 import linecache
-import textwrap
 from types import CodeType, FunctionType, ModuleType
 from typing import Final, TypeVar, cast
 
@@ -77,8 +76,8 @@ def _packed(thing: object, depth: int) -> list[object]:
         return _source(thing, depth)
     raise MisuseError(
         f"a {type(thing).__module__}.{type(thing).__qualname__} ({thing!r:.100}) cannot be sent to workers: "
-        "functions of a query may use plain values, modules and functions. Put what needs it in a module that "
-        "the workers can import"
+        "functions of a query may use plain values, modules and functions. Put what needs it in a module "
+        "that the workers can import"
     )
 
 
@@ -93,14 +92,15 @@ def _source(function: FunctionType, depth: int) -> list[object]:
         )
     if getattr(tree, "decorator_list", []):
         raise MisuseError(
-            f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator made of "
-            "it. Put it in a module that they can import"
+            f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator made "
+            "of it. Put it in a module that they can import"
         )
     lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
     text = ast.get_source_segment(lines, tree, padded=True) or ""
     if len(text.encode()) > FUNCTION_BYTES_MAX:
         raise MisuseError(
-            f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes. Put it in a module"
+            f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
+            "put it in a module"
         )
     used: list[object] = []
     for name, value in sorted(_uses(function).items()):
@@ -109,7 +109,7 @@ def _source(function: FunctionType, depth: int) -> list[object]:
         except MisuseError as error:
             raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
     is_lambda = isinstance(tree, ast.Lambda)
-    return ["source", textwrap.dedent(text), is_lambda, code.co_filename, tree.lineno, used]
+    return ["source", text, is_lambda, code.co_filename, tree.lineno, used]
 
 
 def _uses(function: FunctionType) -> dict[str, object]:
@@ -171,9 +171,7 @@ def _unpacked(form: object, is_trusted: bool, depth: int) -> object:
     raise SchemaError(f"{form!r:.200} is no part of a function of a plan")
 
 
-def _pair(
-    pair: object, is_trusted: bool, depth: int, is_named: bool = False
-) -> tuple[object, object]:
+def _pair(pair: object, is_trusted: bool, depth: int, is_named: bool = False) -> tuple[object, object]:
     if not isinstance(pair, list | tuple) or len(pair) != 2 or (is_named and not isinstance(pair[0], str)):
         raise SchemaError(f"{pair!r:.200} is no name and value of a function of a plan")
     key = pair[0] if is_named else _unpacked(pair[0], is_trusted, depth + 1)
@@ -210,8 +208,12 @@ def _compiled(text: str, is_lambda: bool, where: tuple[str, int], around: dict[s
     defaults = around.pop(_DEFAULTS, None)
     names: dict[str, object] = {"__builtins__": builtins, "__name__": "naiad_query", **around}
     try:
-        tree = ast.parse(f"({text}\n)" if is_lambda else text, file)
+        tree = ast.parse(
+            f"({text}\n)" if is_lambda else f"if 1:\n{text}" if text[:1].isspace() else text, file
+        )
         statement = tree.body[0]
+        if isinstance(statement, ast.If):  # around a function that stood further to the right
+            statement, line = statement.body[0], line - 1
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Lambda):
             statement.value = _without_evaluation(statement.value)
             tree.body = [ast.Assign([ast.Name(_LAMBDA, ast.Store())], statement.value)]
@@ -234,17 +236,23 @@ def _compiled(text: str, is_lambda: bool, where: tuple[str, int], around: dict[s
 
 _LAMBDA: Final = "__naiad_lambda__"
 
-_F = TypeVar("_F", ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_F = TypeVar("_F", bound=ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 def _without_evaluation(node: _F) -> _F:
     """Without what Python evaluates where a function is defined: annotations, and defaults, which travel as
     values.
     """
-    arguments = node.args
+    arguments: ast.arguments = node.args
     arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
     arguments.kw_defaults = [None if each is None else ast.Constant(None) for each in arguments.kw_defaults]
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     for argument in every:
         if argument is not None:
             argument.annotation = None

@@ -30,6 +30,7 @@ __all__ = [
     "build_dataflow",
     "builder",
     "check_not_importing",
+    "is_marked",
     "load_builder",
     "load_function",
     "spec_of",
@@ -136,7 +137,7 @@ def load_builder(spec: str) -> Builder:
     check_unchanged(module)
     note_loaded(module)
     function = _function_of(module, spec, "a dataflow")
-    if not isinstance(function, FunctionType) or not hasattr(function, _MARK):
+    if not isinstance(function, FunctionType) or not is_marked(function):
         name = spec.partition(":")[2]
         raise MisuseError(
             f"a dataflow {spec!r}: {name} is not marked as a builder, and workers call nothing else. Write "
@@ -156,9 +157,20 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         if is_interrupt(error):
             raise
         raise VertexError(
-            f"the builder {name!r} failed with arguments {dict(arguments)!r}.\n{_traceback_of(error)}"
+            f"the builder {name!r} failed with arguments {_shown(arguments)}.\n{_traceback_of(error)}"
         ) from error
     return flow
+
+
+def is_marked(function: object) -> bool:
+    """Whether `function` was marked by `builder`, so that workers that can import it will call it."""
+    return isinstance(function, FunctionType) and hasattr(function, _MARK)
+
+
+def _shown(arguments: Mapping[str, object]) -> str:
+    """Arguments for a message: long ones cut, and no secrets."""
+    shown = {name: f"{len(v):,} bytes" if isinstance(v, bytes) else v for name, v in arguments.items()}
+    return f"{ {name: value for name, value in shown.items() if name != 'token'}!r:.2000}"
 
 
 def spec_of(builder: Builder) -> str:

@@ -60,7 +60,16 @@ class OutputDeclaration:
 
 
 class Description(Protocol):
-    """Something that a layer above says of a dataflow and that becomes stages in the end."""
+    """Something that a layer above says of a dataflow and that becomes stages in the end.
+
+    `traveller` names a function, "module:function", from the description to a builder that workers have, by
+    name, and the arguments with which this builds the same.
+    """
+
+    @property
+    def traveller(self) -> str:
+        """See above."""
+        ...
 
     def carry_out(self) -> None:
         """Add the stages; called once, just before the dataflow is frozen."""

@@ -12,12 +12,22 @@ The same for workers in this process, in processes that `connect` starts, and in
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ..building.builders import Builder, check_not_importing, load_builder, spec_of
+from ..building.builders import (
+    Builder,
+    build_dataflow,
+    check_not_importing,
+    is_marked,
+    load_builder,
+    load_function,
+    spec_of,
+)
+from ..building.declarations import Description
 from ..errors import MisuseError, PeerError
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Describe, Hello, Install, Reply, Shutdown, Stats, Value
@@ -28,6 +38,9 @@ if TYPE_CHECKING:
     from .connection import append_target
 
 __all__ = ["Cluster", "connect"]
+
+_Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
+"""From a description to a builder that workers have, by name, and its arguments."""
 
 
 class Cluster:
@@ -57,8 +70,13 @@ class Cluster:
     def install(self, build: str | Builder, **arguments: Value) -> Flow:
         """Build and start a dataflow on all workers.
 
-        `build` is "module:function", imported by every worker, or a function: any in an embedded cluster,
-        otherwise one at the top of a module, marked by `@timely.builder`. `arguments` are what msgpack holds.
+        `build` is "module:function", imported by every worker, or a function. One that `@timely.builder`
+        marks is imported by workers in other processes, and called there. Any other one is called here, once,
+        and what it has asked of collections travels: so a query can be written in a notebook, a REPL or
+        inside of a function. Its own functions go by import name if they have one; otherwise as source with
+        the plain values that they use, to workers that `connect` has started, and to no others. `arguments`
+        are what msgpack holds (of a query that travels or is embedded: anything).
+
         Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
         `VertexError` if the builder fails. It is installed on all workers or on none.
         """
@@ -68,12 +86,30 @@ class Cluster:
             spec = build if isinstance(build, str) else getattr(build, "__name__", "dataflow")
             reply: Reply = install_here(spec, builder, arguments)
         else:
-            spec = build if isinstance(build, str) else spec_of(build)
+            spec, arguments = self._travelling(build, arguments)
             # Worker 0 gives up first, and its error says who was late.
             (reply,) = self._workers.ask(
                 [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
             )
         return Flow(self._workers, reply)
+
+    def _travelling(self, build: str | Builder, arguments: dict[str, Value]) -> tuple[str, dict[str, Value]]:
+        """What workers in other processes are asked to build."""
+        if isinstance(build, str):
+            return build, arguments
+        if is_marked(build):
+            return spec_of(build), arguments
+        name = getattr(build, "__qualname__", "query")
+        flow = build_dataflow(build, name, arguments)
+        if not flow.descriptions or len(flow.stages) != len(flow.inputs):
+            raise MisuseError(
+                f"{name} builds stages by hand, which cannot be sent to workers. Put it at the top of a "
+                "module that they can import, and mark it by @timely.builder"
+            )
+        (description,) = flow.descriptions
+        travel = cast("_Traveller", load_function(description.traveller, "a query"))
+        spec, plan = travel(description)
+        return spec, {**plan, "name": name, "token": getattr(self._workers, "token", "")}
 
     def flow(self, index: int = 0) -> Flow:
         """A dataflow that is installed already, by another client or at the start."""
@@ -174,7 +210,7 @@ def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:
         raise
     launcher = Launcher(settings, _show, folder)
     try:
-        return RemoteWorkers(launcher.wait_ready(), launcher)
+        return RemoteWorkers(launcher.wait_ready(), launcher, settings[0].token)
     except BaseException:
         launcher.stop()
         raise

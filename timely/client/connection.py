@@ -55,11 +55,13 @@ class RemoteWorkers:
     Args:
         addresses: of the client ports, one per worker in order.
         launcher: of these workers, if this process has started them; they are stopped by `close`.
+        token: shows them that a request comes from who has started them.
 
     Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
 
-    def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None) -> None:
+    def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None, token: str = "") -> None:
+        self.token = token
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
         self._launcher = launcher

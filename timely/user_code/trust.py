@@ -1,8 +1,8 @@
 """May this process run code that a client sends?
 
-Builders are modules that whoever started the worker has put there. Code inside a request is another matter: it
-runs with the worker's rights, and a client port may be open to a network. So it is run only for the client that
-has started the worker, which proves it by a secret that went to the worker through its standard input.
+Builders are modules that whoever started the worker has put there. Code inside a request is another matter:
+it runs with the worker's rights, and a client port may be open to a network. So it is run only for the client
+that has started the worker, which proves it by a secret that went to the worker through its standard input.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from ..limits import (
     WAITING_OF_ONE_COUNT_MAX,
 )
 from ..running.core import Worker
+from ..user_code.trust import trust
 from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
 from ..wire.transport.zeromq import ServerSocket, WorkerMesh
 from .server import Later, Server
@@ -74,6 +75,7 @@ class WorkerProcess:
         self._mesh.watch(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
         self.address = _public_address(self._clients.address, settings.client_host)
+        trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         self._server = Server(self._worker, self.address, installs=settings.installs)
 

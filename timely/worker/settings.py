@@ -9,6 +9,7 @@ The launcher writes `WorkerSettings` as one line of JSON to the standard input o
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -37,6 +38,7 @@ class WorkerSettings:
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
     check_progress    whether it checks its progress tracking after each step
+    token             what a client shows whose code it may run; empty: nobody's
     """
 
     index: int
@@ -50,6 +52,7 @@ class WorkerSettings:
     log_level: str = "warning"
     gather_seconds: float = START_SECONDS_MAX
     check_progress: bool = False
+    token: str = ""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -99,6 +102,7 @@ def local_settings(
     """
     check_workers(workers)
     mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
+    token = secrets.token_hex(16)
     return [
         WorkerSettings(
             index,
@@ -108,6 +112,7 @@ def local_settings(
             f"ipc://{folder}/c{index}",
             paths=tuple(paths),
             log_level=log_level,
+            token=token,
         )
         for index in range(workers)
     ]

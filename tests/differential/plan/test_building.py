@@ -147,9 +147,7 @@ def test_refused_a_variable_outside_of_its_loop() -> None:
 
 def test_refused_a_stage_by_hand_inside_a_loop_of_a_plan() -> None:
     _, edges = flow_with_edges()
-    with pytest.raises(
-        GraphError, match=r"cannot be fed inside 'tested / loop'.*with inspect"
-    ):
+    with pytest.raises(GraphError, match=r"cannot be fed inside 'tested / loop'.*with inspect"):
         edges.iterate(lambda x: [x.feeds(), x][1], name="loop")  # type: ignore[return-value]
 
 

@@ -1,0 +1,88 @@
+"""Which rules are applied to a plan, in which order, and what has come of it.
+
+Fixed passes, each with a measure that only sinks (operators with state, distance of filters from inputs,
+columns kept), so that applying them twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from timely.user_code.call_site import CallSite
+
+from .nodes import Node
+from .rewriting import beneath, rewrite
+from .rules.columns import needed_columns, with_needed_only
+from .rules.filters import push_filter
+from .rules.sets import drop_distinct
+
+__all__ = ["Improved", "improve"]
+
+Add = Callable[[Node, Sequence[CallSite]], Node]
+"""Enters a node into the plan, as written at these lines."""
+
+_ROUNDS_MAX = 100
+"""More than a plan is deep in practice: what is not done by then is left as it is."""
+
+
+@dataclass
+class Improved:
+    """The roots of a better plan, and how often each rule has fired."""
+
+    roots: list[Node]
+    fired: Counter[str] = field(default_factory=Counter)
+
+
+def improve(roots: Sequence[Node], add: Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
+    """What the rules make of the plan beneath `roots`."""
+    found = Improved(list(roots))
+    _everywhere(found, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
+    _everywhere(found, "filter pushed", push_filter, add, sites)
+    _prune(found, add, sites)
+    return found
+
+
+def _everywhere(
+    found: Improved,
+    name: str,
+    rule: Callable[[Node, Callable[[Node], int]], Node | None],
+    add: Add,
+    sites: Callable[[Node], Sequence[CallSite]],
+) -> None:
+    """Apply a rule of single nodes until it applies to none."""
+    for _ in range(_ROUNDS_MAX):
+        counts = Counter(child.digest for node in beneath(found.roots) for child in node.children)
+        before = [root.digest for root in found.roots]
+
+        def visit(node: Node, children: tuple[Node, ...], counts: Counter[bytes] = counts) -> Node:
+            made = node.with_children(children)
+            better = rule(made, lambda below: counts[below.digest])
+            if better is None:
+                return add(made, sites(node))
+            found.fired[name] += 1
+            return _added(better, sites(node), add)
+
+        found.roots = rewrite(found.roots, visit)
+        if [root.digest for root in found.roots] == before:
+            return
+
+
+def _prune(found: Improved, add: Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    needs = needed_columns(found.roots)
+
+    def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        made = _added(with_needed_only(node, children, needs), sites(node), add)
+        found.fired["columns dropped"] += made.digest != node.digest and made.children != children
+        return made
+
+    found.roots = rewrite(found.roots, visit)
+    found.fired += Counter()  # without those that are zero
+
+
+def _added(node: Node, written: Sequence[CallSite], add: Add) -> Node:
+    """`node` and what a rule has made beneath it, in the plan."""
+    for part in beneath([node]):
+        add(part, written)
+    return node

@@ -1,0 +1,12 @@
+"""Rules that make a better plan of the one that was written, and the cases in which they must not.
+
+The law of each: at every time of every scope the accumulated output stays. Errors may vanish, for rows that
+nobody needed; they never appear.
+
+    sets         a distinct of what is a set already goes
+    filters      filters go to where rows come from
+    columns      columns that nobody reads are dropped before they are kept
+
+Equal operators are one node by construction (`building.py`); linear ones are fused when stages are made
+(`lowering.py`).
+"""

@@ -1,0 +1,84 @@
+"""Columns that nobody reads are dropped before an operator with state keeps them.
+
+First it is worked out, from the roots down, which columns of each node its readers need, all readers
+together; then every join, and every consolidation, is given no others. Selecting costs no stage.
+
+All columns are needed: of what is put out or looked at; by functions of the user, who see whole rows; below
+distinct, where rows that differ in one column only are two; of variables of loops, whose columns are those of
+what goes round. What a reduce reads decides which rows count as one, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...expressions.expression import ColumnRef
+from ..nodes import Concat, Consolidate, Filter, Join, Negate, Node, Reduce, Select
+from ..rewriting import beneath
+
+__all__ = ["needed_columns", "with_needed_only"]
+
+Needs = dict[bytes, frozenset[str]]
+"""By digest: the columns of a node that its readers need."""
+
+
+def needed_columns(roots: Sequence[Node]) -> Needs:
+    """What is read of each node beneath `roots`."""
+    needs: Needs = {root.digest: frozenset(root.schema.names) for root in roots}
+    for node in reversed(list(beneath(roots))):
+        needed = needs.setdefault(node.digest, frozenset())
+        for child, columns in zip(node.children, _of_children(node, needed), strict=True):
+            needs[child.digest] = needs.get(child.digest, frozenset()) | columns
+    return needs
+
+
+def with_needed_only(node: Node, children: tuple[Node, ...], needs: Needs) -> Node:
+    """`node` over children of which some columns may be gone by now, keeping no more than is needed of it."""
+    needed = needs[node.digest]
+    if isinstance(node, Select):
+        columns = tuple((name, expr) for name, expr in node.columns if name in needed)
+        return Select(children[0], columns or node.columns[:1])
+    if isinstance(node, Concat):
+        first = [name for name in node.schema.names if name in needed] or list(node.schema.names[:1])
+        return Concat(tuple(_only(child, first) for child in children))
+    if isinstance(node, Join):
+        sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
+        return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
+    if isinstance(node, Consolidate):
+        return node.with_children((_only(children[0], _ordered(node.source, needed)),))
+    if isinstance(node, Filter | Negate | Reduce):
+        return node.with_children(children)
+    # Whoever needs all columns has them, in the order in which they were: nothing was dropped beneath it.
+    return node.with_children(children)
+
+
+def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ...]:
+    """Which columns of each child `node` reads, if `needed` is needed of it."""
+    if isinstance(node, Select):
+        kept = [expr for name, expr in node.columns if name in needed] or [node.columns[0][1]]
+        return (frozenset[str]().union(*(expr.columns() for expr in kept)),)
+    if isinstance(node, Filter):
+        return (needed | node.condition.columns(),)
+    if isinstance(node, Negate | Consolidate):
+        return (needed or frozenset(node.source.schema.names[:1]),)
+    if isinstance(node, Concat):
+        return tuple(needed or frozenset(node.schema.names[:1]) for _ in node.sources)
+    if isinstance(node, Reduce):
+        return (frozenset(node.columns_read),)
+    if isinstance(node, Join):
+        left_keys, right_keys = node.keys
+        left = (needed & frozenset(node.left.schema.names)) | frozenset(left_keys)
+        right = (needed & frozenset(node.right.schema.names) - frozenset(left_keys)) | frozenset(right_keys)
+        return (left, right)
+    return tuple(frozenset(child.schema.names) for child in node.children)
+
+
+def _ordered(node: Node, kept: frozenset[str]) -> list[str]:
+    """These columns in the order in which `node` has them; one at least."""
+    return [name for name in node.schema.names if name in kept] or list(node.schema.names[:1])
+
+
+def _only(node: Node, names: Sequence[str]) -> Node:
+    if list(node.schema.names) == list(names):
+        return node
+    return Select(node, tuple((name, ColumnRef(name)) for name in names))

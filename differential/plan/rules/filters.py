@@ -1,0 +1,126 @@
+"""Filters go to where rows come from, so that what they drop is neither kept nor matched.
+
+    filter(c)(select(x))      select(filter(c with its columns written out)(x))
+    filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y))      negate, distinct, consolidate alike
+    filter(c)(join(x, y))     each part of c that reads one side only, to that side; of keys only, to both
+    filter(c)(reduce(x))      parts that read keys only
+
+Not a part that can raise, but past a select: further down it would see rows that are dropped now. Not past a
+function of the user or what is looked at, a loop, or columns that are computed, which would be so twice. Not
+past an operator with state that others read, too: it would be made for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+
+from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
+from ..facts import can_raise
+from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select
+
+__all__ = ["push_filter"]
+
+
+def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
+    """What does instead of this node; None if the rule does not apply. `readers`: how many read a node."""
+    if not isinstance(node, Filter):
+        return None
+    below = node.source
+    if not below.is_linear and readers(below) > 1:
+        return None
+    if isinstance(below, Select):
+        return _past_select(node, below)
+    if isinstance(below, Join):
+        return _past_join(node, below)
+    parts = list(_parts(node.condition))
+    if isinstance(below, Reduce):
+        moving = [part for part in parts if part.columns() <= set(below.keys)]
+    elif isinstance(below, Concat | Negate | Distinct | Consolidate):
+        moving = parts
+    else:
+        return None
+    moving = [part for part in moving if not can_raise(part)]
+    if not moving:
+        return None
+    kept = [part for part in parts if part not in _Same(moving)]
+    sources = tuple(_filtered(source, moving) for source in below.children)
+    return _filtered(below.with_children(sources), kept)
+
+
+def _past_select(node: Filter, select: Select) -> Node | None:
+    moving: list[Expr] = []
+    kept: list[Expr] = []
+    columns = dict(select.columns)
+    for part in _parts(node.condition):
+        over = [columns[name] for name in sorted(part.columns())]
+        if not all(isinstance(expr, ColumnRef | LiteralValue) for expr in over):
+            kept.append(part)
+        else:
+            moving.append(_written_out(part, columns))
+    if not moving:
+        return None
+    return _filtered(select.with_children((_filtered(select.source, moving),)), kept)
+
+
+def _past_join(node: Filter, join: Join) -> Node | None:
+    left_keys, right_keys = join.keys
+    as_right: dict[str, Expr] = {
+        left: ColumnRef(right) for left, right in zip(left_keys, right_keys, strict=True)
+    }
+    as_right.update({name: ColumnRef(name) for name in join.right.schema.names if name not in right_keys})
+    on_left, on_right = set(join.left.schema.names), set(as_right)
+    left: list[Expr] = []
+    right: list[Expr] = []
+    kept: list[Expr] = []
+    for part in _parts(node.condition):
+        reads = part.columns()
+        if can_raise(part) or not (reads <= on_left or reads <= on_right):
+            kept.append(part)
+            continue
+        if reads <= on_left:
+            left.append(part)
+        if reads <= on_right:
+            right.append(_written_out(part, as_right))
+    if not left and not right:
+        return None
+    sides = (_filtered(join.left, left), _filtered(join.right, right))
+    return _filtered(join.with_children(sides), kept)
+
+
+def _parts(condition: Expr) -> Iterable[Expr]:
+    """What must all be true for `condition` to be."""
+    waiting = [condition]
+    while waiting:
+        top = waiting.pop()
+        if isinstance(top, Operation) and top.op == "&":
+            waiting += reversed(top.operands)
+        else:
+            yield top
+
+
+def _filtered(node: Node, parts: list[Expr]) -> Node:
+    return Filter(node, reduce(lambda a, b: a & b, parts)) if parts else node
+
+
+def _written_out(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
+    """`expr` with other expressions in place of columns; its line stays."""
+    if isinstance(expr, ColumnRef):
+        return columns[expr.name]
+    if not isinstance(expr, Operation):
+        return expr
+    operands = tuple(_written_out(operand, columns) for operand in expr.operands)
+    make = When if isinstance(expr, When) else Operation
+    made = make(expr.op, operands, expr.to)
+    object.__setattr__(made, "site", expr.site)
+    return made
+
+
+class _Same:
+    """Membership by identity: `==` between expressions is an expression."""
+
+    def __init__(self, parts: Iterable[Expr]) -> None:
+        self._ids = {id(part) for part in parts}
+
+    def __contains__(self, part: object) -> bool:
+        return id(part) in self._ids

@@ -1,0 +1,216 @@
+"""encoding.py: plans as bytes.
+
+law_*        back and forth is the same plan; the same bytes in every process
+identity_*   what a query's identity depends on
+refused_*    bytes that are no plan, and plans that cannot travel
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import cast
+
+import msgpack
+import pytest
+
+import differential as dd
+from differential import Collection, col
+from differential.errors import SchemaError
+from differential.plan import encoding
+from differential.plan import nodes as n
+from differential.plan.building import Plan
+from differential.plan.encoding import decode_plan, encode_plan, query_identity
+from progress.errors import TimelyError
+from timely.building.dataflow import Dataflow
+from timely.errors import MisuseError
+from timely.own_files import ROOT
+
+
+def doubled(row: tuple[int, int]) -> tuple[int, int]:
+    return row[0] * 2, row[1]
+
+
+def everything(flow: Dataflow) -> None:
+    """Each kind of node."""
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+    names = dd.input(flow, "names", "node: int, name: string?")
+    joined = edges.filter(col.src > 1).join(names, on={"src": "node"})
+    joined.select("src", text=col.name.fill_null("none")).distinct().output("joined")
+    edges.map(doubled).flat_map(lambda row: [row, row]).consolidate().negate().output("mapped")
+    edges.group_by("src").agg(n=dd.count(), top=dd.max("dst")).output("counted")
+    edges.group_by("src").reduce(lambda key, rows: [len(rows)], "n: int").output("reduced")
+
+    def outer(x: Collection) -> Collection:
+        return (
+            x.iterate(lambda y: y.concat(x).inspect(print).distinct(), name="inner").concat(edges).distinct()
+        )
+
+    edges.iterate(outer, name="outer", iterations_max=50).output("looped")
+
+
+def plan_of(build: Callable[[Dataflow], None] = everything) -> Plan:
+    flow = Dataflow("tested")
+    build(flow)
+    return Plan.of(flow)
+
+
+def decoded(packed: bytes, is_trusted: bool = True) -> tuple[Plan, list[n.Node]]:
+    flow = Dataflow("again")
+    plan = Plan.of(flow)
+    roots = decode_plan(packed, plan, lambda node: plan.leaf(node, flow.input(node.name)), is_trusted)
+    return plan, roots
+
+
+def test_law_back_and_forth_is_the_same_plan() -> None:
+    plan = plan_of()
+    packed = encode_plan(plan, plan.roots)
+    again, roots = decoded(packed)
+    assert [root.digest for root in roots] == [root.digest for root in plan.roots]
+    assert query_identity(roots) == query_identity(plan.roots)
+    assert {digest: again.sites[digest] for digest in again.nodes} == {
+        digest: plan.sites[digest] for digest in again.nodes
+    }
+    again.check_invariants()
+
+
+def test_law_the_bytes_are_the_same_in_every_process() -> None:
+    code = "from test_encoding import *; p = plan_of(); print(encode_plan(p, p.roots).hex())"
+    path = f"{ROOT}:{ROOT / 'tests'}:{ROOT / 'tests/differential/plan'}"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": path, "PYTHONHASHSEED": "7"},
+    )
+    plan = plan_of()
+    theirs, ours = (
+        cast("list[object]", msgpack.unpackb(packed, strict_map_key=False))
+        for packed in (bytes.fromhex(run.stdout), encode_plan(plan, plan.roots))
+    )
+    assert theirs[:3] == ours[:3], "nodes and roots; the functions' modules have other names there"
+
+
+def identity(build: Callable[[Dataflow], None]) -> str:
+    return query_identity(plan_of(build).roots)
+
+
+def one_query(flow: Dataflow, above: int = 1, name: str = "out", limit: int = 9) -> None:
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+    edges.filter(col.src > above).iterate(lambda x: x.distinct(), iterations_max=limit).output(name)
+
+
+def same_query_elsewhere(flow: Dataflow) -> None:
+    # In other lines, with another name for what is named here only.
+    links = dd.input(flow, "edges", "src: int, dst: int")
+
+    chosen = links.filter(col.src > 1)
+    links.distinct()  # nobody asks for it
+
+    def go_on(y: Collection) -> Collection:
+        return y.distinct()
+
+    chosen.iterate(go_on, iterations_max=9).output("out")
+
+
+def test_identity_holds_still_while_lines_move() -> None:
+    assert identity(one_query) == identity(same_query_elsewhere)
+
+
+def test_identity_changes_with_names_constants_limits_and_functions() -> None:
+    others = [
+        lambda flow: one_query(flow, above=2),
+        lambda flow: one_query(flow, name="other"),
+        lambda flow: one_query(flow, limit=8),
+    ]
+    found = {identity(build) for build in (one_query, *others)}
+    assert len(found) == 4
+    mapped = [
+        lambda flow, by=by: dd.input(flow, "i", "a: int").map(lambda row: (row[0] + by,)).output("o")
+        for by in (1, 2)
+    ]
+    assert len({identity(build) for build in mapped}) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_refused_bytes_that_are_no_plan(seed: int) -> None:
+    """Whatever is changed: a plan that reads well, or an error that says that it is none."""
+    plan = plan_of()
+    data = msgpack.unpackb(encode_plan(plan, plan.roots), strict_map_key=False)
+    rng = random.Random(seed)
+    for _ in range(150):
+        spoilt = copy.deepcopy(data)
+        _spoil(spoilt, rng)
+        try:
+            decoded(msgpack.packb(spoilt))
+        except TimelyError:
+            continue
+
+
+def _spoil(data: object, rng: random.Random) -> None:
+    """Change one value somewhere within."""
+    here = data
+    while isinstance(here, list) and here:
+        place = rng.randrange(len(here))
+        if isinstance(here[place], list) and here[place] and rng.random() < 0.85:
+            here = here[place]
+            continue
+        here[place] = rng.choice([None, -1, 0, 1, 2**40, "x", "distinct", b"", [], [1], True, 1.5, {}])
+        return
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"),
+    [
+        (b"", "not msgpack"),
+        (b"\xc1", "not msgpack"),
+        (msgpack.packb([2, [], [], [], []]), "version 2; this release reads 1"),
+        (msgpack.packb([1]), "no plan"),
+        (msgpack.packb({}), "no plan"),
+        (msgpack.packb([1, [], [], [], []]), "asks for nothing"),
+        (msgpack.packb([1, [["variable", [[["a", "int"]], 1, 0], []]], [0], [], []]), "inside a loop"),
+        (msgpack.packb([1, [["negate", [], [0]]], [0], [], []]), "does not come before it"),
+        (msgpack.packb([1, [["from_stream", [[["a", "int"]], 0], []]], [0], [], []]), "no operator"),
+    ],
+)
+def test_refused_plans_say_why(packed: bytes, why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        decoded(packed)
+
+
+def test_refused_functions_of_strangers() -> None:
+    plan = plan_of()
+    with pytest.raises(MisuseError, match="not started with"):
+        decoded(encode_plan(plan, plan.roots), is_trusted=False)
+
+
+def test_law_without_functions_anybody_may_ask() -> None:
+    plan = plan_of(one_query)
+    _, roots = decoded(encode_plan(plan, plan.roots), is_trusted=False)
+    assert query_identity(roots) == identity(one_query)
+
+
+def test_refused_more_than_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of()
+    packed = encode_plan(plan, plan.roots)
+    monkeypatch.setattr(encoding, "PLAN_BYTES_MAX", len(packed) - 1)
+    with pytest.raises(MisuseError, match=r"bytes; up to"):
+        encode_plan(plan, plan.roots)
+    with pytest.raises(SchemaError, match="a plan of"):
+        decoded(packed)
+    monkeypatch.setattr(encoding, "NODES_MAX", 5)
+    with pytest.raises(MisuseError, match="operators; up to 5"):
+        encode_plan(plan, plan.roots)
+
+
+def test_refused_stages_that_were_written_by_hand() -> None:
+    def by_hand(flow: Dataflow) -> None:
+        dd.from_stream(flow, flow.input("x"), "a: int").output("out")
+
+    plan = plan_of(by_hand)
+    with pytest.raises(MisuseError, match=r"written by hand \(.*test_encoding.py"):
+        encode_plan(plan, plan.roots)

@@ -1,0 +1,197 @@
+"""travelling.py: functions by import name or as source.
+
+law_*       what arrives does the same
+refused_*   what cannot travel, and why; who may send code
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import msgpack
+import pytest
+
+from differential.errors import SchemaError
+from differential.plan.functions import Function
+from differential.plan.travelling import FUNCTION_BYTES_MAX, packed_function, unpacked_function
+from timely.errors import MisuseError
+
+FACTOR = 3
+TABLE = {"a": [1, (2, None)], 3: b"x"}
+
+
+def at_the_top(x: int) -> int:
+    return x * FACTOR
+
+
+def there_and_back(function: object) -> Callable[..., object]:
+    packed = msgpack.unpackb(msgpack.packb(packed_function(Function.of(function))), strict_map_key=False)
+    found = unpacked_function(packed, is_trusted=True)
+    assert found.digest == Function.of(function).digest and callable(found.function)
+    return found.function
+
+
+def made_here() -> dict[str, Callable[..., object]]:
+    """Functions that cannot be imported."""
+    one, scale = 1, (2, 3)
+
+    def helper(x: int) -> int:
+        return x + one
+
+    def recursive(x: int) -> int:
+        return 1 if x < 2 else x * recursive(x - 1)
+
+    def with_defaults(x: int, by: int = one + 1, *, plus: int | None = FACTOR) -> int:
+        """What it does."""
+        return x * by + (plus or 0)
+
+    def on_several_lines(
+        x: int,
+    ) -> object:
+        text = """
+        kept as it is
+"""
+        return (text, x)
+
+    def with_imports(x: int) -> object:
+        import math as m
+
+        return m.floor(x / 2), math.isqrt(x)
+
+    return {
+        "lambda": lambda x: x + one,
+        "lambda over lines": (
+            lambda x: (
+                x,
+                scale,
+            )
+        ),
+        "helper": lambda x: helper(x) + len(TABLE),
+        "at the top": lambda x: at_the_top(x),
+        "recursive": recursive,
+        "defaults": with_defaults,
+        "several lines": on_several_lines,
+        "imports": with_imports,
+        "nested": lambda x: sorted((y + one for y in range(x)), key=lambda z: -z),
+        "table": lambda x: TABLE,
+        "bare": lambda x, *rest, k=4, **more: (x, rest, k, more),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", made_here())
+def test_law_what_arrives_does_the_same(name: str) -> None:
+    function = made_here()[name]
+    again = there_and_back(function)
+    assert [again(x) for x in range(1, 9)] == [function(x) for x in range(1, 9)]
+
+
+def test_law_what_can_be_imported_travels_by_name() -> None:
+    packed = packed_function(Function.of(math.isqrt))
+    assert packed[-1] == ["import", "math:isqrt"]
+    assert there_and_back(math.isqrt)(17) == 4
+
+
+def test_law_a_traceback_names_the_line_that_was_written() -> None:
+    function = lambda x: 1 // x  # noqa: E731
+    with pytest.raises(ZeroDivisionError) as caught:
+        there_and_back(function)(0)
+    last = caught.traceback[-1]
+    assert (str(last.path), last.lineno + 1) == (__file__, function.__code__.co_firstlineno)
+
+
+class Unknown:
+    def method(self, x: int) -> int:
+        return x
+
+    def __call__(self, x: int) -> int:
+        return x
+
+
+def closed_over(o: object) -> Callable[[int], object]:
+    return lambda x: (x, o)
+
+
+def decorated() -> object:
+    def twice(function: Callable[[int], int]) -> Callable[[int], int]:
+        def run(x: int) -> int:
+            return function(function(x))
+
+        return run
+
+    @twice
+    def inner(x: int) -> int:
+        return x + 1
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (Unknown(), "Unknown"),
+        (Unknown().method, "method"),
+        (partial(at_the_top, 1), "partial"),
+        (closed_over(Unknown()), r"uses 'o': .*Unknown.*cannot be sent"),
+        (eval("lambda x: x"), "source of <lambda>"),
+    ],
+    ids=["object", "method", "partial", "closed over", "no source"],
+)  # fmt: skip
+def test_refused_is_what_has_no_name_and_no_source(function: object, why: str) -> None:
+    with pytest.raises(MisuseError, match=rf"(?s){why}.*[pP]ut .*in a module"):
+        packed_function(Function.of(function))
+
+
+def test_law_what_a_decorator_made_travels_as_such() -> None:
+    """`inner` is `run` now, whose source is there and undecorated; what it decorates is not."""
+    with pytest.raises(MisuseError, match="inner.*is decorated"):
+        packed_function(Function.of(decorated()))
+
+
+def test_refused_source_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("differential.plan.travelling.FUNCTION_BYTES_MAX", 10)
+    with pytest.raises(MisuseError, match="longer than 10 bytes"):
+        packed_function(Function.of(made_here()["lambda"]))
+    assert FUNCTION_BYTES_MAX == 65_536
+
+
+@pytest.mark.parametrize("name", ["lambda", "helper"])
+def test_refused_code_of_a_stranger(name: str) -> None:
+    packed = packed_function(Function.of(made_here()[name]))
+    with pytest.raises(MisuseError, match=r"started them.*mark its builder by @timely.builder"):
+        unpacked_function(packed, is_trusted=False)
+    with pytest.raises(MisuseError, match="code that this cluster was not started with"):
+        unpacked_function(packed_function(Function.of(math.isqrt)), is_trusted=False)
+
+
+def test_refused_a_function_that_is_another_one_here() -> None:
+    name, digest, *rest = packed_function(Function.of(at_the_top))
+    assert rest[-1][0] == "import", rest  # type: ignore[index]
+    with pytest.raises(MisuseError, match="at_the_top is another function on this worker"):
+        unpacked_function([name, "0" * len(str(digest)), *rest], is_trusted=True)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        None, [], ["value"], ["value", [1]], ["import", "math"], ["import", 7], ["import", "a:b:c"],
+        ["module"], ["source", "1 + 1", False, "f", 1, []], ["source", "lambda x: (", True, "f", 1, []],
+        ["source", "import os", False, "f", 1, []], ["source", "", False, "f", 1, []],
+        ["source", "lambda x: x", True, "f", 1, [["a"]]],
+        ["source", "lambda x: x", True, "f", 1, [[1, ["value", 1]]]],
+        ["tuple", 3], ["dict", [[1]]], ["value", 3], ["list", [["value", 1]]],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_refused_bytes_that_are_no_function(form: object) -> None:
+    with pytest.raises(SchemaError):
+        unpacked_function(["f", "00", True, None, form], is_trusted=True)
+
+
+def test_refused_nesting_has_an_end() -> None:
+    form: list[object] = ["value", 1]
+    for _ in range(100):
+        form = ["list", [form]]
+    with pytest.raises(SchemaError, match="nested too deep"):
+        unpacked_function(["f", "00", True, None, form], is_trusted=True)

@@ -1,0 +1,145 @@
+"""Queries that workers cannot import: written in a REPL, a notebook, in a function, in `__main__`.
+
+installed_*   the plan travels, with functions as source or by name; answers are those of an embedded cluster
+refused_*     what cannot travel; code for a cluster that somebody else has started
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import differential as dd
+import timely
+from differential import Collection, col
+from timely.own_files import ROOT
+
+EDGES = [(1, 2), (2, 3), (3, 1), (4, 5)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[timely.Cluster]:
+    with timely.connect(workers=2) as cluster:
+        yield cluster
+
+
+def answers(cluster: timely.Cluster, query: object, **arguments: object) -> list[dict[str, object]]:
+    flow = cluster.install(query, **arguments)  # type: ignore[arg-type]  # builders of all kinds
+    flow.input("edges").insert(EDGES)
+    flow.wait(flow.seal())
+    rows: list[dict[str, object]] = flow.output("out").snapshot().to_pylist()
+    return sorted(rows, key=repr)
+
+
+def queries() -> dict[str, object]:
+    """Functions in a function: nobody can import them."""
+    offset = 10
+
+    def plain(flow: timely.Dataflow, above: int = 0) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        edges.filter(col.src > above).group_by("src").agg(n=dd.count()).output("out")
+
+    def with_functions(flow: timely.Dataflow) -> None:
+        def moved(row: tuple[int, int]) -> tuple[int, int]:
+            return row[0] + offset, row[1] + offset
+
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        counted = edges.map(moved).group_by("src").reduce(lambda key, rows: [len(rows) + key[0]], "n: int")
+        counted.output("out")
+
+    def loops(flow: timely.Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+
+        def step(x: Collection) -> Collection:
+            further = x.join(edges.select(dst=col.src, to=col.dst), on="dst").select("src", dst=col.to)
+            return further.concat(edges).distinct()
+
+        edges.iterate(step, name="reach").output("out")
+
+    return {"plain": plain, "functions": with_functions, "loops": loops}
+
+
+@pytest.mark.parametrize("name", queries())
+def test_installed_as_in_this_process(cluster: timely.Cluster, name: str) -> None:
+    with timely.connect(workers=1, embedded=True) as here:
+        wanted = answers(here, queries()[name])
+    assert answers(cluster, queries()[name]) == wanted != []
+
+
+def test_installed_with_arguments_of_any_kind(cluster: timely.Cluster) -> None:
+    assert [row["src"] for row in answers(cluster, queries()["plain"], above=2)] == [3, 4]
+
+
+def test_installed_it_is_listed_by_its_name_and_errors_name_the_users_line(cluster: timely.Cluster) -> None:
+    def divides(flow: timely.Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        edges.map(lambda row: (row[0], 1 // (row[1] - 2))).output("out")
+
+    said = "built at .*test_installing.py"
+    with pytest.raises(
+        dd.errors.UserFunctionError, match=r"(?s)map\(.*test_installing.py:\d+.*ZeroDivisionError.*" + said
+    ):
+        answers(cluster, divides)
+    flow = cluster.install(queries()["plain"])  # type: ignore[arg-type]
+    assert "plain" in cluster.flows()[flow.index]
+
+
+def test_installed_from_a_repl_and_a_script(tmp_path: Path) -> None:
+    program = """
+import differential as dd
+import timely
+
+def query(flow):
+    words = dd.input(flow, "words", "word: string")
+    words.map(lambda row: (row[0].upper(),)).group_by("word").agg(n=dd.count()).output("out")
+
+if __name__ == "__main__":
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install(query)
+        flow.input("words").insert([("a",), ("b",), ("a",)])
+        flow.wait(flow.seal())
+        print(sorted(map(tuple, (row.values() for row in flow.output("out").snapshot().to_pylist()))))
+"""
+    script = tmp_path / "a script.py"
+    script.write_text(program)
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert run.stdout == "[('A', 2), ('B', 1)]\n", run.stderr
+
+
+def test_refused_an_object_of_a_class_in_a_function(cluster: timely.Cluster) -> None:
+    counter = Path("x")
+
+    def query(flow: timely.Dataflow) -> None:
+        dd.input(flow, "edges", "src: int, dst: int").map(lambda row: (len(str(counter)), 1)).output("out")
+
+    with pytest.raises(timely.MisuseError, match=r"uses 'counter'.*Path.*[Pp]ut .*in a module"):
+        cluster.install(query)
+
+
+def test_refused_code_for_a_cluster_that_somebody_else_has_started() -> None:
+    command = [sys.executable, "-m", "timely.worker", "-w", "1", "--client-port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split('"address": "')[1].split('"')[0]
+            with timely.connect(address) as cluster:
+                with pytest.raises(timely.MisuseError, match=r"only from the client.*@timely.builder"):
+                    cluster.install(queries()["functions"])  # type: ignore[arg-type]
+                assert answers(cluster, queries()["plain"])[0] == {"src": 1, "n": 1}, "no code is in this one"
+        finally:
+            process.terminate()
+
+
+def test_refused_stages_by_hand(cluster: timely.Cluster) -> None:
+    def query(flow: timely.Dataflow) -> None:
+        flow.output("out", flow.input("edges").stage("by hand", timely.Vertex))
+
+    with pytest.raises(timely.MisuseError, match="query builds stages by hand"):
+        cluster.install(query)

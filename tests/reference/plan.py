@@ -1,0 +1,119 @@
+"""What does a plan mean? An interpreter that computes every node from scratch: the twin of rules and stages.
+
+Works on collections at one time: counters of rows, multiplicities of any sign. Expressions are evaluated row
+by row. Whatever ends a dataflow raises `NoValue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from reference import collection as plainly
+from reference.collection import Collection as Rows
+from reference.collection import Row
+from reference.expressions import NoValue, value_in_row
+
+from differential.columns.schema import Schema
+from differential.plan import nodes as n
+
+__all__ = ["DidNotEnd", "meaning"]
+
+ROUNDS_MAX = 40
+
+
+class DidNotEnd(Exception):
+    """A loop goes on changing."""
+
+
+def meaning(root: n.Node, inputs: Mapping[str, Rows]) -> Rows:
+    """The rows of `root` where the inputs hold these; raises NoValue, or DidNotEnd."""
+    return _Interpreter(inputs, {}).rows(root)
+
+
+class _Interpreter:
+    def __init__(self, inputs: Mapping[str, Rows], variables: Mapping[int, Sequence[Rows]]) -> None:
+        self._inputs = inputs
+        self._variables = variables
+        self._known: dict[bytes, Rows] = {}
+
+    def rows(self, node: n.Node) -> Rows:
+        if node.digest not in self._known:
+            self._known[node.digest] = self._compute(node)
+        return self._known[node.digest]
+
+    def _compute(self, node: n.Node) -> Rows:
+        if isinstance(node, n.Input):
+            return self._inputs[node.name]
+        if isinstance(node, n.Variable):
+            return self._variables[node.depth][node.index]
+        if isinstance(node, n.Leave):
+            return self._loop(node.loop)[node.index]
+        if isinstance(node, n.Concat):
+            return plainly.concat(*map(self.rows, node.sources))
+        if isinstance(node, n.Join):
+            return self._join(node)
+        return self._unary(node, self.rows(node.children[0]))
+
+    def _unary(self, node: n.Node, rows: Rows) -> Rows:
+        over = node.children[0].schema
+        match node:
+            case n.Select():
+                return plainly.map_rows(
+                    rows, lambda row: tuple(cast("int", _value(e, row, over)) for _, e in node.columns)
+                )
+            case n.Filter():
+                return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
+            case n.Negate():
+                return plainly.negate(rows)
+            case n.Distinct():
+                return plainly.distinct(rows)
+            case n.Apply():
+                function = cast("Callable[[Row], Row]", node.function.function)
+                return plainly.map_rows(rows, lambda row: tuple(function(row)))
+            case n.Reduce():
+                kept = _picked(rows, over, node.columns_read)
+                others = node.columns_read[len(node.keys) :]
+                wanted = [(a.kind, others.index(a.column) if a.column else 0) for _, a in node.aggregates]
+                return plainly.aggregate(kept, wanted, keys=len(node.keys))
+            case n.ReduceFunction():
+                rest = [name for name in over.names if name not in node.keys]
+                call = cast("Callable[[Row, list[tuple[Row, int]]], list[Row]]", node.function.function)
+                return plainly.reduce(
+                    _picked(rows, over, (*node.keys, *rest)),
+                    lambda key, group: call(key, list(group.items())),
+                    keys=len(node.keys),
+                )
+            case n.Consolidate() | n.Inspect() | n.Output():
+                return rows
+        raise AssertionError(node)
+
+    def _join(self, node: n.Join) -> Rows:
+        left_keys, right_keys = node.keys
+        sides = []
+        for side, keys in ((node.left, left_keys), (node.right, right_keys)):
+            rest = [name for name in side.schema.names if name not in keys]
+            sides.append(_picked(self.rows(side), side.schema, (*keys, *rest)))
+        return plainly.join(*sides, keys=len(node.on))
+
+    def _loop(self, loop: n.LetRec) -> Sequence[Rows]:
+        now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
+        for _ in range(min(loop.iterations_max, ROUNDS_MAX)):
+            inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
+            after = [inside.rows(body) for body in loop.bodies]
+            if after == now:
+                return after
+            now = after
+        raise DidNotEnd
+
+
+def _value(expr: n.Expr, row: Row, schema: Schema) -> object:
+    return value_in_row(expr, dict(zip(schema.names, row, strict=True)), schema)
+
+
+def _picked(rows: Rows, schema: Schema, names: Sequence[str]) -> Rows:
+    places = [schema.names.index(name) for name in names]
+    return plainly.map_rows(rows, lambda row: tuple(row[place] for place in places))
+
+
+assert NoValue  # part of what is raised

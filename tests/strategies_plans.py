@@ -1,0 +1,163 @@
+"""Random queries over collections of small whole numbers: all operators, loops, conditions that can raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+import differential as dd
+from differential import Collection, Expr, col, lit
+
+__all__ = ["draw_collection", "least", "read_twice"]
+
+T = TypeVar("T")
+Draw = Callable[[st.SearchStrategy[T]], T]
+Wrap = Callable[["Draw[bool]", list[Collection]], None]
+
+DEPTH_MAX = 7
+
+
+def read_twice(draw: Draw[bool], made: list[Collection]) -> None:
+    """Now and then something that was made before is read again: nodes with several readers."""
+    if draw(st.booleans()):
+        made.append(made[-1])
+
+
+def draw_collection(draw: Draw[object], inputs: Sequence[Collection], again: Wrap) -> Collection:
+    """A collection made of `inputs` by random operators."""
+    made = list(inputs)
+    for _ in range(int(str(draw(st.integers(1, DEPTH_MAX))))):
+        source = _one_of(draw, made)
+        kind = str(draw(st.sampled_from(sorted(_MAKERS))))
+        made.append(_MAKERS[kind](draw, source, made))
+        again(draw, made)  # type: ignore[arg-type]  # a draw of anything draws booleans
+    return made[-1]
+
+
+def _one_of(draw: Draw[object], made: Sequence[Collection]) -> Collection:
+    return made[int(str(draw(st.integers(0, len(made) - 1))))]
+
+
+def _column(draw: Draw[object], source: Collection) -> str:
+    return str(draw(st.sampled_from(source.schema.names)))
+
+
+def _number(draw: Draw[object], source: Collection) -> Expr:
+    """A column as a whole number without null."""
+    name = _column(draw, source)
+    expr = col(name)
+    return expr.fill_null(0) if source.schema[name].type.nullable else expr
+
+
+def _condition(draw: Draw[object], source: Collection) -> Expr:
+    """Of several parts; some of them can raise."""
+    parts = []
+    for _ in range(int(str(draw(st.integers(1, 3))))):
+        left, right = _number(draw, source), _number(draw, source)
+        kind = draw(st.sampled_from(["compare", "compare", "columns", "divide", "null", "or"]))
+        if kind == "divide":
+            parts.append(lit(6) // left > 1)
+        elif kind == "columns":
+            parts.append(left <= right)
+        elif kind == "null":
+            parts.append(col(_column(draw, source)).is_not_null())
+        elif kind == "or":
+            parts.append((left > 0) | (right == 1))
+        else:
+            parts.append(left >= int(str(draw(st.integers(-1, 2)))))
+    found = parts[0]
+    for part in parts[1:]:
+        found = found & part
+    return found
+
+
+def _filter(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    return source.filter(_condition(draw, source))
+
+
+def _select(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    kind = draw(st.sampled_from(["swap", "one", "compute", "constant", "twice"]))
+    first, last = _column(draw, source), _column(draw, source)
+    if kind == "swap":
+        return source.select(**{name: col(name) for name in reversed(source.schema.names)})
+    if kind == "one":
+        return source.select(first)
+    if kind == "compute":
+        return source.select(x=dd.min_of(_number(draw, source) + 1, 3), y=_number(draw, source))
+    if kind == "constant":
+        return source.select(x=lit(1), y=col(last))
+    return source.select(x=col(first), y=col(first))
+
+
+def _join(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    other = _one_of(draw, made)
+    if len(source.schema) > 4 or len(other.schema) > 4:
+        source, other = source.select(_column(draw, source)), other.select(_column(draw, other))
+    left = source.select(**{f"l{n}": _filled(source, name) for n, name in enumerate(source.schema.names)})
+    right = other.select(**{f"r{n}": _filled(other, name) for n, name in enumerate(other.schema.names)})
+    keys = min(len(left.schema), len(right.schema), int(str(draw(st.integers(1, 2)))))
+    return left.join(right, on={f"l{n}": f"r{n}" for n in range(keys)})
+
+
+def _filled(source: Collection, name: str) -> Expr:
+    return col(name).fill_null(0) if source.schema[name].type.nullable else col(name)
+
+
+def _concat(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    other = _one_of(draw, made)
+    two = [each.select(x=_number(draw, each), y=_number(draw, each)) for each in (source, other)]
+    return two[0].concat(two[1].negate() if draw(st.booleans()) else two[1])
+
+
+def _agg(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    wide = source.select(g=_number(draw, source), u=_number(draw, source), w=_number(draw, source))
+    keys = draw(st.sampled_from([("g",), ("g", "u"), ()]))
+    aggregates = {"n": dd.count(), "lo": dd.min("w"), "total": dd.sum("w")}
+    chosen = draw(st.sampled_from([("n",), ("lo",), ("n", "lo"), ("total",), ("n", "total")]))
+    return wide.group_by(*keys).agg(**{name: aggregates[name] for name in chosen})  # type: ignore[misc, attr-defined]
+
+
+def least(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[object, ...]]:
+    """A row twice: what it gives is no set."""
+    del key
+    present = sorted((row for row, count in group if count > 0), key=repr)
+    return [present[0], present[0]] if present else []
+
+
+def _function(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    narrow = source.select(g=_number(draw, source), w=_number(draw, source))
+    return narrow.group_by("g").reduce(least, "w: int")
+
+
+def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    start = source.select(x=_number(draw, source), y=_number(draw, source)).distinct()
+    other = _one_of(draw, made)
+    steps = other.select(x=_number(draw, other), z=_number(draw, other)).distinct()
+    condition = _condition(draw, start)
+    is_late = draw(st.booleans())
+
+    def body(variable: Collection) -> Collection:
+        moved = variable.join(steps, on="x").select(x=dd.min_of(col.z, 2), y="y")
+        moved = moved.select(x=col.x, y=lit(1)) if draw(st.booleans()) else variable
+        moved = moved if is_late else moved.filter(condition)
+        grown = moved.concat(variable, start).distinct()
+        return grown.filter(condition).distinct() if is_late else grown
+
+    return start.iterate(body, name="loop", iterations_max=30)
+
+
+_MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collection]] = {
+    "filter": _filter,
+    "filter again": _filter,
+    "select": _select,
+    "join": _join,
+    "concat": _concat,
+    "agg": _agg,
+    "function": _function,
+    "distinct": lambda draw, source, made: source.distinct(),
+    "consolidate": lambda draw, source, made: source.consolidate(),
+    "negate": lambda draw, source, made: source.negate(),
+    "loop": _loop,
+}
