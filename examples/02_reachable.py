@@ -24,10 +24,10 @@ EPOCHS = [
 
 
 @timely.builder
-def reachable(flow: timely.Dataflow) -> None:
+def reachable(dataflow: timely.Dataflow) -> None:
     """The dataflow, as every worker builds it."""
-    edges = dd.input(flow, "edges", "src: int, dst: int")
-    roots = dd.input(flow, "roots", "node: int")
+    edges = dd.input(dataflow, "edges", "src: int, dst: int")
+    roots = dd.input(dataflow, "roots", "node: int")
     reached = roots.iterate(
         lambda r: r.join(edges, on={"node": "src"}).select(node=col.dst).concat(roots).distinct()
     )

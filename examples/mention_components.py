@@ -54,9 +54,9 @@ HOUR_SECONDS = 3600
 
 
 @timely.builder
-def mentions(flow: timely.Dataflow) -> None:
+def mentions(dataflow: timely.Dataflow) -> None:
     """The dataflow, as every worker builds it."""
-    interactions = dd.input(flow, "interactions", "source: int, target: int")
+    interactions = dd.input(dataflow, "interactions", "source: int, target: int")
     edges = interactions.select(src=col.source, dst=col.target)
     connected_components(edges).output("components")
 

@@ -54,13 +54,13 @@ class CountWordsVertex(timely.Vertex):
 
 
 @timely.builder
-def build(flow: timely.Dataflow) -> None:
+def build(dataflow: timely.Dataflow) -> None:
     """Lines in, (word, count) out. Every worker calls this; equal words meet on one worker."""
-    words = flow.input("lines").stage("split lines", SplitLinesVertex)
+    words = dataflow.input("lines").stage("split lines", SplitLinesVertex)
     counts = words.stage(
         "count words", CountWordsVertex, exchange=lambda word: zlib.crc32(str(word).encode())
     )
-    flow.output("counts", counts)
+    dataflow.output("counts", counts)
 
 
 def main() -> None:

@@ -20,10 +20,10 @@ def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
 
 
 @timely.builder
-def mentions(flow: timely.Dataflow) -> None:
+def mentions(dataflow: timely.Dataflow) -> None:
     """Strings through every operator that sends rows to other workers."""
-    said = input(flow, "said", "who: string, text: string?")
-    knows = input(flow, "knows", "who: string, whom: string")
+    said = input(dataflow, "said", "who: string, text: string?")
+    knows = input(dataflow, "knows", "who: string, whom: string")
     heard = said.join(knows, on="who").select(who=col.whom, text=col.text, by=lit("hearsay"))
     heard.output("heard")
     said.group_by("text").agg(n=count()).output("counts")

@@ -14,8 +14,8 @@ from progress.times.timestamp import Timestamp
 from timely.building.exchange import RecordRoute
 from timely.building.freeze import FrozenDataflow
 from timely.running.core import Worker
-from timely.running.host import Host
 from timely.running.instance import Instance
+from timely.running.vertex_runner import VertexRunner
 
 Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""
@@ -51,9 +51,9 @@ def word_hash(word: object) -> int:
 
 def frozen(build: Callable[[timely.Dataflow], object]) -> FrozenDataflow:
     """What a worker can install, for each worker anew."""
-    flow = timely.Dataflow("tested")
-    build(flow)
-    return flow.freeze()
+    dataflow = timely.Dataflow("tested")
+    build(dataflow)
+    return dataflow.freeze()
 
 
 def settle(workers: Sequence[Worker]) -> None:
@@ -92,9 +92,9 @@ class CountWordsVertex(timely.Vertex):
 
 
 @timely.builder
-def word_count(flow: timely.Dataflow) -> None:
-    words = flow.input("lines").stage("split lines", SplitLinesVertex)
-    flow.output("counts", words.stage("count words", CountWordsVertex, exchange=word_hash))
+def word_count(dataflow: timely.Dataflow) -> None:
+    words = dataflow.input("lines").stage("split lines", SplitLinesVertex)
+    dataflow.output("counts", words.stage("count words", CountWordsVertex, exchange=word_hash))
 
 
 class CollectVertex(timely.Vertex):
@@ -114,35 +114,37 @@ class CollectVertex(timely.Vertex):
         self.send_by(0, message, time_)
 
 
-def _collect(flow: timely.Dataflow, trigger: str, action: str) -> None:
-    stream = flow.input("words").stage("collect", lambda: CollectVertex(trigger, action), exchange=word_hash)
-    flow.output("words", stream)
+def _collect(dataflow: timely.Dataflow, trigger: str, action: str) -> None:
+    stream = dataflow.input("words").stage(
+        "collect", lambda: CollectVertex(trigger, action), exchange=word_hash
+    )
+    dataflow.output("words", stream)
 
 
 @timely.builder
-def fails_on(flow: timely.Dataflow, word: str = "bad") -> None:
-    _collect(flow, word, "raise")
+def fails_on(dataflow: timely.Dataflow, word: str = "bad") -> None:
+    _collect(dataflow, word, "raise")
 
 
 @timely.builder
-def sleeps_on(flow: timely.Dataflow, word: str = "slow", seconds: float = 60.0) -> None:
-    _collect(flow, word, str(seconds))
+def sleeps_on(dataflow: timely.Dataflow, word: str = "slow", seconds: float = 60.0) -> None:
+    _collect(dataflow, word, str(seconds))
 
 
 @timely.builder
-def exit_hard(flow: timely.Dataflow, word: str = "exit", status: int = 17) -> None:
-    _collect(flow, word, f"exit {status}")
+def exit_hard(dataflow: timely.Dataflow, word: str = "exit", status: int = 17) -> None:
+    _collect(dataflow, word, f"exit {status}")
 
 
 @timely.builder
-def differs_between_processes(flow: timely.Dataflow) -> None:
-    words = flow.input("lines").stage("split lines", SplitLinesVertex)
-    flow.output("counts", words.stage(f"count in {os.getpid()}", CountWordsVertex, exchange=word_hash))
+def differs_between_processes(dataflow: timely.Dataflow) -> None:
+    words = dataflow.input("lines").stage("split lines", SplitLinesVertex)
+    dataflow.output("counts", words.stage(f"count in {os.getpid()}", CountWordsVertex, exchange=word_hash))
 
 
 @timely.builder
-def broken_builder(flow: timely.Dataflow) -> None:
-    flow.input("lines")
+def broken_builder(dataflow: timely.Dataflow) -> None:
+    dataflow.input("lines")
     raise KeyError("no such query")
 
 
@@ -174,10 +176,10 @@ class TripleVertex(timely.Vertex):
 
 
 @timely.builder
-def collatz(flow: timely.Dataflow) -> None:
+def collatz(dataflow: timely.Dataflow) -> None:
     """Two nested loops by hand. In: (n, n, 0). Out: (n, odd steps, outer iteration)."""
-    numbers = flow.input("numbers")
-    with flow.loop("outer") as outer:
+    numbers = dataflow.input("numbers")
+    with dataflow.loop("outer") as outer:
         back = outer.feedback()
         with outer.loop("inner") as inner:
             round_again = inner.feedback()
@@ -186,13 +188,13 @@ def collatz(flow: timely.Dataflow) -> None:
                 inner.enter(back.stream).feed(route=_by_start()),
                 round_again.stream.feed(),
             ]
-            even, odd = flow.stage("halve", HalveVertex, feeds, outputs=2)
+            even, odd = dataflow.stage("halve", HalveVertex, feeds, outputs=2)
             round_again.connect(even)
             left = inner.leave(odd)
-        again, done = flow.stage("triple", TripleVertex, [left.feed()], outputs=2)
+        again, done = dataflow.stage("triple", TripleVertex, [left.feed()], outputs=2)
         back.connect(again)
         finished = outer.leave(done)
-    flow.output("steps", finished)
+    dataflow.output("steps", finished)
 
 
 def _by_start() -> timely.Route:
@@ -206,15 +208,15 @@ class MiscountsVertex(timely.Vertex):
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.send_by(0, message, time)
         if "drop a count" in message:
-            instance = cast(Instance, cast(Host, self._host)._surroundings)
+            instance = cast(Instance, cast(VertexRunner, self._runner)._surroundings)
             changes = instance._changes._deltas
             changes.pop([point for point, delta in changes.items() if delta > 0][-1])
 
 
 @timely.builder
-def miscounts(flow: timely.Dataflow) -> None:
-    far = flow.input("words").stage("miscounts", MiscountsVertex, exchange=timely.ToWorker(1))
-    flow.output("words", far.stage("collect", PassesOnVertex, exchange=timely.ToWorker(0)))
+def miscounts(dataflow: timely.Dataflow) -> None:
+    far = dataflow.input("words").stage("miscounts", MiscountsVertex, exchange=timely.ToWorker(1))
+    dataflow.output("words", far.stage("collect", PassesOnVertex, exchange=timely.ToWorker(0)))
 
 
 class PassesOnVertex(timely.Vertex):

@@ -44,31 +44,31 @@ def raise_what(name: str) -> NoReturn:
     raise ValueError(f"cannot bear {name!r}")
 
 
-def not_marked(flow: timely.Dataflow) -> None:
+def not_marked(dataflow: timely.Dataflow) -> None:
     """A function like a builder, but nobody said that it is one."""
     os._exit(19)
 
 
 @timely.builder
-def divides(flow: timely.Dataflow) -> None:
+def divides(dataflow: timely.Dataflow) -> None:
     """Fails directly behind the input, for rows with x = 0."""
-    rows = dd.input(flow, "rows", "id: int, x: int")
+    rows = dd.input(dataflow, "rows", "id: int, x: int")
     rows.select(id=col.id, y=100 // col.x).output("quotients")
     rows.group_by("id").agg(n=count()).output("counts")
 
 
 @timely.builder
-def passes(flow: timely.Dataflow) -> None:
+def passes(dataflow: timely.Dataflow) -> None:
     """Rows as they are, and records as they are."""
-    dd.input(flow, "rows", "insertion: int, n: int").output("rows")
-    flow.output("records", flow.input("records"))
+    dd.input(dataflow, "rows", "insertion: int, n: int").output("rows")
+    dataflow.output("records", dataflow.input("records"))
 
 
 @timely.builder
-def forgets_when_closed(flow: timely.Dataflow) -> None:
+def forgets_when_closed(dataflow: timely.Dataflow) -> None:
     """A join whose traces are of no use when no row can come any more."""
-    left = dd.input(flow, "left", "k: int, a: int")
-    right = dd.input(flow, "right", "k: int, b: int")
+    left = dd.input(dataflow, "left", "k: int, a: int")
+    right = dd.input(dataflow, "right", "k: int, b: int")
     left.join(right, on="k").output("both")
 
 
@@ -87,13 +87,13 @@ class Keeps(timely.Vertex):
 
 
 @timely.builder
-def clears_and_keeps(flow: timely.Dataflow) -> None:
+def clears_and_keeps(dataflow: timely.Dataflow) -> None:
     """One stream, three consumers; the first and the last empty the list that they are handed."""
-    records = flow.input("records")
+    records = dataflow.input("records")
     first, kept = records.stage("clears", Clears), records.stage("keeps", Keeps)
-    flow.output("cleared", first)
-    flow.output("kept", kept)
-    flow.output("cleared again", kept.stage("clears again", Clears))
+    dataflow.output("cleared", first)
+    dataflow.output("kept", kept)
+    dataflow.output("cleared again", kept.stage("clears again", Clears))
 
 
 class Raises(timely.Vertex):
@@ -105,7 +105,7 @@ class Raises(timely.Vertex):
 
 
 @timely.builder
-def raises(flow: timely.Dataflow, while_building: str = "", in_the_constructor: str = "") -> None:
+def raises(dataflow: timely.Dataflow, while_building: str = "", in_the_constructor: str = "") -> None:
     """Raises what a record, or an argument, names."""
     if while_building:
         raise_what(while_building)
@@ -115,7 +115,7 @@ def raises(flow: timely.Dataflow, while_building: str = "", in_the_constructor: 
             raise_what(in_the_constructor)
         return Raises()
 
-    flow.output("records", flow.input("records").stage("raises", made))
+    dataflow.output("records", dataflow.input("records").stage("raises", made))
 
 
 def _is_second(path: str) -> bool:
@@ -127,19 +127,19 @@ def _is_second(path: str) -> bool:
 
 
 @timely.builder
-def fails_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
+def fails_from_the_second_on(dataflow: timely.Dataflow, path: str) -> None:
     """Builds on the first worker that comes, and on no other."""
-    flow.input("records").stage("keeps", Keeps)
+    dataflow.input("records").stage("keeps", Keeps)
     if _is_second(path):
         raise ValueError("the second may not")
 
 
 @timely.builder
-def differs_from_the_second_on(flow: timely.Dataflow, path: str) -> None:
+def differs_from_the_second_on(dataflow: timely.Dataflow, path: str) -> None:
     """The workers run different lambdas of one line."""
     adds: list[Callable[[int], int]] = [lambda n: n + 1, lambda n: n + 2]
     add = adds[_is_second(path)]
-    dd.input(flow, "rows", "n: int").map(lambda n: add(n), "m: int").output("sums")
+    dd.input(dataflow, "rows", "n: int").map(lambda n: add(n), "m: int").output("sums")
 
 
 class Spins(timely.Vertex):
@@ -151,22 +151,24 @@ class Spins(timely.Vertex):
 
 
 @timely.builder
-def spins(flow: timely.Dataflow) -> None:
+def spins(dataflow: timely.Dataflow) -> None:
     """A record loop that never waits, an output behind it, and one that has nothing to do with it."""
-    records = flow.input("records")
-    with Loop.inside(flow, flow.root, "round", iterations_max=2**40) as loop:
+    records = dataflow.input("records")
+    with Loop.inside(dataflow, dataflow.root, "round", iterations_max=2**40) as loop:
         back = loop.feedback()
-        again, out = flow.stage("spins", Spins, [loop.enter(records).feed(), back.stream.feed()], outputs=2)
+        again, out = dataflow.stage(
+            "spins", Spins, [loop.enter(records).feed(), back.stream.feed()], outputs=2
+        )
         back.connect(again)
         left = loop.leave(out)
-    flow.output("behind", left.stage("keeps", Keeps))
-    flow.output("beside", flow.input("others").stage("keeps beside", Keeps))
+    dataflow.output("behind", left.stage("keeps", Keeps))
+    dataflow.output("beside", dataflow.input("others").stage("keeps beside", Keeps))
 
 
 @timely.builder
-def leaps(flow: timely.Dataflow, iterations_max: int) -> None:
+def leaps(dataflow: timely.Dataflow, iterations_max: int) -> None:
     """Goes round as often as the largest n: what is at n comes back at n - 1."""
-    dd.input(flow, "rows", "n: int").iterate(
+    dd.input(dataflow, "rows", "n: int").iterate(
         lambda x: x.filter(col.n > 0).select(n=col.n - 1).concat(x).distinct(),
         iterations_max=iterations_max,
     ).output("reached")

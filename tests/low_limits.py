@@ -12,7 +12,7 @@ import pytest
 from differential.operators import consolidate, pending, vertices
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
-from timely.running import host, instance
+from timely.running import instance, vertex_runner
 
 __all__ = ["everything_is_much"]
 
@@ -22,7 +22,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance, "Tracker", functools.partial(Tracker, few_max=2))
     monkeypatch.setattr(open_times, "BLOCK_MAX", 8)
     for module, name in [
-        (host, "_FEW_MAX"),
+        (vertex_runner, "_FEW_MAX"),
         (consolidate, "_PARTS_MAX"),
         (consolidate, "_LOOKS_MAX"),
         (consolidate, "_PAIRS_MAX"),

@@ -255,30 +255,30 @@ def word_glb(a: int, b: int, guards: int) -> int:
 
 
 @kernel
-def word_advance(time: int, frontier: Int64s, guards: int) -> int:
-    """The time that stands for `time` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
+def word_advance(word: int, frontier: Int64s, guards: int) -> int:
+    """The time that stands for `word` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
     if frontier.shape[0] == 0:
-        return time
-    advanced = word_lub(time, frontier[0], guards)
+        return word
+    advanced = word_lub(word, frontier[0], guards)
     for index in range(1, frontier.shape[0]):
-        advanced = word_glb(advanced, word_lub(time, frontier[index], guards), guards)
+        advanced = word_glb(advanced, word_lub(word, frontier[index], guards), guards)
     return advanced
 
 
 @kernel
-def word_is_beyond(time: int, frontier: Int64s, guards: int) -> bool:
-    """Whether some element of `frontier` is ≤ `time`: the time can still be seen."""
+def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
+    """Whether some element of `frontier` is ≤ `word`: the time can still be seen."""
     for index in range(frontier.shape[0]):
-        if word_less_equal(frontier[index], time, guards):
+        if word_less_equal(frontier[index], word, guards):
             return True
     return False
 
 
-# -- whole columns; `out` has the length of `times` and may be the same array --
+# -- whole columns; `out` has the length of `words` and may be the same array --
 
 
 @kernel
-def words_are_beyond(times: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
-    """`word_is_beyond` of every time. Cost: O(times · frontier), no allocation."""
-    for index in range(times.shape[0]):
-        out[index] = word_is_beyond(times[index], frontier, guards)
+def words_are_beyond(words: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
+    """`word_is_beyond` of every time. Cost: O(words · frontier), no allocation."""
+    for index in range(words.shape[0]):
+        out[index] = word_is_beyond(words[index], frontier, guards)

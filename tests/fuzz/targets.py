@@ -137,10 +137,10 @@ def _read_request(frames: list[memoryview]) -> object:
 def _instance() -> Instance:
     """A dataflow with an input of records and one of tables, of which only the inputs are used."""
 
-    def build(flow: timely.Dataflow) -> None:
-        flow.output("records", flow.input("records"))
-        table_input(flow, "rows", _COLUMNS).output("rows")
-        table_input(flow, "anything", "record: any?").output("anything")
+    def build(dataflow: timely.Dataflow) -> None:
+        dataflow.output("records", dataflow.input("records"))
+        table_input(dataflow, "rows", _COLUMNS).output("rows")
+        table_input(dataflow, "anything", "record: any?").output("anything")
 
     return Worker().prepare(build_dataflow(build, "fuzzed", {}).freeze())
 

@@ -188,7 +188,7 @@ class Cluster:
 
     def vertices(self, name: str) -> list[Vertex]:
         """The vertices of the stage called `name`, one per worker."""
-        found = [host.vertex for one in self.instances for host in one.hosts if host.name == name]
+        found = [runner.vertex for one in self.instances for runner in one.runners if runner.name == name]
         assert len(found) == len(self.workers), f"no stage {name!r}"
         return cast(list[Vertex], found)
 
@@ -215,9 +215,9 @@ def _table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
 def traces(instance: Instance) -> dict[str, list[Trace]]:
     """The traces of all operators of an instance, by name of the stage, without those dropped for good."""
     found: dict[str, list[Trace]] = {}
-    for host in instance.hosts:
-        if isinstance(host.vertex, OperatorVertex):
-            found.setdefault(host.name, []).extend(host.vertex.traces())
+    for runner in instance.runners:
+        if isinstance(runner.vertex, OperatorVertex):
+            found.setdefault(runner.name, []).extend(runner.vertex.traces())
     return {name: held for name, held in found.items() if held}
 
 
@@ -229,12 +229,12 @@ def trace_rows(cluster: Cluster) -> int:
 def compact_traces(cluster: Cluster) -> None:
     """What idle time would do: let every operator take over its frontiers as they are, then merge."""
     for instance in cluster.instances:
-        for host in instance.hosts:
-            machine: object = getattr(host.vertex, "_machine", None)
+        for runner in instance.runners:
+            machine: object = getattr(runner.vertex, "_machine", None)
             if isinstance(machine, JoinMachine):
-                machine.set_frontiers(host.frontier(0), host.frontier(1))
+                machine.set_frontiers(runner.frontier(0), runner.frontier(1))
             elif isinstance(machine, ReduceMachine):
-                machine.advance(host.frontier(0))
+                machine.advance(runner.frontier(0))
         for held in traces(instance).values():
             for trace in held:
                 trace.compact()

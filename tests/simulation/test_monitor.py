@@ -29,7 +29,7 @@ from timely.building.exchange import Broadcast, ToWorker
 from timely.client.embedded import EmbeddedWorkers
 from timely.running.connector import Connector
 from timely.running.core import Worker
-from timely.running.host import Host
+from timely.running.vertex_runner import VertexRunner
 from timely.wire.transport.memory import MemoryNetwork
 
 CASES = 12
@@ -96,15 +96,15 @@ def test_mutants_payloads_that_overtake_one_another(monkeypatch: pytest.MonkeyPa
     """That a hold was given up is told before the message that was sent under it."""
     group, _, network = watched(2)
     for worker in group:
-        flow = Dataflow()
-        held = flow.input("numbers").stage("holds", HoldsVertex)
+        dataflow = Dataflow()
+        held = dataflow.input("numbers").stage("holds", HoldsVertex)
         held.stage("far", HoldsVertex, exchange=ToWorker(1))
-        worker.install(flow.freeze())
+        worker.install(dataflow.freeze())
         worker.instance().input("numbers").send(["a"])
         worker.instance().input("numbers").close()
     sender = group[0]
     sender.step()
-    vertex = sender.instance().hosts[1].vertex
+    vertex = sender.instance().runners[1].vertex
     assert isinstance(vertex, HoldsVertex)
     vertex.send_by(0, ["b"], (0,))
     sender.step()
@@ -154,19 +154,19 @@ def test_mutants_rights_judged_by_the_own_view_and_not_by_what_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The race of pull request 327: the view is late, so it allows what nobody has the right to any more."""
-    flow = Dataflow()
+    dataflow = Dataflow()
     vertices = [RemembersVertex(), RemembersVertex()]
     group, _, _ = watched(2)
     for worker, vertex in zip(group, vertices, strict=True):
-        flow = Dataflow()
-        flow.output("late", flow.input("numbers").stage("remembers", lambda made=vertex: made))
-        worker.install(flow.freeze())
+        dataflow = Dataflow()
+        dataflow.output("late", dataflow.input("numbers").stage("remembers", lambda made=vertex: made))
+        worker.install(dataflow.freeze())
 
-    def judge_by_view(self: Host, word: int, what: str) -> None:
+    def judge_by_view(self: VertexRunner, word: int, what: str) -> None:
         fronts = [int(front) for port in range(len(self.ports)) for front in self.frontier(port)]
         assert any(front <= word for front in fronts), "not even by its own view"
 
-    monkeypatch.setattr(Host, "_check_right", judge_by_view)
+    monkeypatch.setattr(VertexRunner, "_check_right", judge_by_view)
     handle = group[0].instance().input("numbers")
     handle.send(["a"])
     handle.seal()
@@ -195,22 +195,22 @@ def test_mutants_a_feedback_whose_summary_adds_nothing(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(PathSummary, "feedback", feedback)
     monkeypatch.setattr(graphs, "_standing_cycle", lambda locations, steps: None)
-    flow = Dataflow()
-    numbers = flow.input("numbers")
-    with flow.loop() as loop:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with dataflow.loop() as loop:
         back = loop.feedback()
-        (out,) = flow.stage("round", Passes, [loop.enter(numbers).feed(), back.stream.feed()])
+        (out,) = dataflow.stage("round", Passes, [loop.enter(numbers).feed(), back.stream.feed()])
         back.connect(out)
     (worker,), _, _ = watched(1)
     with pytest.raises(InternalError, match="no zero cycle does not hold between .*'round'"):
-        worker.install(flow.freeze())
+        worker.install(dataflow.freeze())
 
 
 def test_mutants_a_hold_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hold(self: Host, word: int) -> None:
+    def hold(self: VertexRunner, word: int) -> None:
         self._held[word] = self._held.get(word, 0) + 1
 
-    monkeypatch.setattr(Host, "hold", hold)
+    monkeypatch.setattr(VertexRunner, "hold", hold)
     labels = labels_of(workers=1)
     assert labels.keys() <= {"A1", "B2", ""}, labels
     assert labels["B2"] > 0, "held after the activation, and not counted"
@@ -290,7 +290,7 @@ def test_watching_every_activation_is_looked_at() -> None:
     instance.input("lines").send(["a b"])
     instance.input("lines").seal()
     group[0].step()
-    activations = sum(host.activations for host in instance.hosts)
+    activations = sum(runner.activations for runner in instance.runners)
     assert activations >= 2
     assert monitor.looks == activations + 2, "before the first, after each, and after the step"
 
@@ -339,10 +339,10 @@ def test_watching_embedded_workers_with_nested_loops(delays: int | None) -> None
 def test_watching_a_broadcast_counts_every_copy() -> None:
     group, monitor, network = watched(3, 5)
     for worker in group:
-        flow = Dataflow()
-        numbers = flow.input("numbers")
-        flow.output("copies", numbers.stage("copies", Passes, exchange=Broadcast()))
-        worker.install(flow.freeze())
+        dataflow = Dataflow()
+        numbers = dataflow.input("numbers")
+        dataflow.output("copies", numbers.stage("copies", Passes, exchange=Broadcast()))
+        worker.install(dataflow.freeze())
     for worker in group:
         worker.instance().input("numbers").send([worker.index])
         worker.instance().input("numbers").close()

@@ -36,9 +36,9 @@ NAMES = [f"name {number}" for number in range(20)]
 
 def frozen_names() -> Dataflow:
     """Every name once, at the worker of its hash."""
-    flow = Dataflow("names")
-    dd.input(flow, "names", "name: string").distinct().output("names")
-    return flow
+    dataflow = Dataflow("names")
+    dd.input(dataflow, "names", "name: string").distinct().output("names")
+    return dataflow
 
 
 class BreakingTransport(MemoryTransport):
@@ -181,20 +181,20 @@ def test_told_symbols_go_along_by_any_route_to_every_worker_that_gets_rows(
 ) -> None:
     trio = Pair(3)
     for index in range(3):
-        flow = Dataflow("broadcast")
-        stream = flow.input("names", TableIn(dd.Schema.of("name: string"), "names"))
-        flow.stage("reader", Reader, [Feed(stream, 0, route)], outputs=0)
-        trio.install(index, 0, flow)
+        dataflow = Dataflow("broadcast")
+        stream = dataflow.input("names", TableIn(dd.Schema.of("name: string"), "names"))
+        dataflow.stage("reader", Reader, [Feed(stream, 0, route)], outputs=0)
+        trio.install(index, 0, dataflow)
     for _ in range(2):
         trio.insert(0, 0, NAMES)
         for index in (1, 2):
             trio.seal(index, 0)
         trio.run()
     found = [
-        host.vertex.found
+        runner.vertex.found
         for worker in trio.workers
-        for host in worker.instance(0).hosts
-        if isinstance(host.vertex, Reader)
+        for runner in worker.instance(0).runners
+        if isinstance(runner.vertex, Reader)
     ]
     assert sorted(map(len, found)) == [0] * (3 - readers) + [2 * len(NAMES)] * readers
     assert all(set(names) <= set(NAMES) for names in found)

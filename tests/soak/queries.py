@@ -77,9 +77,9 @@ def _sum(one: Rows, other: Rows, sign: int = 1) -> Rows:
 
 
 @timely.builder
-def filtered(flow: timely.Dataflow) -> None:
+def filtered(dataflow: timely.Dataflow) -> None:
     """A filter, a projection, and the different keys."""
-    rows = input(flow, "rows", SCHEMA)
+    rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     rows.filter(col.value > 50).select("key", half=lit(1_000) // col.value).output("answer")
     rows.select("key", share=lit(1_000) // col.value).select("key").distinct().output("keys")
@@ -98,9 +98,9 @@ def _keys(rows: Inputs) -> Rows:
 
 
 @timely.builder
-def grouped(flow: timely.Dataflow) -> None:
+def grouped(dataflow: timely.Dataflow) -> None:
     """Sums, counts and least values."""
-    rows = input(flow, "rows", SCHEMA)
+    rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     shares = rows.with_columns(share=lit(1_000) // col.value)
     shares.group_by("key").agg(total=sum("value"), n=count(), least=min("share")).output("answer")
@@ -127,9 +127,9 @@ def _total(values: list[int]) -> int:
 
 
 @timely.builder
-def joined(flow: timely.Dataflow) -> None:
+def joined(dataflow: timely.Dataflow) -> None:
     """Two inputs, joined by key."""
-    rows, more = input(flow, "rows", SCHEMA), input(flow, "more", SCHEMA)
+    rows, more = input(dataflow, "rows", SCHEMA), input(dataflow, "more", SCHEMA)
     rows.output("same rows")
     more.output("same more")
     left = rows.select("key", share=lit(1_000) // col.value)
@@ -148,9 +148,9 @@ def _joined(rows: Inputs) -> Rows:
 
 
 @timely.builder
-def reached(flow: timely.Dataflow) -> None:
+def reached(dataflow: timely.Dataflow) -> None:
     """Edges from `key` to `value` modulo 20: what can be reached from where."""
-    rows = input(flow, "rows", SCHEMA)
+    rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     checked = rows.with_columns(share=lit(1_000) // col.value)
     edges = checked.select(src=col.key, dst=col.value % 20).distinct()
@@ -209,11 +209,13 @@ class CountVertex(timely.Vertex):
 
 
 @timely.builder
-def counted(flow: timely.Dataflow) -> None:
+def counted(dataflow: timely.Dataflow) -> None:
     """Records: how often each key was there, in vertices of Python."""
-    rows = flow.input("rows")
-    flow.output("same rows", rows)
-    flow.output("answer", rows.stage("count", CountVertex, exchange=lambda row: cast(int, cast(Row, row)[0])))
+    rows = dataflow.input("rows")
+    dataflow.output("same rows", rows)
+    dataflow.output(
+        "answer", rows.stage("count", CountVertex, exchange=lambda row: cast(int, cast(Row, row)[0]))
+    )
 
 
 def _counted(before: Inputs, added: Inputs) -> Rows:

@@ -33,9 +33,9 @@ Rows = Counter[tuple[int, int, int]]
 
 
 @timely.builder
-def passed_on(flow: timely.Dataflow) -> None:
+def passed_on(dataflow: timely.Dataflow) -> None:
     """A dataflow whose output is its input."""
-    dd.input(flow, "mentions", "source: int, target: int").output("mentions")
+    dd.input(dataflow, "mentions", "source: int, target: int").output("mentions")
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """How does a worker get from "module:function" to a dataflow?
 
-A *builder* is a function `build(flow: Dataflow, **arguments) -> None` at the top of a module that every
+A *builder* is a function `build(dataflow: Dataflow, **arguments) -> None` at the top of a module that every
 worker can import. Only its name and its arguments travel. Each worker calls it for itself and must build the
 same.
 
@@ -68,7 +68,7 @@ def builder(function: B) -> B:
     """Mark a function as one that builds a dataflow, so that workers will call it; used as a decorator.
 
     @timely.builder
-    def components(flow): …
+    def components(dataflow): …
     """
     if not isinstance(function, FunctionType):
         raise MisuseError(f"@timely.builder marks a function, not a {type(function).__name__}")
@@ -141,16 +141,16 @@ def load_builder(spec: str) -> Builder:
         name = spec.partition(":")[2]
         raise MisuseError(
             f"a dataflow {spec!r}: {name} is not marked as a builder, and workers call nothing else. Write "
-            f"@timely.builder above 'def {name}(flow, …)'"
+            f"@timely.builder above 'def {name}(dataflow, …)'"
         )
     return function
 
 
 def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object]) -> Dataflow:
     """What `builder` builds; an error of its own comes out as `VertexError` with the traceback."""
-    flow = Dataflow(name)
+    dataflow = Dataflow(name)
     try:
-        builder(flow, **arguments)
+        builder(dataflow, **arguments)
     except TimelyError:
         raise
     except BaseException as error:
@@ -159,7 +159,7 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         raise VertexError(
             f"the builder {name!r} failed with arguments {_shown(arguments)}.\n{_traceback_of(error)}"
         ) from error
-    return flow
+    return dataflow
 
 
 def is_marked(function: object) -> bool:

@@ -251,9 +251,11 @@ class InputHandle:
         if staged is None:
             return  # no part of it came here
         self._staged_bytes -= staged.bytes
-        word = self.epoch_word(epoch)
-        for _, (at, batches, _) in sorted(staged.parts.items()):
-            self._keep(epoch, batches if at == word else [batch.shifted(0, word) for batch in batches])
+        entered = self.epoch_word(epoch)
+        for _, (word, batches, _) in sorted(staged.parts.items()):
+            self._keep(
+                epoch, batches if word == entered else [batch.shifted(0, entered) for batch in batches]
+            )
 
     def take_insertion(self, identity: AppendId) -> None:
         """Remember an insertion in parts as taken."""

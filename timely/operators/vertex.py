@@ -34,7 +34,7 @@ class Outlet(Protocol):
 
 
 class Runner(Protocol):
-    """What runs a vertex: what each call of the vertex comes down to. In use is `running/host.py`."""
+    """What runs a vertex: each call of the vertex comes down to one of it. In use: `running/vertex_runner.py`."""
 
     @property
     def code(self) -> TimeCode:
@@ -132,7 +132,7 @@ class Vertex:
         The default hands each to `on_recv` with its time as a tuple.
         """
         code = self.code
-        for word, batch in self._host.one_by_one(messages):
+        for word, batch in self._runner.one_by_one(messages):
             if not isinstance(batch, Records):
                 raise MisuseError(
                     f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override "
@@ -171,77 +171,77 @@ class Vertex:
             )
         records = list(message)
         if records:
-            self._host.send(edge, Records(records), self.code.pack(time))
+            self._runner.send(edge, Records(records), self.code.pack(time))
 
     def notify_at(self, time: Timestamp) -> None:
         """Ask for `on_notify(time)`; asking twice for one time gives one call."""
-        self._host.request(self.code.pack(time))
+        self._runner.request(self.code.pack(time))
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send a batch at the time `word`, which must be at or after a time that the vertex received now or
         holds.
         """
         if batch.rows:
-            self._host.send(output, batch, word)
+            self._runner.send(output, batch, word)
 
     def hold(self, word: int) -> None:
         """Keep the right to send at times ≥ `word` after this activation; holds of one word are counted."""
-        self._host.hold(word)
+        self._runner.hold(word)
 
     def release(self, word: int) -> None:
         """Give up one hold of `word`."""
-        self._host.release(word)
+        self._runner.release(word)
 
     def resume(self) -> None:
         """Ask for one call of `on_resume` in a later activation; asking twice before it gives one call.
 
         For work that is too much for one activation: do a piece, hold the times of what is left, resume.
         """
-        self._host.resume()
+        self._runner.resume()
 
     def frontier(self, port: int) -> Int64s:
         """Minimal time words that may still come in at `port`, sorted; empty when nothing ever will.
 
         A worker's view: it may be behind the truth, never ahead.
         """
-        return self._host.frontier(port)
+        return self._runner.frontier(port)
 
     def connectors(self, output: int) -> Sequence[Outlet]:
         """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
-        return self._host.outputs[output]
+        return self._runner.outputs[output]
 
     @property
     def code(self) -> TimeCode:
         """How times of this vertex's scope are packed into words."""
-        return self._host.code
+        return self._runner.code
 
     @property
     def worker(self) -> int:
         """Index of the worker that the vertex lives on."""
-        return self._host.worker
+        return self._runner.worker
 
     @property
     def workers(self) -> int:
         """How many workers there are in all."""
-        return self._host.workers
+        return self._runner.workers
 
     @property
     def name(self) -> str:
         """Name of its stage."""
-        return self._host.name
+        return self._runner.name
 
-    def bind(self, host: Runner) -> None:
+    def bind(self, runner: Runner) -> None:
         """Put the vertex in its place; called once by the worker."""
         if self._bound is not None:
             raise MisuseError(
                 f"{self!r} is used for two stages: give `stage` the class or a function that makes a new "
                 "vertex each time"
             )
-        self._bound = host
+        self._bound = runner
         self.on_start()
 
     @property
-    def _host(self) -> Runner:
+    def _runner(self) -> Runner:
         if self._bound is None:
             raise InternalError(
                 f"{type(self).__name__} is not part of a running dataflow yet: send and ask from "

@@ -39,9 +39,9 @@ from progress.errors import InternalError
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.tracking.count_changes import Change
 
-from .host import Host
 from .instance import Instance
 from .snapshot import counted, first_epochs, owned, view
+from .vertex_runner import VertexRunner
 
 __all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
 
@@ -75,7 +75,7 @@ class ProgressChecker:
         self._note("told", told)
         instance, order = self._instance, self._order
         caps = owned(instance)
-        self._require("A2", not_upright(told, order, kept_rights(caps, told, len(instance.hosts))))
+        self._require("A2", not_upright(told, order, kept_rights(caps, told, len(instance.runners))))
         self._require("B4", unjustified(caps, told, order))
         self._owned = total(self._owned, told)
         self._require("B2, own share", unaccounted(caps, self._owned, {}))
@@ -94,7 +94,7 @@ class ProgressChecker:
         point = (arrived.location, word)
         self._note("a message came in at", [point])
         self._owned = total(self._owned, {point: 1})
-        if not self._is_open(self._instance.hosts[arrived.target.stage], arrived.port, word):
+        if not self._is_open(self._instance.runners[arrived.target.stage], arrived.port, word):
             self._require("E2", [point])
 
     def on_sent(self, connector: int, word: int) -> None:
@@ -105,9 +105,9 @@ class ProgressChecker:
 
     def on_notify(self, stage: int, word: int) -> None:
         """A notification is about to be delivered."""
-        host = self._instance.hosts[stage]
+        runner = self._instance.runners[stage]
         self._note("on_notify", [(stage, word)])
-        if any(self._is_open(host, port, word) for port in range(len(host.ports))):
+        if any(self._is_open(runner, port, word) for port in range(len(runner.ports))):
             self._require("due", [(stage, word)])
 
     def _check_view(self, changes: Counts) -> None:
@@ -121,10 +121,10 @@ class ProgressChecker:
             raise self._violation("C4", [], f": {error}") from error
         self._view = after
 
-    def _is_open(self, host: Host, port: int, word: int) -> bool:
+    def _is_open(self, runner: VertexRunner, port: int, word: int) -> bool:
         """Whether the frontier of a port has not passed a time."""
-        shape, unpack = host.code.shape, host.code.unpack
-        return any(shape.less_equal(unpack(int(front)), unpack(word)) for front in host.frontier(port))
+        shape, unpack = runner.code.shape, runner.code.unpack
+        return any(shape.less_equal(unpack(int(front)), unpack(word)) for front in runner.frontier(port))
 
     def _note(self, what: str, points: Sequence[Pointstamp] | Counts) -> None:
         self._events.append((what, list(points)))

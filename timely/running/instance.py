@@ -1,8 +1,8 @@
-"""One dataflow on one worker: hosts, connectors, tracker, and the run queue.
+"""One dataflow on one worker: runners of vertices, connectors, tracker, and the run queue.
 
-The run queue holds hosts with work, in topological order. An activation lets a vertex consume everything that
-is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step cancels
-out and never reaches the tracker; `take_changes` hands them over once per step.
+The run queue holds runners with work, in topological order. An activation lets a vertex consume everything
+that is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step
+cancels out and never reaches the tracker; `take_changes` hands them over once per step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..wire.batch import Batch
 from .connector import Connector, Target
-from .host import Checker, Host
+from .vertex_runner import Checker, VertexRunner
 
 
 class Owner(Protocol):
@@ -58,33 +58,35 @@ class Instance:
         self.count = self._changes.add
         self._ready: list[int] = []
         self._turns: deque[int] = deque()  # stages that were left waiting
-        self._resumed: list[Host] = []
-        self._idle_hosts: list[Host] = []
+        self._resumed: list[VertexRunner] = []
+        self._idle_runners: list[VertexRunner] = []
         self.recheck: set[int] = set()
-        self.hosts = [
-            Host(self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs)
+        self.runners = [
+            VertexRunner(
+                self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs
+            )
             for stage, declaration in enumerate(frozen.stages)
         ]
         self.connectors = self._connect()
         self._port_owner: list[int] = []
         self.tracker = Tracker(frozen.graph, self._make_vertices())
         self.inputs = {
-            name: InputHandle(name, self.hosts[frozen.stage_of[declared.stage]], declared.codec)
+            name: InputHandle(name, self.runners[frozen.stage_of[declared.stage]], declared.codec)
             for name, declared in frozen.inputs.items()
         }
         for name, handle in self.inputs.items():
-            self.hosts[frozen.stage_of[frozen.inputs[name].stage]].source = handle
+            self.runners[frozen.stage_of[frozen.inputs[name].stage]].source = handle
         self._open_inputs()
-        for host in self.hosts:
-            if host.vertex is not None:
-                host.vertex.bind(host)
+        for runner in self.runners:
+            if runner.vertex is not None:
+                runner.vertex.bind(runner)
 
     def output(self, name: str) -> CaptureVertex:
         """The capturing vertex of a named output."""
         declared = self.frozen.outputs.get(name)
         if declared is None:
             raise MisuseError(f"no output {name!r}: there are {sorted(self.frozen.outputs) or 'none'}")
-        vertex = self.hosts[self.frozen.stage_of[declared.stage]].vertex
+        vertex = self.runners[self.frozen.stage_of[declared.stage]].vertex
         assert isinstance(vertex, CaptureVertex)
         return vertex
 
@@ -93,7 +95,7 @@ class Instance:
         stage = self.frozen.probes.get(name)
         if stage is None:
             raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.probes) or 'none'}")
-        vertex = self.hosts[self.frozen.stage_of[stage]].vertex
+        vertex = self.runners[self.frozen.stage_of[stage]].vertex
         assert isinstance(vertex, ProbeVertex)
         return vertex
 
@@ -136,9 +138,9 @@ class Instance:
         """Whether some vertex is ready to run."""
         return bool(self._ready or self._resumed)
 
-    def resume_later(self, host: Host) -> None:
-        """`host` has more to do, in the next `run`: others come first, and so do sockets and progress."""
-        self._resumed.append(host)
+    def resume_later(self, runner: VertexRunner) -> None:
+        """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
+        self._resumed.append(runner)
 
     def run(self, activations: int) -> int:
         """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
@@ -147,44 +149,44 @@ class Instance:
         not starved by it.
         """
         resumed, self._resumed = self._resumed, []
-        for host in resumed:
-            host.may_resume = True
-            self.wake(host)
-        ready, turns, hosts = self._ready, self._turns, self.hosts
+        for runner in resumed:
+            runner.may_resume = True
+            self.wake(runner)
+        ready, turns, runners = self._ready, self._turns, self.runners
         ran = 0
         while ready and ran < activations:
-            host = hosts[turns.popleft() if turns else heapq.heappop(ready)]
+            runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
             # One that has had its turn out of order is still listed: in that case it is not queued any more.
-            if host.is_queued:
-                self._activate(host)
+            if runner.is_queued:
+                self._activate(runner)
                 ran += 1
         if ready and not turns:
             # Once each: who had a turn out of order and waits again is listed twice by now, and would be once
             # more for each turn behind a loop that never rests.
-            ready[:] = sorted({stage for stage in ready if hosts[stage].is_queued})
+            ready[:] = sorted({stage for stage in ready if runners[stage].is_queued})
             turns.extend(ready)
         if ran:
-            self._idle_hosts = hosts.copy()
+            self._idle_runners = runners.copy()
         return ran
 
-    def _activate(self, host: Host) -> None:
-        host.is_queued = False
+    def _activate(self, runner: VertexRunner) -> None:
+        runner.is_queued = False
         try:
-            host.activate()
+            runner.activate()
         except BaseException as error:
-            add_note(error, f"while {host.title()} ran, built at {host.site}")
+            add_note(error, f"while {runner.title()} ran, built at {runner.site}")
             raise
 
     def idle(self) -> bool:
         """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
-        waiting = self._idle_hosts
+        waiting = self._idle_runners
         while waiting:
-            host = waiting[-1]
+            runner = waiting[-1]
             try:
-                if host.vertex is not None and host.vertex.on_idle():
+                if runner.vertex is not None and runner.vertex.on_idle():
                     return True
             except BaseException as error:
-                add_note(error, f"while {host.title()} was idle, built at {host.site}")
+                add_note(error, f"while {runner.title()} was idle, built at {runner.site}")
                 raise
             waiting.pop()
         return False
@@ -193,21 +195,21 @@ class Instance:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
         for port in self.tracker.apply(changes):
             stage = self._port_owner[port]
-            host = self.hosts[stage]
-            host.has_frontier_news = True
-            if host.requested:
+            runner = self.runners[stage]
+            runner.has_frontier_news = True
+            if runner.requested:
                 self.recheck.add(stage)
-            if host.wants_frontier or (host.wants_end and not len(self.tracker.frontier(port))):
-                self.wake(host)
+            if runner.wants_frontier or (runner.wants_end and not len(self.tracker.frontier(port))):
+                self.wake(runner)
 
     def check_notifications(self) -> None:
         """Find requested notifications that have become due; call after own changes were applied."""
         if not self.recheck:
             return
         for stage in sorted(self.recheck):
-            host = self.hosts[stage]
-            if host.find_due():
-                self.wake(host)
+            runner = self.runners[stage]
+            if runner.find_due():
+                self.wake(runner)
         self.recheck.clear()
 
     def epochs_done(self) -> int:
@@ -222,8 +224,8 @@ class Instance:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
         frames of the error that ended it do.
         """
-        self._idle_hosts.clear()
-        self.hosts.clear()
+        self._idle_runners.clear()
+        self.runners.clear()
         self.connectors.clear()
         self.inputs.clear()
         self._ready.clear()
@@ -234,38 +236,38 @@ class Instance:
         """Whether nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self._changes and self.tracker.is_idle()
 
-    def wake(self, host: Host) -> None:
+    def wake(self, runner: VertexRunner) -> None:
         """Let a stage have its turn."""
-        if not host.is_queued:
-            host.is_queued = True
-            heapq.heappush(self._ready, host.stage)
+        if not runner.is_queued:
+            runner.is_queued = True
+            heapq.heappush(self._ready, runner.stage)
 
     def _connect(self) -> list[Connector]:
-        stages = len(self.hosts)
+        stages = len(self.runners)
         connectors: list[Connector] = []
         for spec in self.frozen.connectors:
-            connector = Connector(self, spec, self.hosts[spec.target], stages + spec.index)
-            self.hosts[spec.source].outputs[spec.output].append(connector)
+            connector = Connector(self, spec, self.runners[spec.target], stages + spec.index)
+            self.runners[spec.source].outputs[spec.output].append(connector)
             connectors.append(connector)
         return connectors
 
     def _make_vertices(self) -> list[list[int]]:
         """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""
         watched: list[list[int]] = []
-        stages = len(self.hosts)
+        stages = len(self.runners)
         for stage, declaration in enumerate(self.frozen.stages):
             if declaration.vertex is None:
                 continue
-            host = self.hosts[stage]
-            host.vertex = declaration.vertex()
-            host.wants_frontier = host.vertex.wants_frontier
-            host.wants_end = host.vertex.wants_end
-            host.notifies = not host.vertex.word_times
+            runner = self.runners[stage]
+            runner.vertex = declaration.vertex()
+            runner.wants_frontier = runner.vertex.wants_frontier
+            runner.wants_end = runner.vertex.wants_end
+            runner.notifies = not runner.vertex.word_times
             for port in range(declaration.inputs):
                 feeding = [
                     stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port
                 ]
-                host.ports.append(len(watched))
+                runner.ports.append(len(watched))
                 watched.append(feeding)
                 self._port_owner.append(stage)
         return watched
@@ -274,7 +276,7 @@ class Instance:
         opening: list[Change] = []
         for handle in self.frozen.inputs.values():
             stage = self.frozen.stage_of[handle.stage]
-            opening.append((stage, self.hosts[stage].code.pack((0,)), self.workers))
+            opening.append((stage, self.runners[stage].code.pack((0,)), self.workers))
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)

@@ -34,11 +34,11 @@ def owned(instance: Instance) -> Counts:
         for name, handle in instance.inputs.items()
         if handle.held_epoch is not None
     ]
-    for host in instance.hosts:
-        found += [(location, word) for _, location, word, _ in host.inbox]
-        found += [(host.stage, word) for word in host.requested]
-        for word, count in host.held_words().items():
-            found += [(host.stage, word)] * count
+    for runner in instance.runners:
+        found += [(location, word) for _, location, word, _ in runner.inbox]
+        found += [(runner.stage, word) for word in runner.requested]
+        for word, count in runner.held_words().items():
+            found += [(runner.stage, word)] * count
     return counted(found)
 
 

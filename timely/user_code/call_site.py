@@ -1,7 +1,7 @@
 """Which line of the user's program asked for this?
 
 Errors about a stage, an expression or an operator show up long after the line that built it has run: when the
-dataflow is compiled, or when a row arrives. So every expression and operator keeps its *call site*, the
+dataflow is frozen, or when a row arrives. So every expression and operator keeps its *call site*, the
 first frame outside `differential`, `timely` and `progress`. Finding it walks a few frames and reads no
 source: about 0.3 µs.
 """

@@ -30,7 +30,7 @@ def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
 
 
 def _of_dataflow(instance: Instance, spec: str) -> Value:
-    outputs = [host.vertex for host in instance.hosts if isinstance(host.vertex, CaptureVertex)]
+    outputs = [runner.vertex for runner in instance.runners if isinstance(runner.vertex, CaptureVertex)]
     return {
         "spec": spec,
         "pointstamps": instance.tracker.active_count,
@@ -43,11 +43,11 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         ],
         "stages": [
             {
-                "name": host.name,
-                "activations": host.activations,
-                **({} if host.vertex is None else host.vertex.counters()),
+                "name": runner.name,
+                "activations": runner.activations,
+                **({} if runner.vertex is None else runner.vertex.counters()),
             }
-            for host in instance.hosts
+            for runner in instance.runners
         ],
         "connectors": [
             {

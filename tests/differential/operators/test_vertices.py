@@ -71,9 +71,9 @@ class _Steps:
 
     def held(self) -> list[Time]:
         """What all operators together hold."""
-        hosts = self.cluster.instances[0].hosts
-        operators = [host for host in hosts if isinstance(host.vertex, OperatorVertex)]
-        return sorted(host.code.unpack(word) for host in operators for word in host.held_words())
+        runners = self.cluster.instances[0].runners
+        operators = [runner for runner in runners if isinstance(runner.vertex, OperatorVertex)]
+        return sorted(runner.code.unpack(word) for runner in operators for word in runner.held_words())
 
     def sent(self) -> History:
         return history(self.capture.changes)
@@ -137,7 +137,9 @@ def test_holds_the_times_of_what_a_join_has_not_sent_yet(monkeypatch: pytest.Mon
     left, right = steps.sources
     code = steps.capture.code
     right.emit([((1, 7), (1, 2), 1), ((1, 8), (1, 1), 1), ((1, 9), (2, 0), 1)], right.held[0])
-    (join,) = (host for host in steps.cluster.instances[0].hosts if isinstance(host.vertex, JoinVertex))
+    (join,) = (
+        runner for runner in steps.cluster.instances[0].runners if isinstance(runner.vertex, JoinVertex)
+    )
     right.move_to([(3, 0)])
     held: list[list[Time]] = []
     sent: list[int] = []
@@ -210,8 +212,8 @@ def _join_connectors(build: Callable[[Collection, Collection], list[Collection]]
         for number, result in enumerate(build(*inputs)):
             result.output(f"result {number}")
 
-    hosts = Cluster(build_all).instances[0].hosts
-    (join,) = (host for host in hosts if isinstance(host.vertex, JoinVertex))
+    runners = Cluster(build_all).instances[0].runners
+    (join,) = (runner for runner in runners if isinstance(runner.vertex, JoinVertex))
     return [connector.transform for connector in join.outputs[0]]
 
 
@@ -349,8 +351,8 @@ def test_memory_is_counted_for_clients() -> None:
     cluster.change("edges", [((1, 2), 1), ((2, 3), 1)])
     cluster.seal()
     cluster.run()
-    hosts = [host for host in cluster.instances[0].hosts if isinstance(host.vertex, OperatorVertex)]
-    counted = [host.vertex.counters() for host in hosts if host.vertex is not None]
+    runners = [runner for runner in cluster.instances[0].runners if isinstance(runner.vertex, OperatorVertex)]
+    counted = [runner.vertex.counters() for runner in runners if runner.vertex is not None]
     assert sum(counters["trace_rows"] for counters in counted) == trace_rows(cluster)
     assert all(counters["trace_bytes"] >= 0 for counters in counted)
 

@@ -49,7 +49,7 @@ def test_a_missing_function_is_told_with_those_that_are_there() -> None:
 
 
 def test_functions_that_workers_cannot_import_are_refused() -> None:
-    def inside(flow: Dataflow) -> None: ...
+    def inside(dataflow: Dataflow) -> None: ...
 
     for function in (inside, lambda flow: None):
         with pytest.raises(MisuseError, match="put it at the top of a module"):
@@ -63,9 +63,9 @@ def test_errors_of_a_builder_come_with_its_traceback_and_our_own_as_they_are() -
     with pytest.raises(VertexError, match="unexpected keyword argument 'depth'"):
         build_dataflow(dataflows.word_count, "words", {"depth": 3})
 
-    def twice(flow: Dataflow) -> None:
-        flow.input("x")
-        flow.input("x")
+    def twice(dataflow: Dataflow) -> None:
+        dataflow.input("x")
+        dataflow.input("x")
 
     with pytest.raises(GraphError, match="already has an input 'x'"):
         build_dataflow(twice, "twice", {})

@@ -13,21 +13,21 @@ from timely import Dataflow, GraphError, Vertex
 
 
 def test_names_of_inputs_and_outputs_are_taken_once() -> None:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    flow.output("out", numbers)
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    dataflow.output("out", numbers)
     with pytest.raises(GraphError, match="already has an input 'numbers'"):
-        flow.input("numbers")
+        dataflow.input("numbers")
     with pytest.raises(GraphError, match="already has an output 'out'"):
-        flow.output("out", numbers)
+        dataflow.output("out", numbers)
 
 
 def test_names_of_outputs_are_for_streams_outside_of_loops() -> None:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    loop = flow.loop("loop")
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    loop = dataflow.loop("loop")
     with pytest.raises(GraphError, match="output 'out' is inside 'flow / loop': leave the loop first"):
-        flow.output("out", loop.enter(numbers))
+        dataflow.output("out", loop.enter(numbers))
 
 
 def test_feeds_come_from_the_same_dataflow() -> None:
@@ -37,11 +37,11 @@ def test_feeds_come_from_the_same_dataflow() -> None:
 
 
 def test_feeds_come_from_one_scope() -> None:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    inside = flow.loop("loop").enter(numbers)
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    inside = dataflow.loop("loop").enter(numbers)
     with pytest.raises(GraphError, match="enter or leave the loop explicitly"):
-        flow.stage("mix", Vertex, [numbers.feed(0), inside.feed(1)])
+        dataflow.stage("mix", Vertex, [numbers.feed(0), inside.feed(1)])
 
 
 def test_feeds_leave_no_input_unconnected() -> None:
@@ -53,16 +53,16 @@ def test_feeds_leave_no_input_unconnected() -> None:
 
 
 def test_feeds_of_one_input_may_be_several_and_outputs_as_many_as_asked_for() -> None:
-    flow = Dataflow()
-    one, two = flow.input("one"), flow.input("two")
-    outputs = flow.stage("merge", Vertex, [one.feed(0), two.feed(0)], outputs=3)
+    dataflow = Dataflow()
+    one, two = dataflow.input("one"), dataflow.input("two")
+    outputs = dataflow.stage("merge", Vertex, [one.feed(0), two.feed(0)], outputs=3)
     assert [stream.output for stream in outputs] == [0, 1, 2]
-    assert flow.stages[-1].inputs == 1
+    assert dataflow.stages[-1].inputs == 1
 
 
 def test_frozen_dataflows_take_nothing_more() -> None:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    assert flow.freeze() is flow.freeze()
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    assert dataflow.freeze() is dataflow.freeze()
     with pytest.raises(GraphError, match="'flow' is frozen; stage 'late' came too late"):
         numbers.stage("late", Vertex)

@@ -14,14 +14,16 @@ from timely import Batch, Broadcast, Dataflow, GraphError, Records, Vertex
 
 
 def looping(name: str = "body") -> Dataflow:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    with flow.loop("loop") as loop:
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    with dataflow.loop("loop") as loop:
         back = loop.feedback()
-        out, again = flow.stage(name, Vertex, [loop.enter(numbers).feed(0), back.stream.feed(1)], outputs=2)
+        out, again = dataflow.stage(
+            name, Vertex, [loop.enter(numbers).feed(0), back.stream.feed(1)], outputs=2
+        )
         back.connect(again)
-    flow.output("out", loop.leave(out))
-    return flow
+    dataflow.output("out", loop.leave(out))
+    return dataflow
 
 
 def test_contracted_a_loop_leaves_its_body_and_three_connectors() -> None:
@@ -38,15 +40,15 @@ def test_contracted_a_loop_leaves_its_body_and_three_connectors() -> None:
 
 
 def test_contracted_several_ways_into_a_loop_become_a_connector_each() -> None:
-    flow = Dataflow()
-    one, two = flow.input("one"), flow.input("two")
-    with flow.loop("loop") as loop:
+    dataflow = Dataflow()
+    one, two = dataflow.input("one"), dataflow.input("two")
+    with dataflow.loop("loop") as loop:
         back = loop.feedback()
         entered = [loop.enter(stream).feed() for stream in (one, two)]
-        (out,) = flow.stage("body", Vertex, [*entered, back.stream.feed()])
+        (out,) = dataflow.stage("body", Vertex, [*entered, back.stream.feed()])
         back.connect(out)
         back.connect(out)
-    assert [(c.source, c.target) for c in flow.freeze().connectors] == [(0, 2), (1, 2), (2, 2), (2, 2)]
+    assert [(c.source, c.target) for c in dataflow.freeze().connectors] == [(0, 2), (1, 2), (2, 2), (2, 2)]
 
 
 def test_contracted_transforms_of_a_path_are_run_in_order_and_stop_when_nothing_is_left() -> None:
@@ -57,18 +59,18 @@ def test_contracted_transforms_of_a_path_are_run_in_order_and_stop_when_nothing_
 
         return transform
 
-    flow = Dataflow()
-    numbers = flow.input("numbers")
-    with flow.loop("loop") as loop:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with dataflow.loop("loop") as loop:
         back = loop.feedback()
-        (out,) = flow.stage(
+        (out,) = dataflow.stage(
             "body", Vertex, [loop.enter(numbers).feed(), back.stream.feed(transform=appending("b"))]
         )
         back.connect(out, out.feed(transform=appending("a")))
         nothing = loop.feedback()
         nothing.connect(out, out.feed(transform=appending("")))
-        flow.stage("never", Vertex, [nothing.stream.feed(transform=appending("x"))])
-    feedback, dropped = flow.freeze().connectors[1:]
+        dataflow.stage("never", Vertex, [nothing.stream.feed(transform=appending("x"))])
+    feedback, dropped = dataflow.freeze().connectors[1:]
     assert feedback.transform is not None and dropped.transform is not None
     result = feedback.transform(Records(["r"]))
     assert isinstance(result, Records) and result.records == ["r", "a", "b"]
@@ -88,9 +90,9 @@ def test_fingerprint_tells_names_routes_details_and_layouts_apart() -> None:
     def plain(
         exchange: Broadcast | None = None, detail: str = "", bits: tuple[int, ...] | None = None
     ) -> str:
-        flow = Dataflow("flow", level_bits=bits)
-        flow.stage("s", Vertex, [flow.input("numbers").feed(route=exchange, detail=detail)])
-        return flow.freeze().fingerprint
+        dataflow = Dataflow("flow", level_bits=bits)
+        dataflow.stage("s", Vertex, [dataflow.input("numbers").feed(route=exchange, detail=detail)])
+        return dataflow.freeze().fingerprint
 
     found = [
         plain(), plain(Broadcast()), plain(detail="filter"), plain(bits=(40,)),

@@ -14,9 +14,9 @@ from timely.running.core import Worker
 
 
 def test_refusing_streams_that_do_not_belong() -> None:
-    flow = Dataflow("flow")
-    numbers = flow.input("numbers")
-    outer = flow.loop("outer")
+    dataflow = Dataflow("flow")
+    numbers = dataflow.input("numbers")
+    outer = dataflow.loop("outer")
     inner = outer.loop("inner")
     with pytest.raises(GraphError, match="can be entered from the scope around it, not from 'flow'"):
         inner.enter(numbers)
@@ -27,9 +27,9 @@ def test_refusing_streams_that_do_not_belong() -> None:
 
 
 def test_refusing_a_feedback_that_nothing_is_connected_to() -> None:
-    flow = Dataflow("flow")
+    dataflow = Dataflow("flow")
     lonely = pytest.raises(GraphError, match="'flow / outer' has a feedback that nothing is connected to")
-    with lonely, flow.loop("outer") as outer:
+    with lonely, dataflow.loop("outer") as outer:
         outer.feedback()
 
 
@@ -40,15 +40,15 @@ def test_refusing_hides_no_error_of_the_body() -> None:
 
 
 def test_refusing_a_loop_of_nothing_but_feedback() -> None:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
-    with flow.loop("empty") as loop:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with dataflow.loop("empty") as loop:
         back = loop.feedback()
         back.connect(back.stream)
-    flow.output("out", numbers)
-    flow.output("nothing", loop.leave(back.stream))
+    dataflow.output("out", numbers)
+    dataflow.output("nothing", loop.leave(back.stream))
     with pytest.raises(GraphError, match="contains no stage that does anything"):
-        flow.freeze()
+        dataflow.freeze()
 
 
 class CountDownVertex(Vertex):
@@ -59,9 +59,9 @@ class CountDownVertex(Vertex):
         self.send_by(1, [list(time) for n in message if n == 0], time)
 
 
-def run(flow: Dataflow, name: str, epochs: list[list[object]]) -> list[tuple[int, object]]:
+def run(dataflow: Dataflow, name: str, epochs: list[list[object]]) -> list[tuple[int, object]]:
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     for records in epochs:
         instance.input("numbers").send(records)
         instance.input("numbers").seal()
@@ -75,39 +75,39 @@ def run(flow: Dataflow, name: str, epochs: list[list[object]]) -> list[tuple[int
 
 
 def test_times_count_iterations_and_forget_them_when_they_leave() -> None:
-    flow = Dataflow()
-    with flow.loop("down") as loop:
+    dataflow = Dataflow()
+    with dataflow.loop("down") as loop:
         back = loop.feedback()
-        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
-        less, ended = flow.stage("count down", CountDownVertex, feeds, outputs=2)
+        feeds = [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
+        less, ended = dataflow.stage("count down", CountDownVertex, feeds, outputs=2)
         back.connect(less)
-    flow.output("ended", loop.leave(ended))
-    assert run(flow, "ended", [[3, 0], [5]]) == [(0, (0, 0)), (0, (0, 3)), (1, (1, 5))]
+    dataflow.output("ended", loop.leave(ended))
+    assert run(dataflow, "ended", [[3, 0], [5]]) == [(0, (0, 0)), (0, (0, 3)), (1, (1, 5))]
 
 
 @pytest.mark.parametrize("order", ["product", "lexicographic"])
 def test_times_of_nested_loops_have_a_counter_each(order: str) -> None:
-    flow = Dataflow()
-    with flow.loop("outer") as outer:
+    dataflow = Dataflow()
+    with dataflow.loop("outer") as outer:
         with outer.loop("inner", order="lexicographic" if order == "lexicographic" else "product") as inner:
             back = inner.feedback()
-            feeds = [inner.enter(outer.enter(flow.input("numbers"))).feed(), back.stream.feed()]
-            less, ended = flow.stage("count down", CountDownVertex, feeds, outputs=2)
+            feeds = [inner.enter(outer.enter(dataflow.input("numbers"))).feed(), back.stream.feed()]
+            less, ended = dataflow.stage("count down", CountDownVertex, feeds, outputs=2)
             back.connect(less)
         left = outer.leave(inner.leave(ended))
-    flow.output("ended", left)
-    assert run(flow, "ended", [[2]]) == [(0, (0, 0, 2))]
+    dataflow.output("ended", left)
+    assert run(dataflow, "ended", [[2]]) == [(0, (0, 0, 2))]
 
 
 def test_times_that_outgrow_their_counter_are_an_error_that_names_the_limit() -> None:
-    flow = Dataflow(level_bits=(8, 3))
-    with flow.loop("down") as loop:
+    dataflow = Dataflow(level_bits=(8, 3))
+    with dataflow.loop("down") as loop:
         back = loop.feedback()
-        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
-        less, ended = flow.stage("count down", CountDownVertex, feeds, outputs=2)
+        feeds = [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
+        less, ended = dataflow.stage("count down", CountDownVertex, feeds, outputs=2)
         back.connect(less)
-    flow.output("ended", loop.leave(ended))
+    dataflow.output("ended", loop.leave(ended))
     from timely import MisuseError
 
     with pytest.raises(MisuseError, match="past its limit of 6 iterations"):
-        run(flow, "ended", [[8]])
+        run(dataflow, "ended", [[8]])

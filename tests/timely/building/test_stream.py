@@ -7,19 +7,24 @@ from timely.building.exchange import RecordRoute
 
 
 def test_a_stage_of_one_input_and_one_output_is_a_stream_again() -> None:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
     doubled = numbers.stage("double", Vertex)
-    assert (doubled.dataflow, doubled.stage_index, doubled.output, doubled.scope) == (flow, 1, 0, flow.root)
+    assert (doubled.dataflow, doubled.stage_index, doubled.output, doubled.scope) == (
+        dataflow,
+        1,
+        0,
+        dataflow.root,
+    )
 
 
 def test_an_exchange_is_a_function_or_a_route_or_nothing() -> None:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
     route = Broadcast()
     for exchange in (None, route, hash):
         numbers.stage("stage", Vertex, exchange=exchange)
-    routes = [stage.feeds[0].route for stage in flow.stages[1:]]
+    routes = [stage.feeds[0].route for stage in dataflow.stages[1:]]
     assert routes[0] is None and routes[1] is route and isinstance(routes[2], RecordRoute)
 
 

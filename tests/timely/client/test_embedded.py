@@ -115,9 +115,9 @@ def test_waiting_for_what_cannot_come_is_an_error_at_once() -> None:
 def test_different_dataflows_are_refused_here_too() -> None:
     built: list[int] = []
 
-    def differs(flow: timely.Dataflow) -> None:
+    def differs(dataflow: timely.Dataflow) -> None:
         built.append(0)
-        flow.input("x").stage(f"stage of worker {len(built) - 1}", lambda: CollectVertex("", ""))
+        dataflow.input("x").stage(f"stage of worker {len(built) - 1}", lambda: CollectVertex("", ""))
 
     with timely.connect(workers=2, embedded=True) as cluster:
         with pytest.raises(timely.GraphError, match="worker 1 built stage 1 as"):

@@ -26,10 +26,10 @@ from timely.wire.requests import Changes, Reply, Request
 Rows = Counter[int]
 
 
-def numbers(flow: timely.Dataflow) -> None:
+def numbers(dataflow: timely.Dataflow) -> None:
     """A collection that is what was put in; a stream of records; and the collection on one worker alone."""
-    dd.input(flow, "numbers", "n: int").filter(col.n >= 0).output("numbers")
-    flow.output("records", flow.input("records"))
+    dd.input(dataflow, "numbers", "n: int").filter(col.n >= 0).output("numbers")
+    dataflow.output("records", dataflow.input("records"))
 
 
 @pytest.fixture(params=[1, 2, 3])

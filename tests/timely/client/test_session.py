@@ -107,8 +107,8 @@ class TableOut:
         return "a: int"
 
 
-def passing(flow: timely.Dataflow) -> None:
-    flow.output("out", flow.input("in", TableIn()), TableOut())
+def passing(dataflow: timely.Dataflow) -> None:
+    dataflow.output("out", dataflow.input("in", TableIn()), TableOut())
 
 
 @pytest.fixture(params=[1, 3])

@@ -56,10 +56,10 @@ def test_log_of_records_has_no_snapshot_and_takes_no_other_batches() -> None:
 
 
 def test_complete_epochs_are_those_before_the_frontier() -> None:
-    flow = Dataflow()
-    flow.output("out", flow.input("numbers"), RecordsOut())
+    dataflow = Dataflow()
+    dataflow.output("out", dataflow.input("numbers"), RecordsOut())
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     output, handle = instance.output("out"), instance.input("numbers")
     seen = []
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_complete_epochs_are_those_before_the_frontier() -> None:
 
 
 def test_complete_outputs_that_do_not_exist_are_named() -> None:
-    flow = Dataflow()
-    flow.output("out", flow.input("numbers"))
+    dataflow = Dataflow()
+    dataflow.output("out", dataflow.input("numbers"))
     with pytest.raises(MisuseError, match=r"no output 'in': there are \['out'\]"):
-        Worker().install(flow.freeze()).output("in")
+        Worker().install(dataflow.freeze()).output("in")

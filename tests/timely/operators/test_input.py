@@ -22,10 +22,10 @@ from timely.running.instance import Instance
 
 
 def running(bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance, InputHandle]:
-    flow = Dataflow("flow", level_bits=bits)
-    flow.output("out", flow.input("numbers"))
+    dataflow = Dataflow("flow", level_bits=bits)
+    dataflow.output("out", dataflow.input("numbers"))
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     return worker, instance, instance.input("numbers")
 
 
@@ -233,9 +233,9 @@ def test_rows_are_given_to_the_codec_by_their_differences(
     diffs: list[int], given: list[tuple[object, list[object]]]
 ) -> None:
     codec = Counted()
-    flow = Dataflow()
-    flow.input("numbers", codec)
-    handle = Worker().install(flow.freeze()).input("numbers")
+    dataflow = Dataflow()
+    dataflow.input("numbers", codec)
+    handle = Worker().install(dataflow.freeze()).input("numbers")
     handle.encode(pa.table({"a": [10, 11, 12], "diff": diffs}), 0, 0)
     assert codec.given == given
 

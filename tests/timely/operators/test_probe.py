@@ -9,13 +9,13 @@ from timely.running.core import Worker
 
 
 def test_a_probe_is_past_a_time_when_nothing_at_or_before_it_can_come() -> None:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
-    flow.probe("root", numbers)
-    with flow.loop() as loop:
-        flow.probe("inside", loop.enter(numbers))
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    dataflow.probe("root", numbers)
+    with dataflow.loop() as loop:
+        dataflow.probe("inside", loop.enter(numbers))
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     root, inside = instance.probe("root"), instance.probe("inside")
     handle = instance.input("numbers")
     assert not root.is_past((0,)) and not inside.is_past((0, 5))
@@ -30,10 +30,10 @@ def test_a_probe_is_past_a_time_when_nothing_at_or_before_it_can_come() -> None:
 
 
 def test_a_probe_is_named_once_and_asked_by_that_name() -> None:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
-    flow.probe("seen", numbers)
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    dataflow.probe("seen", numbers)
     with pytest.raises(GraphError, match="already has a probe 'seen'"):
-        flow.probe("seen", numbers)
+        dataflow.probe("seen", numbers)
     with pytest.raises(MisuseError, match=r"no probe 'sene': there are \['seen'\]"):
-        Worker().install(flow.freeze()).probe("sene")
+        Worker().install(dataflow.freeze()).probe("sene")

@@ -33,10 +33,10 @@ class Recorder(Vertex):
 
 
 def running(vertex: Vertex, outputs: int = 1) -> tuple[Worker, Instance]:
-    flow = Dataflow()
-    flow.stage("under test", lambda: vertex, [flow.input("numbers").feed()], outputs=outputs)
+    dataflow = Dataflow()
+    dataflow.stage("under test", lambda: vertex, [dataflow.input("numbers").feed()], outputs=outputs)
     worker = Worker()
-    return worker, worker.install(flow.freeze())
+    return worker, worker.install(dataflow.freeze())
 
 
 def feed(worker: Worker, instance: Instance, *epochs: list[object]) -> None:
@@ -96,15 +96,15 @@ def test_order_a_message_to_oneself_arrives_in_a_later_activation() -> None:
             self.depth -= 1
 
     vertex = Again()
-    flow = Dataflow()
-    with flow.loop() as loop:
+    dataflow = Dataflow()
+    with dataflow.loop() as loop:
         back = loop.feedback()
-        (out,) = flow.stage(
-            "again", lambda: vertex, [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
+        (out,) = dataflow.stage(
+            "again", lambda: vertex, [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
         )
         back.connect(out)
     worker = Worker()
-    feed(worker, worker.install(flow.freeze()), ["x"])
+    feed(worker, worker.install(dataflow.freeze()), ["x"])
     assert [entry[3] for entry in vertex.log] == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
@@ -188,12 +188,12 @@ def test_misuse_of_a_vertex_without_callbacks_is_named() -> None:
 
 def test_misuse_of_one_vertex_for_two_stages() -> None:
     vertex = Recorder()
-    flow = Dataflow()
-    numbers = flow.input("numbers")
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
     numbers.stage("one", lambda: vertex)
     numbers.stage("two", lambda: vertex)
     with pytest.raises(MisuseError, match="is used for two stages"):
-        Worker().install(flow.freeze())
+        Worker().install(dataflow.freeze())
 
 
 def test_misuse_before_the_vertex_is_in_place() -> None:
@@ -227,11 +227,11 @@ class HoldsVertex(Vertex):
 
 def test_words_a_held_time_keeps_the_frontier_downstream_until_it_is_released() -> None:
     holder = HoldsVertex()
-    flow = Dataflow()
-    (out,) = flow.stage("hold", lambda: holder, [flow.input("numbers").feed()])
-    flow.output("out", out)
+    dataflow = Dataflow()
+    (out,) = dataflow.stage("hold", lambda: holder, [dataflow.input("numbers").feed()])
+    dataflow.output("out", out)
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     feed(worker, instance, ["first"], [])
     assert instance.output("out").complete_before == 0
     assert [holder.code.unpack(frontier[0]) for frontier in holder.frontiers] == [(0,), (2,)]
@@ -292,11 +292,11 @@ class Receives(Vertex):
 
 def in_pieces(records: list[object]) -> tuple[list[str], Worker, Instance]:
     log: list[str] = []
-    flow = Dataflow()
-    (pieces,) = flow.stage("pieces", lambda: InPieces(log), [flow.input("numbers").feed()])
-    flow.stage("receives", lambda: Receives(log), [pieces.feed()], outputs=0)
+    dataflow = Dataflow()
+    (pieces,) = dataflow.stage("pieces", lambda: InPieces(log), [dataflow.input("numbers").feed()])
+    dataflow.stage("receives", lambda: Receives(log), [pieces.feed()], outputs=0)
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     instance.input("numbers").send(records)
     instance.input("numbers").close()
     return log, worker, instance

@@ -23,8 +23,8 @@ from timely import Batch
 from timely.running.checking import SWITCH, ProgressChecker
 from timely.running.connector import Connector
 from timely.running.core import Worker
-from timely.running.host import Host
 from timely.running.instance import Instance
+from timely.running.vertex_runner import VertexRunner
 from timely.wire.transport.memory import MemoryNetwork
 
 CASES = 12
@@ -101,8 +101,8 @@ def test_caught_decrements_that_are_told_alone(monkeypatch: pytest.MonkeyPatch) 
 def test_caught_a_send_without_a_right(monkeypatch: pytest.MonkeyPatch) -> None:
     group, instances = pair()
     settle(group)
-    monkeypatch.setattr(Host, "_check_right", lambda self, word, what: None)
-    vertex = instances[0].hosts[1].vertex
+    monkeypatch.setattr(VertexRunner, "_check_right", lambda self, word, what: None)
+    vertex = instances[0].runners[1].vertex
     assert vertex is not None
     vertex.send_by(0, ["late"], (0,))
     with pytest.raises(InternalError, match=r"predicate A2 does not hold at worker 0 of 2.*at \(0,\)"):
@@ -114,7 +114,7 @@ def test_caught_a_message_that_comes_after_its_time(monkeypatch: pytest.MonkeyPa
     settle(group)
     (exchanged,) = [number for number, one in enumerate(instances[0].connectors) if one.route is not None]
     with pytest.raises(InternalError, match=r"predicate E2 does not hold at worker 1 .* at \(0,\)"):
-        instances[1].receive(exchanged, instances[1].hosts[2].code.pack((0,)), timely.Records(["late"]))
+        instances[1].receive(exchanged, instances[1].runners[2].code.pack((0,)), timely.Records(["late"]))
 
 
 def test_caught_a_payload_applied_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_caught_a_peer_that_tells_of_what_cannot_be() -> None:
 def test_caught_a_notification_before_its_time() -> None:
     group, instances = pair()
     group[0].step()
-    counting = next(host for host in instances[0].hosts if host.requested)
+    counting = next(runner for runner in instances[0].runners if runner.requested)
     counting.due.append(next(iter(counting.requested)))
     with pytest.raises(InternalError, match=r"predicate due .*'count words' \(stage 2\) at \(0,\)"):
         counting.activate()

@@ -38,11 +38,11 @@ def running(
     running_workers, instances, sinks = [], [], []
     for index in range(workers):
         sink = Sink()
-        flow = Dataflow()
-        feed = flow.input("numbers").feed(transform=transform, route=route)
-        flow.stage("sink", _always(sink), [feed], outputs=0)
+        dataflow = Dataflow()
+        feed = dataflow.input("numbers").feed(transform=transform, route=route)
+        dataflow.stage("sink", _always(sink), [feed], outputs=0)
         worker = Worker(index, workers, network.transport(index) if workers > 1 else None)
-        instances.append(worker.install(flow.freeze()))
+        instances.append(worker.install(dataflow.freeze()))
         running_workers.append(worker)
         sinks.append(sink)
     return running_workers, instances, sinks
@@ -98,15 +98,15 @@ class GoesRound(Vertex):
 def rounds(number: int, iterations_max: int, level_bits: tuple[int, ...] = (8, 8)) -> list[object]:
     """The counter at which a number that goes round `number` times has ended."""
     sink = Sink()
-    flow = Dataflow(level_bits=level_bits)
-    with Loop.inside(flow, flow.root, "round", iterations_max=iterations_max) as loop:
+    dataflow = Dataflow(level_bits=level_bits)
+    with Loop.inside(dataflow, dataflow.root, "round", iterations_max=iterations_max) as loop:
         back = loop.feedback()
-        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
-        less, ended = flow.stage("goes round", GoesRound, feeds, outputs=2)
+        feeds = [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
+        less, ended = dataflow.stage("goes round", GoesRound, feeds, outputs=2)
         back.connect(less)
-    flow.stage("sink", _always(sink), [loop.leave(ended).feed()], outputs=0)
+    dataflow.stage("sink", _always(sink), [loop.leave(ended).feed()], outputs=0)
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     feed([worker], [instance], [number])
     return sink.got
 
@@ -148,14 +148,14 @@ def test_a_loop_has_a_limit_for_rows_that_are_later_than_their_envelope_too(bits
     limit = min(20, (1 << bits[1]) - 2)
     for leap in (0, limit - 1, limit):
         vertex = Leaps(leap)
-        flow = Dataflow(level_bits=bits)
-        with Loop.inside(flow, flow.root, "round", iterations_max=limit) as loop:
+        dataflow = Dataflow(level_bits=bits)
+        with Loop.inside(dataflow, dataflow.root, "round", iterations_max=limit) as loop:
             back = loop.feedback()
-            feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
-            (again,) = flow.stage("leaps", lambda vertex=vertex: vertex, feeds, outputs=1)
+            feeds = [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
+            (again,) = dataflow.stage("leaps", lambda vertex=vertex: vertex, feeds, outputs=1)
             back.connect(again)
         worker = Worker()
-        instance = worker.install(flow.freeze())
+        instance = worker.install(dataflow.freeze())
         if leap < limit:
             feed([worker], [instance], ["x"])
             assert vertex.seen == [1, leap + 1]

@@ -25,9 +25,9 @@ from timely.wire.transport.memory import MemoryNetwork
 
 
 def frozen_word_count() -> Dataflow:
-    flow = Dataflow("words")
-    word_count(flow)
-    return flow
+    dataflow = Dataflow("words")
+    word_count(dataflow)
+    return dataflow
 
 
 def make(workers: int, seed: int | None = None) -> list[Worker]:

@@ -28,13 +28,13 @@ class Passes(Vertex):
 
 
 def diamond(log: list[tuple[str, int]]) -> tuple[Worker, Instance]:
-    flow = Dataflow()
-    numbers = flow.input("numbers")
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
     first = numbers.stage("first", lambda: Passes(log))
     left, right = (first.stage(name, lambda: Passes(log)) for name in ("left", "right"))
-    flow.stage("last", lambda: Passes(log), [left.feed(), right.feed(), numbers.feed()])
+    dataflow.stage("last", lambda: Passes(log), [left.feed(), right.feed(), numbers.feed()])
     worker = Worker()
-    return worker, worker.install(flow.freeze())
+    return worker, worker.install(dataflow.freeze())
 
 
 def test_queue_a_stage_runs_when_all_before_it_have() -> None:
@@ -44,7 +44,7 @@ def test_queue_a_stage_runs_when_all_before_it_have() -> None:
     instance.input("numbers").seal()
     worker.run_until_idle()
     assert [name for name, _ in log] == ["first", "left", "right", "last", "last", "last"]
-    assert [host.activations for host in instance.hosts[1:]] == [1, 1, 1, 1], (
+    assert [runner.activations for runner in instance.runners[1:]] == [1, 1, 1, 1], (
         "one activation takes all that waits"
     )
 
@@ -94,10 +94,10 @@ def test_errors_of_a_vertex_carry_its_place() -> None:
         def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
             raise LookupError("nothing here")
 
-    flow = Dataflow()
-    flow.input("numbers").stage("fails", Fails)
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("fails", Fails)
     worker = Worker()
-    handle = worker.install(flow.freeze()).input("numbers")
+    handle = worker.install(dataflow.freeze()).input("numbers")
     handle.send(["x"])
     handle.seal()
     with pytest.raises(LookupError, match="nothing here") as caught:
@@ -106,13 +106,13 @@ def test_errors_of_a_vertex_carry_its_place() -> None:
 
 
 def test_errors_a_dataflow_needs_an_input() -> None:
-    flow = Dataflow()
-    with flow.loop() as loop:
+    dataflow = Dataflow()
+    with dataflow.loop() as loop:
         back = loop.feedback()
-        (out,) = flow.stage("self", Vertex, [back.stream.feed()])
+        (out,) = dataflow.stage("self", Vertex, [back.stream.feed()])
         back.connect(out)
     with pytest.raises(InternalError, match="has no input"):
-        Worker().install(flow.freeze())
+        Worker().install(dataflow.freeze())
 
 
 class PutsOffVertex(Vertex):
@@ -130,10 +130,10 @@ class PutsOffVertex(Vertex):
 
 
 def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> None:
-    flow = Dataflow()
-    flow.output("nothing", flow.input("numbers").stage("puts off", PutsOffVertex))
+    dataflow = Dataflow()
+    dataflow.output("nothing", dataflow.input("numbers").stage("puts off", PutsOffVertex))
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     assert not worker.idle()
     instance.inputs["numbers"].send([1])
     instance.inputs["numbers"].seal()
@@ -143,11 +143,11 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
 
 def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_what_is_beside() -> None:
     worker = Worker()
-    flow = Dataflow("spins")
-    spins(flow)
-    instance = worker.install(flow.freeze())
+    dataflow = Dataflow("spins")
+    spins(dataflow)
+    instance = worker.install(dataflow.freeze())
     instance.input("records").send(["round"])
-    behind = next(host for host in instance.hosts if host.name == "keeps")
+    behind = next(runner for runner in instance.runners if runner.name == "keeps")
     for epoch in range(5):
         instance.input("others").send([epoch])
         for name in ("records", "others"):
@@ -159,4 +159,4 @@ def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_wha
         assert behind.activations > before
     assert instance.output("behind").complete_before == 0 and instance.has_work()
     # Nobody is listed more than twice: once in order, and once more for a turn out of order.
-    assert len(instance._ready) <= 2 * len(instance.hosts)
+    assert len(instance._ready) <= 2 * len(instance.runners)

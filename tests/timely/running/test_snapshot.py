@@ -31,10 +31,10 @@ def test_at_first_everybody_owns_the_first_epoch_of_each_input() -> None:
 
 
 def test_messages_that_wait_and_rights_that_are_kept_are_owned() -> None:
-    flow = Dataflow()
-    flow.stage("holds", HoldsVertex, [flow.input("numbers").feed()])
-    instance = Worker().install(flow.freeze())
-    unit = instance.hosts[0].code.unit
+    dataflow = Dataflow()
+    dataflow.stage("holds", HoldsVertex, [dataflow.input("numbers").feed()])
+    instance = Worker().install(dataflow.freeze())
+    unit = instance.runners[0].code.unit
     instance.input("numbers").send([1])
     instance.input("numbers").seal()
     instance.run(1)

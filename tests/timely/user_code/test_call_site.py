@@ -22,7 +22,7 @@ def test_an_expression_remembers_where_it_was_built() -> None:
 
 
 def test_a_stage_remembers_where_it_was_built() -> None:
-    flow = Dataflow()
+    dataflow = Dataflow()
     line = sys._getframe().f_lineno + 1
-    flow.input("numbers")
-    assert flow.stages[0].site == f"{__file__}:{line}"
+    dataflow.input("numbers")
+    assert dataflow.stages[0].site == f"{__file__}:{line}"

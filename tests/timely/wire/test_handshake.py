@@ -102,11 +102,11 @@ def test_workers_on_other_terms_are_refused_by_name(theirs: Greeting, message: s
 
 
 def offer(*names: str, bits: tuple[int, ...] | None = None) -> Offer:
-    flow = Dataflow("flow", level_bits=bits)
-    stream = flow.input("numbers")
+    dataflow = Dataflow("flow", level_bits=bits)
+    stream = dataflow.input("numbers")
     for name in names:
         stream = stream.stage(name, Vertex)
-    frozen = flow.freeze()
+    frozen = dataflow.freeze()
     return Offer(0, frozen.fingerprint, tuple(frozen.graph.describe()), "")
 
 

@@ -160,8 +160,8 @@ def test_verdict_different_dataflows_are_refused_with_the_first_stage_that_diffe
     assert group.leftovers() == []
 
 
-def _one_stage(flow: timely.Dataflow) -> None:
-    flow.input("lines").stage("split lines", SplitLinesVertex)
+def _one_stage(dataflow: timely.Dataflow) -> None:
+    dataflow.input("lines").stage("split lines", SplitLinesVertex)
 
 
 def test_verdict_a_vertex_that_cannot_be_made_refuses_the_dataflow() -> None:

@@ -41,10 +41,10 @@ class Group:
         self.servers = [Server(worker) for worker in self.workers]
         self.instances: list[Instance] = []
         for worker in self.workers:
-            flow = timely.Dataflow("passing")
-            flow.output("out", flow.input("in"))
-            flow.output("beside", flow.input("other"))
-            self.instances.append(worker.install(flow.freeze()))
+            dataflow = timely.Dataflow("passing")
+            dataflow.output("out", dataflow.input("in"))
+            dataflow.output("beside", dataflow.input("other"))
+            self.instances.append(worker.install(dataflow.freeze()))
         self.orders = Orders(self.workers[0])
 
     def ask(self, worker: int, request: Request, rows: pa.Table | None = None) -> Reply:
@@ -253,9 +253,9 @@ def test_enter_every_insertion_is_whole_in_one_epoch_whatever_the_delays(
 
 def test_open_epoch_of_inputs_that_are_closed_has_no_say() -> None:
     worker = Worker()
-    flow = timely.Dataflow("words")
-    word_count(flow)
-    instance = worker.install(flow.freeze())
+    dataflow = timely.Dataflow("words")
+    word_count(dataflow)
+    instance = worker.install(dataflow.freeze())
     assert open_epoch(instance) == 0
     instance.input("lines").append(5, Records(["late"]))
     instance.input("lines").close()

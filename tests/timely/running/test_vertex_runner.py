@@ -15,8 +15,8 @@ import pytest
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
 from timely.running.core import Worker
-from timely.running.host import Host
 from timely.running.instance import Instance
+from timely.running.vertex_runner import VertexRunner
 
 RECORDS = Records(["x"])
 
@@ -33,45 +33,45 @@ class Keeps(Vertex):
             self.hold(word)
 
 
-def running() -> tuple[Worker, Host, Keeps]:
+def running() -> tuple[Worker, VertexRunner, Keeps]:
     vertex = Keeps()
-    flow = Dataflow()
-    one, two = flow.input("one"), flow.input("two")
-    flow.stage("keeps", lambda: vertex, [one.feed(0), two.feed(1)])
+    dataflow = Dataflow()
+    one, two = dataflow.input("one"), dataflow.input("two")
+    dataflow.stage("keeps", lambda: vertex, [one.feed(0), two.feed(1)])
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     for name in ("two", "one", "two"):
         instance.input(name).send([name])
         instance.input(name).seal()
     worker.run_until_idle()
-    return worker, instance.hosts[2], vertex
+    return worker, instance.runners[2], vertex
 
 
 def test_messages_are_delivered_once_per_port_and_activation_in_their_order() -> None:
-    _, host, vertex = running()
-    code = host.code
+    _, runner, vertex = running()
+    code = runner.code
     assert vertex.calls == [(0, [code.pack((0,))]), (1, [code.pack((0,)), code.pack((1,))])]
 
 
 def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:
-    _, host, _ = running()
-    zero, one, five = (host.code.pack((epoch,)) for epoch in (0, 1, 5))
-    assert host.held_words() == {zero: 2, one: 1}
-    host.hold(five)
-    host.release(zero)
-    host.release(zero)
-    assert host.held_words() == {one: 1, five: 1}
+    _, runner, _ = running()
+    zero, one, five = (runner.code.pack((epoch,)) for epoch in (0, 1, 5))
+    assert runner.held_words() == {zero: 2, one: 1}
+    runner.hold(five)
+    runner.release(zero)
+    runner.release(zero)
+    assert runner.held_words() == {one: 1, five: 1}
     with pytest.raises(TimeRegressionError, match=r"may act only at or after \(1,\) or \(5,\)"):
-        host.hold(zero)
-    host.release(one)
-    host.release(five)
+        runner.hold(zero)
+    runner.release(one)
+    runner.release(five)
     with pytest.raises(TimeRegressionError, match="no time at all"):
-        host.hold(five)
+        runner.hold(five)
 
 
 def test_a_place_is_called_by_stage_and_worker() -> None:
-    _, host, vertex = running()
-    assert host.title() == repr(vertex) == "'keeps' (stage 2, worker 0 of 1)"
+    _, runner, vertex = running()
+    assert runner.title() == repr(vertex) == "'keeps' (stage 2, worker 0 of 1)"
     assert (vertex.name, vertex.worker, vertex.workers) == ("keeps", 0, 1)
 
 
@@ -80,15 +80,15 @@ def test_only_the_last_events_are_kept() -> None:
         def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
             pass
 
-    flow = Dataflow()
-    flow.input("numbers").stage("busy", Busy)
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("busy", Busy)
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     for _ in range(50):
         instance.input("numbers").send(["x"])
         instance.input("numbers").seal()
     worker.run_until_idle()
-    assert len(instance.hosts[1].events) < 10
+    assert len(instance.runners[1].events) < 10
 
 
 class Acts(Vertex):
@@ -111,12 +111,14 @@ class Acts(Vertex):
         self.on_time(self, time)
 
 
-def acting(vertex: Acts) -> tuple[Worker, Instance, Host]:
-    flow = Dataflow()
-    flow.stage("acts", lambda: vertex, [flow.input("numbers").feed(), flow.input("others").feed()])
+def acting(vertex: Acts) -> tuple[Worker, Instance, VertexRunner]:
+    dataflow = Dataflow()
+    dataflow.stage(
+        "acts", lambda: vertex, [dataflow.input("numbers").feed(), dataflow.input("others").feed()]
+    )
     worker = Worker()
-    instance = worker.install(flow.freeze())
-    return worker, instance, next(host for host in instance.hosts if host.vertex is vertex)
+    instance = worker.install(dataflow.freeze())
+    return worker, instance, next(runner for runner in instance.runners if runner.vertex is vertex)
 
 
 def seal(worker: Worker, instance: Instance, epoch: int) -> None:
@@ -132,11 +134,11 @@ def test_due_a_time_that_is_complete_already_is_notified_when_asked_for_in_on_no
             vertex.notify_at((9,))
 
     vertex = Acts(lambda vertex, time: vertex.notify_at(time), ask_later)
-    worker, instance, host = acting(vertex)
+    worker, instance, runner = acting(vertex)
     instance.input("numbers").send(["x"])
     seal(worker, instance, 5)
     assert vertex.notified == [(0,), (3,)]
-    assert host.requested == {host.code.pack((9,))} and not host.due
+    assert runner.requested == {runner.code.pack((9,))} and not runner.due
     seal(worker, instance, 9)
     assert vertex.notified == [(0,), (3,), (9,)] and instance.tracker.active_count == 2
 
@@ -165,19 +167,19 @@ def test_due_times_are_notified_in_order_and_once_in_one_activation(count: int, 
             vertex.notify_at((epoch,))
 
     vertex = Acts(ask_ahead)
-    worker, instance, host = acting(vertex)
+    worker, instance, runner = acting(vertex)
     instance.input("numbers").send(["x"])
     seal(worker, instance, 0)
     assert vertex.notified == [(0,)]
-    before = host.activations
+    before = runner.activations
     seal(worker, instance, count // 2)
     assert vertex.notified == [(epoch,) for epoch in range(count // 2 + 1)]
-    assert host.activations == before + 1
-    assert len(host.requested) == count - 1 - count // 2
+    assert runner.activations == before + 1
+    assert len(runner.requested) == count - 1 - count // 2
     for epoch in range(count):
         seal(worker, instance, epoch)
     assert vertex.notified == [(epoch,) for epoch in range(count)]
-    assert not host.requested and instance.tracker.active_count == 2
+    assert not runner.requested and instance.tracker.active_count == 2
 
 
 @pytest.mark.parametrize("count", [3, 120], ids=["few", "many"])
@@ -193,22 +195,22 @@ def test_due_in_a_loop_is_what_no_time_of_the_frontier_is_before(count: int, see
 
     expected: set[Timestamp] = set()
     vertex = Acts(act)
-    flow = Dataflow()
-    with flow.loop("loop") as loop:
+    dataflow = Dataflow()
+    with dataflow.loop("loop") as loop:
         back = loop.feedback()
-        feeds = [loop.enter(flow.input("numbers")).feed(), back.stream.feed()]
-        (out,) = flow.stage("acts", lambda: vertex, feeds)
+        feeds = [loop.enter(dataflow.input("numbers")).feed(), back.stream.feed()]
+        (out,) = dataflow.stage("acts", lambda: vertex, feeds)
         back.connect(out)
     worker = Worker()
-    instance = worker.install(flow.freeze())
-    host = next(host for host in instance.hosts if host.vertex is vertex)
+    instance = worker.install(dataflow.freeze())
+    runner = next(runner for runner in instance.runners if runner.vertex is vertex)
     instance.input("numbers").send(["x"])
     for epoch in range(11):
         instance.input("numbers").seal()
         worker.run_until_idle()
         left = {time for time in expected if time[0] > epoch}
         assert set(vertex.notified) == expected - left and len(vertex.notified) == len(expected - left)
-        assert host.requested == {host.code.pack(time) for time in left}
+        assert runner.requested == {runner.code.pack(time) for time in left}
 
 
 def test_rights_of_a_notification_end_with_it() -> None:
@@ -225,45 +227,45 @@ def test_rights_of_a_notification_end_with_it() -> None:
     vertex = Acts(
         lambda vertex, time: [vertex.notify_at((epoch,)) for epoch in range(3)] and None, send_early
     )
-    worker, instance, host = acting(vertex)
+    worker, instance, runner = acting(vertex)
     instance.input("numbers").send(["x"])
     seal(worker, instance, 2)
     assert vertex.notified == [(0,), (1,), (2,)] and len(refused) == 2
     with pytest.raises(TimeRegressionError, match="no time at all"):
-        host.hold(host.code.pack((7,)))
+        runner.hold(runner.code.pack((7,)))
 
 
 @pytest.mark.parametrize("count", [4, 200], ids=["few", "many"])
 def test_rights_are_what_is_at_or_after_a_held_time_whatever_comes_and_goes(count: int, seed: int) -> None:
     rng = random.Random(f"{seed} {count}")
     vertex = Acts(lambda vertex, time: vertex.hold(vertex.code.pack(time)))
-    worker, instance, host = acting(vertex)
-    code = host.code
+    worker, instance, runner = acting(vertex)
+    code = runner.code
     instance.input("numbers").send(["x"])
     seal(worker, instance, 0)
     held = {0, *rng.sample(range(1, 3 * count), count)}
     for epoch in held - {0}:
-        host.hold(code.pack((epoch,)))
+        runner.hold(code.pack((epoch,)))
     for _ in range(count // 2):
         epoch = rng.randint(0, 3 * count)
         if rng.random() < 0.7 and epoch not in held and epoch > min(held):
-            host.hold(code.pack((epoch,)))
+            runner.hold(code.pack((epoch,)))
             held.add(epoch)
         elif len(held) > 1:
             gone = rng.choice([min(held), rng.choice(sorted(held))])
-            host.release(code.pack((gone,)))
+            runner.release(code.pack((gone,)))
             held.discard(gone)
-        assert host.held_words() == {code.pack((each,)): 1 for each in held}
+        assert runner.held_words() == {code.pack((each,)): 1 for each in held}
         least = min(held)
-        host.request(code.pack((3 * count + 1 + rng.randint(0, 9),)))
-        host.send(0, RECORDS, code.pack((least + rng.randint(0, 5),)))
+        runner.request(code.pack((3 * count + 1 + rng.randint(0, 9),)))
+        runner.send(0, RECORDS, code.pack((least + rng.randint(0, 5),)))
         if least:
             with pytest.raises(TimeRegressionError, match=rf"sent at \({least - 1},\)"):
-                host.send(0, RECORDS, code.pack((least - 1,)))
+                runner.send(0, RECORDS, code.pack((least - 1,)))
     for each in sorted(held):
-        host.release(code.pack((each,)))
+        runner.release(code.pack((each,)))
     with pytest.raises(TimeRegressionError, match="no time at all"):
-        host.hold(code.pack((9 * count,)))
+        runner.hold(code.pack((9 * count,)))
 
 
 def test_rights_of_very_many_messages_are_those_of_the_earliest() -> None:
@@ -281,10 +283,10 @@ def test_rights_of_very_many_messages_are_those_of_the_earliest() -> None:
             with pytest.raises(TimeRegressionError, match=rf"sent at \({early},\)"):
                 self.send(0, RECORDS, self.code.pack((early,)))
 
-    flow = Dataflow()
-    flow.input("numbers").stage("between", Between)
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("between", Between)
     worker = Worker()
-    instance = worker.install(flow.freeze())
+    instance = worker.install(dataflow.freeze())
     for first in (2, 402):
         for epoch in range(first, first + 200, 2):
             instance.input("numbers").send(["x"], epoch)
@@ -296,8 +298,8 @@ def test_rights_of_very_many_messages_are_those_of_the_earliest() -> None:
 
 def test_rights_are_listed_in_errors_as_far_as_anybody_reads() -> None:
     vertex = Acts(lambda vertex, time: [vertex.hold(vertex.code.pack((5 + n,))) for n in range(100)] and None)
-    worker, instance, host = acting(vertex)
+    worker, instance, runner = acting(vertex)
     instance.input("numbers").send(["x"])
     seal(worker, instance, 0)
     with pytest.raises(TimeRegressionError, match=r"or after \(5,\) or .* or \(12,\) or one of 92 others"):
-        host.hold(host.code.pack((4,)))
+        runner.hold(runner.code.pack((4,)))

@@ -1,6 +1,6 @@
-"""The place of a vertex on a worker: its inbox, its rights, its way out.
+"""What runs one vertex on a worker: keeps its inbox, checks its rights, sends what it sends.
 
-A host checks what its vertex may do, records count changes for progress tracking, and hands batches to
+A runner checks what its vertex may do, records count changes for progress tracking, and hands batches to
 connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker
 applies once per step.
 """
@@ -90,16 +90,16 @@ class Surroundings(Protocol):
         """Who is told what happens, if anybody is."""
         ...
 
-    def wake(self, host: Host) -> None:
+    def wake(self, runner: VertexRunner) -> None:
         """Let a stage have its turn."""
         ...
 
-    def resume_later(self, host: Host) -> None:
+    def resume_later(self, runner: VertexRunner) -> None:
         """Let a stage have one turn once others have had theirs."""
         ...
 
 
-class Host:
+class VertexRunner:
     """One stage on one worker."""
 
     __slots__ = (
@@ -385,7 +385,7 @@ class Host:
         )
         if len(rights) > _SHOWN_MAX:
             owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
-        recent = " · ".join(f"{event} {unpack(at)}" for event, at in self.events)
+        recent = " · ".join(f"{event} {unpack(word)}" for event, word in self.events)
         raise TimeRegressionError(
             f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
             f"{owns}.\n"
