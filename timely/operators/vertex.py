@@ -34,7 +34,7 @@ class Outlet(Protocol):
 
 
 class Runner(Protocol):
-    """What runs a vertex: each call of the vertex comes down to one of it. In use: `running/vertex_runner.py`."""
+    """What runs a vertex, as the vertex sees it. In use is `running/vertex_runner.py`."""
 
     @property
     def code(self) -> TimeCode:

