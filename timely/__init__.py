@@ -9,6 +9,7 @@ from .building.builders import builder
 from .building.dataflow import Dataflow
 from .building.exchange import Broadcast, Route, ToWorker
 from .building.loop import Loop
+from .building.routing_input import RoutingInput
 from .building.stream import Feed, Stream
 from .client.cluster import Cluster, connect
 from .client.session import Flow
@@ -28,6 +29,7 @@ from .errors import (
 )
 from .operators.vertex import Vertex
 from .wire.batch import Batch, Records
+from .wire.routing import Routing
 
 __all__ = [
     "Batch",
@@ -46,6 +48,8 @@ __all__ = [
     "Records",
     "RequestError",
     "Route",
+    "Routing",
+    "RoutingInput",
     "Stream",
     "TimeOverflowError",
     "TimeRegressionError",

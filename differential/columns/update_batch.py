@@ -33,6 +33,7 @@ from progress.kernel import Int64s
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register
 from timely.wire.claims import shown
+from timely.wire.routing import Routing
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
 
@@ -160,7 +161,8 @@ def words_of(batch: Batch) -> Int64s:
 
 @dataclass(frozen=True)
 class KeyRoute:
-    """Sends each row to the worker that its first `kw` words hash to; no key words: all rows to worker 0.
+    """Sends each row to the worker that owns the bucket that its first `kw` words hash to; bucket 0 if there
+    are none.
 
     `symbol_words`: which of the row's words are symbols, whose entries must travel along.
     """
@@ -172,13 +174,14 @@ class KeyRoute:
         """Part of the dataflow's fingerprint."""
         return f"by key of {self.kw} words"
 
-    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
-        """The rows of each worker, by index; None where there are none."""
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        workers = routing.workers
         if not isinstance(batch, UpdateBatch):
             raise InternalError(f"a key route got a {type(batch).__name__}")
         if workers == 1:
             return [batch]
-        words, bounds = partition_by_key_hash(batch.words, self.kw, workers)
+        words, bounds = partition_by_key_hash(batch.words, self.kw, workers, routing.starts, routing.owners)
         parts: list[Batch | None] = []
         for worker in range(workers):
             start, stop = int(bounds[worker]), int(bounds[worker + 1])

@@ -22,12 +22,14 @@ from progress.times.timestamp import TimeShape
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
 from ..operators.input import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
+from ..operators.router import RoutingIn
 from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
 from ..user_code.code_digest import digest_of
 from .declarations import Declarations, InputDeclaration, OutputDeclaration, StageDeclaration, StageKind
 from .freeze import FrozenDataflow, freeze
 from .loop import Loop
+from .routing_input import RoutingInput
 from .scope import Scope
 from .stream import Feed, Stream, TimeStageKind
 
@@ -54,6 +56,12 @@ class Dataflow(Declarations):
         declaration.detail = used.describe()
         self.inputs[name] = InputDeclaration(name, declaration.index, used)
         return Stream(self, declaration.index, 0, self.root)
+
+    def routing(self, name: str = "routing", lead: int = 2) -> RoutingInput:
+        """A named input of pairs (bucket, worker): other owners for buckets of keys, from the `lead`-th epoch
+        after their own on, for the stages that are built with `RoutingInput.stage`.
+        """
+        return RoutingInput(self.input(name, RoutingIn()), lead)
 
     def output(
         self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None

@@ -2,7 +2,7 @@
 
 A connector without a route is a *pipeline*: the batch stays on its worker. A `Route` splits a batch into one
 part per worker. Rows that must meet (the same key) must get the same worker on every worker, so a route may
-depend only on the row and the number of workers.
+depend only on the row, its time, and the routing (`wire/routing.py`), which is the same everywhere.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from progress.errors import InternalError, MisuseError
 
 from ..user_code.code_digest import digest_of
 from ..wire.batch import Batch, Records
+from ..wire.routing import BUCKETS, Routing
 
 
 class Route(Protocol):
     """Splits batches between workers."""
 
-    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
-        """One part per worker, by index; `None` where a worker gets nothing."""
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """One part per worker, by index; `None` where a worker gets nothing.
+
+        `word` is the envelope time; rows with times of their own are routed by these.
+        """
         ...
 
     def describe(self) -> str:
@@ -29,7 +33,7 @@ class Route(Protocol):
 
 
 class RecordRoute:
-    """Routes records by an integer function of the record, taken modulo the number of workers."""
+    """Routes records by an integer function of the record; modulo the number of buckets it is the bucket."""
 
     def __init__(self, partition: Callable[[object], int]) -> None:
         self._partition = partition
@@ -41,11 +45,12 @@ class RecordRoute:
         name = getattr(self._partition, "__qualname__", "function")
         return f"exchange by {name} {digest_of(self._partition)}"
 
-    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
-        """The records of `batch`, each at the worker that its number names."""
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The records of `batch`, each at the worker that owns its bucket."""
         if not isinstance(batch, Records):
             raise InternalError(f"a record route got a {type(batch).__name__}")
-        parts: list[list[object]] = [[] for _ in range(workers)]
+        owners = routing.owners_at(word)
+        parts: list[list[object]] = [[] for _ in range(routing.workers)]
         for record in batch.records:
             number = self._partition(record)
             if not isinstance(number, int):
@@ -53,7 +58,7 @@ class RecordRoute:
                     f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} "
                     f"must return an int; for {record!r} it returned {number!r}"
                 )
-            parts[number % workers].append(record)
+            parts[owners[number % BUCKETS]].append(record)
         return [Records(part) if part else None for part in parts]
 
 
@@ -64,9 +69,9 @@ class Broadcast:
         """Its name."""
         return "broadcast"
 
-    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The same batch for each worker."""
-        return [batch] * workers
+        return [batch] * routing.workers
 
 
 class ToWorker:
@@ -79,6 +84,7 @@ class ToWorker:
         """Its name with the worker."""
         return f"to worker {self._worker}"
 
-    def split(self, batch: Batch, workers: int) -> list[Batch | None]:
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The batch at the chosen worker."""
-        return [batch if index == self._worker % workers else None for index in range(workers)]
+        chosen = self._worker % routing.workers
+        return [batch if index == chosen else None for index in range(routing.workers)]

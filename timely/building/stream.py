@@ -77,8 +77,8 @@ class Stream:
         """A new stage with this stream as its only input; its only output is returned.
 
         `vertex` makes one vertex per worker (usually the class itself). `exchange` decides which worker each
-        record goes to: a function of the record that returns an integer, a `Route`, or `None` to stay on the
-        worker.
+        record goes to: a function of the record that returns an integer (equal ones modulo `BUCKETS` meet), a
+        `Route`, or `None` to stay on the worker.
         """
         route = exchange if exchange is None or not callable(exchange) else RecordRoute(exchange)
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])

@@ -25,12 +25,14 @@ from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
 from ..wire.batch import Batch, Records, Transform
+from ..wire.routing import Routing
 
 
 class Outlet(Protocol):
     """One way out of a vertex, as far as the vertex may change it."""
 
     transform: Transform | None
+    routing: Routing
 
 
 class Runner(Protocol):

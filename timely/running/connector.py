@@ -13,6 +13,7 @@ from progress.errors import MisuseError
 
 from ..building.freeze import LoopLimit, PhysicalConnector
 from ..wire.batch import Batch
+from ..wire.routing import Routing
 
 
 class Target(Protocol):
@@ -45,6 +46,11 @@ class Carrier(Protocol):
         ...
 
     @property
+    def routing(self) -> Routing:
+        """Which worker has which keys, unless a vertex says otherwise for a connector of its own."""
+        ...
+
+    @property
     def count(self) -> Callable[[int, int, int], None]:
         """Takes (location, word, delta): one change of an occurrence count."""
         ...
@@ -63,7 +69,7 @@ class Connector:
 
     __slots__ = (
         "_carrier", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
-        "port", "route", "rows_sent", "target", "transform",
+        "port", "route", "routing", "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -78,6 +84,7 @@ class Connector:
         self._limits = spec.limits
         self.transform = spec.transform
         self.route = spec.route
+        self.routing = carrier.routing
         self.rows_sent = 0
         self.messages_sent = 0
 
@@ -103,7 +110,7 @@ class Connector:
             carrier.count(self.location, word, 1)
             carrier.enqueue(self.target, self.port, self.location, word, batch)
             return
-        for peer, part in enumerate(self.route.split(batch, carrier.workers)):
+        for peer, part in enumerate(self.route.split(batch, word, self.routing)):
             if part is None:
                 continue
             carrier.count(self.location, word, 1)

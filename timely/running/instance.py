@@ -21,6 +21,7 @@ from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..wire.batch import Batch
+from ..wire.routing import Routing
 from .connector import Connector, Target
 from .vertex_runner import Checker, VertexRunner
 
@@ -52,6 +53,7 @@ class Instance:
         self.index = index
         self.worker = owner.index
         self.workers = owner.workers
+        self.routing = Routing.default(owner.workers)
         self.frozen = frozen
         self._changes = CountChanges()
         # (location, word, delta): the only way by which callbacks reach progress tracking.

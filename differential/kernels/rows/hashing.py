@@ -1,4 +1,4 @@
-"""Which worker does a key belong to?
+"""Which bucket does a key belong to, and which rows go to which worker?
 
 A hash of all key words, the same on every machine and in every version: rows stored by one worker count must
 still be found after a restart. Mixing is that of splitmix64.
@@ -30,17 +30,26 @@ def hash_of_key(words: Int64s, row: int, kw: int) -> int:
 
 
 @kernel
-def partition_by_key_hash(words: Int64s, kw: int, workers: int) -> tuple[Int64s, Int64s]:
+def partition_by_key_hash(
+    words: Int64s, kw: int, workers: int, starts: Int64s, owners: Int64s
+) -> tuple[Int64s, Int64s]:
     """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w +
     1]).
 
-    Worker = hash of the key modulo `workers`. Cost: two passes and one array.
+    The low bits of the key's hash are its bucket: there is a power of two of them. Whose it is says the line
+    of `owners` for the last of `starts` that is ≤ the row's time, the last word but one. Cost: two passes and
+    one array.
     """
     columns, rows = words.shape
+    low_bits = owners.shape[1] - 1
+    last = starts.shape[0] - 1
     owner = np.empty(rows, np.int64)
     bounds = np.zeros(workers + 1, np.int64)
     for row in range(rows):
-        owner[row] = hash_of_key(words, row, kw) % workers
+        version = last
+        while version > 0 and words[columns - 2, row] < starts[version]:
+            version -= 1
+        owner[row] = owners[version, hash_of_key(words, row, kw) & low_bits]
         bounds[owner[row] + 1] += 1
     for worker in range(workers):
         bounds[worker + 1] += bounds[worker]

@@ -17,8 +17,10 @@ from strategies_words import CODES, rows
 from differential.columns.symbols import SymbolEntries
 from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
+from differential.kernels.rows.hashing import hash_of_key
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import Records, decode
+from timely.wire.routing import BUCKETS, Routing
 
 
 def _frames(batch: UpdateBatch) -> list[memoryview]:
@@ -63,7 +65,7 @@ def test_shifting_moves_times_and_nothing_else(some: list[Row]) -> None:
 
 @given(rows(2), st.integers(1, 4), st.integers(0, 2))
 def test_route_every_row_once_and_a_key_to_one_worker(some: list[Row], workers: int, kw: int) -> None:
-    parts = KeyRoute(kw).split(UpdateBatch(as_words(some, 4)), workers)
+    parts = KeyRoute(kw).split(UpdateBatch(as_words(some, 4)), 0, Routing.default(workers))
     assert len(parts) == workers
     found = [(worker, row) for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))]
     assert sorted(row for _, row in found) == sorted(some)
@@ -71,11 +73,29 @@ def test_route_every_row_once_and_a_key_to_one_worker(some: list[Row], workers: 
     assert len(keys) == len({key for _, key in keys})
 
 
+def test_route_default_buckets_are_the_low_bits_of_the_hash_and_go_round_the_workers() -> None:
+    some = [(key, 0, 0, 1) for key in range(3_000)]
+    words = as_words(some, 4)
+    for workers in (1, 2, 3):
+        parts = KeyRoute(1).split(UpdateBatch(words), 0, Routing.default(workers))
+        found = {row[0]: worker for worker, part in enumerate(parts) if part for row in rows_of(part.words)}
+        assert found == {key: hash_of_key(words, key, 1) % 1_024 % workers for key in range(3_000)}
+
+
+def test_route_the_time_of_a_row_decides_and_not_that_of_its_envelope() -> None:
+    words = as_words([(7, 0, 5, 1), (7, 0, 9, 1), (7, 0, 10, 1)], 4)
+    bucket = hash_of_key(words, 0, 1) % BUCKETS
+    routing = Routing.default(3).changed(9, {bucket: 2}).changed(10, {bucket: 0})
+    parts = KeyRoute(1).split(UpdateBatch(words), 5, routing)
+    found = {row[2]: worker for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))}
+    assert found == {5: bucket % 3, 9: 2, 10: 0}
+
+
 def test_other_batches_and_other_arrays_are_refused() -> None:
     with pytest.raises(InternalError):
         words_of(Records([1]))
     with pytest.raises(InternalError):
-        KeyRoute(1).split(Records([1]), 2)
+        KeyRoute(1).split(Records([1]), 0, Routing.default(2))
     with pytest.raises(InternalError):
         UpdateBatch(np.zeros((3, 4), np.int64)[:, ::2])
 

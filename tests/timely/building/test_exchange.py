@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from progress.errors import MisuseError
 from timely.building.exchange import Broadcast, RecordRoute, Route, ToWorker
 from timely.wire.batch import Records
+from timely.wire.routing import BUCKETS, Routing
 
 
 def split(route: Route, records: list[object], workers: int) -> list[list[object]]:
-    parts = route.split(Records(records), workers)
+    parts = route.split(Records(records), 0, Routing.default(workers))
     assert len(parts) == workers
     found = []
     for part in parts:
@@ -26,7 +27,7 @@ def split(route: Route, records: list[object], workers: int) -> list[list[object
 def test_every_record_goes_to_exactly_the_worker_of_its_number(numbers: list[int], workers: int) -> None:
     parts = split(RecordRoute(lambda record: int(str(record))), list(numbers), workers)
     for worker, part in enumerate(parts):
-        assert part == [number for number in numbers if number % workers == worker]
+        assert part == [number for number in numbers if number % BUCKETS % workers == worker]
 
 
 @pytest.mark.parametrize("answer", [None, "1", 1.0])

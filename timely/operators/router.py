@@ -1,0 +1,134 @@
+"""When does another routing hold, so that all workers agree?
+
+Changes of a routing are rows of an ordinary input, the *control*: (bucket, worker). What is sealed in epoch a
+holds for the rows of epoch a + `lead` and later. So the time of a change decides, never its arrival. Each
+change goes to all workers. A `RouterVertex` sits on each worker before the rows are exchanged; it keeps those
+of epoch e until its frontier says that all changes of epochs ≤ e - lead are known, then sends them by the
+version of their epoch. A row whose version is not known has not left yet, on any worker.
+
+Rows of one batch may be later than its envelope: the batch waits for the version of its latest row, and the
+route looks at the time of each.
+
+Source: Megaphone (Hoffmann et al., VLDB 2019), without the moving of state, which is to come.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from itertools import count
+from typing import ClassVar
+
+import pyarrow as pa
+
+from progress.errors import InternalError, MisuseError
+from progress.kernel import Int64s
+
+from ..wire.batch import Batch, Records
+from ..wire.routing import BUCKETS, Routing
+from .capture import FOREVER
+from .input import RecordsIn
+from .vertex import Vertex
+
+__all__ = ["CONTROL", "ROWS", "RouterVertex", "RoutingIn"]
+
+ROWS = 0
+CONTROL = 1
+"""Input ports."""
+
+
+class RoutingIn(RecordsIn):
+    """The codec of a control: records (bucket, worker). A worker counts modulo the number of workers."""
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """As `RecordsIn`; each record must be a pair of whole numbers, the first of them a bucket."""
+        batch = super().encode(table, diff, epoch_word)
+        if not isinstance(batch, Records):
+            raise InternalError(f"the codec of records made a {type(batch).__name__}")
+        for record in batch.records:
+            match record:
+                case (int(bucket), int(worker)) if 0 <= bucket < BUCKETS and worker >= 0:
+                    pass
+                case _:
+                    raise MisuseError(
+                        "a change of routing is a pair (bucket, worker) with a bucket from 0 to "
+                        f"{BUCKETS - 1} and a worker from 0 on, not {record!r}"
+                    )
+        return batch
+
+    def describe(self) -> str:
+        """To clients it is an input of records."""
+        return "records"
+
+
+class RouterVertex(Vertex):
+    """Keeps rows until the routing of their epoch is known; its connectors then send them by it."""
+
+    word_times: ClassVar[bool] = True
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, lead: int) -> None:
+        self._lead = lead
+        self._known_before = lead  # the versions of epochs before this one are known
+        self._changes: dict[int, list[tuple[int, int]]] = {}
+        self._kept: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
+        self._numbers = count()
+
+    def on_start(self) -> None:
+        """Until a change comes in the routing is the default."""
+        self._shift, bits = self.code.fields[0]
+        self._epoch_max = (1 << bits) - 1
+        self._use(Routing.default(self.workers))
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows leave or wait; changes wait for the end of their epoch."""
+        for word, batch in messages:
+            if port == CONTROL:
+                self._note(word >> self._shift, batch)
+                continue
+            epoch = max(word >> self._shift, batch.latest(self._shift, self._epoch_max))
+            if epoch < self._known_before:
+                self.send(0, batch, word)
+            else:
+                self.hold(word)
+                heapq.heappush(self._kept, (epoch, next(self._numbers), word, batch))
+
+    def on_frontier(self) -> None:
+        """The changes of complete epochs count; what waited for them leaves."""
+        complete = self._first_epoch(CONTROL)
+        routing = self.routing
+        for epoch in sorted(epoch for epoch in self._changes if epoch < complete):
+            changes = dict(sorted(self._changes.pop(epoch)))  # of two for one bucket the higher worker counts
+            if epoch + self._lead <= self._epoch_max:
+                routing = routing.changed((epoch + self._lead) << self._shift, changes)
+        self._known_before = max(self._known_before, min(complete + self._lead, FOREVER))
+        oldest = min([self._first_epoch(ROWS), *(word >> self._shift for _, _, word, _ in self._kept)])
+        self._use(routing.since(min(oldest, self._epoch_max) << self._shift))
+        while self._kept and self._kept[0][0] < self._known_before:
+            _, _, word, batch = heapq.heappop(self._kept)
+            self.send(0, batch, word)
+            self.release(word)
+
+    def counters(self) -> dict[str, int]:
+        """What waits, and how many versions are still needed."""
+        return {"batches_kept": len(self._kept), "routing_versions": self.routing.versions}
+
+    def _note(self, epoch: int, batch: Batch) -> None:
+        if not isinstance(batch, Records):
+            raise InternalError(f"a control of routing got a {type(batch).__name__}")
+        listed = self._changes.setdefault(epoch, [])
+        for record in batch.records:
+            match record:
+                case (int(bucket), int(worker)):
+                    listed.append((bucket, worker % self.workers))
+                case _:
+                    raise InternalError(f"{record!r} is no change of routing")
+
+    def _use(self, routing: Routing) -> None:
+        self.routing = routing
+        for outlet in self.connectors(0):
+            outlet.routing = routing
+
+    def _first_epoch(self, port: int) -> int:
+        frontier = self.frontier(port)
+        return int(frontier[0]) >> self._shift if len(frontier) else FOREVER

@@ -1,0 +1,85 @@
+"""Which worker has which keys, and from which epoch on?
+
+Keys are hashed to `BUCKETS` buckets, and a *routing* says which worker owns each bucket. It has *versions*:
+each holds from the first time of an epoch on, until the next one does. So what a row's worker is depends on
+the row, on its time, and on nothing else: not on who sends it, nor on when.
+
+A routing is immutable. The default has one version, in which bucket b belongs to worker b modulo the number
+of workers. Who wants another one says so epochs before it holds: `operators/router.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Final
+
+import numpy as np
+
+from progress.kernel import Int64s
+
+__all__ = ["BUCKETS", "Routing"]
+
+BUCKETS: Final = 1_024
+"""A power of two, so that a key's bucket is the low bits of its hash."""
+
+
+class Routing:
+    """Owners of buckets, by version.
+
+    Args:
+        workers: how many there are. starts: the time word from which each version holds, ascending from 0.
+        owners: a row of `BUCKETS` workers for each version.
+    """
+
+    def __init__(self, workers: int, starts: Int64s, owners: Int64s) -> None:
+        assert starts.shape[0] == owners.shape[0] >= 1 and owners.shape[1] == BUCKETS, (starts, owners.shape)
+        assert starts[0] == 0 and bool((starts[1:] > starts[:-1]).all()), starts
+        assert owners.min() >= 0 and owners.max() < workers, (owners.min(), owners.max(), workers)
+        self.workers = workers
+        self.starts = starts
+        self.owners = owners
+
+    @staticmethod
+    @cache
+    def default(workers: int) -> Routing:
+        """One version for ever: bucket b at worker b modulo `workers`."""
+        owners = (np.arange(BUCKETS, dtype=np.int64) % workers).reshape(1, BUCKETS)
+        return Routing(workers, np.zeros(1, np.int64), owners)
+
+    @property
+    def versions(self) -> int:
+        """How many versions are known."""
+        return len(self._lists)
+
+    def owners_at(self, word: int) -> list[int]:
+        """The worker of each bucket at the time `word`."""
+        if len(self._lists) == 1:
+            return self._lists[0]
+        return self._lists[bisect_right(self.starts.tolist(), word) - 1]
+
+    def changed(self, start: int, changes: Mapping[int, int]) -> Routing:
+        """From the time word `start` on buckets have other owners. All versions so far begin before it, or the
+        last one begins there and is replaced.
+        """
+        owners = self.owners[-1].copy()
+        for bucket, worker in changes.items():
+            owners[bucket] = worker
+        kept = self.versions if start > self.starts[-1] else self.versions - 1
+        starts = np.append(self.starts[:kept], np.int64(start))
+        return Routing(self.workers, starts, np.vstack((self.owners[:kept], owners[np.newaxis])))
+
+    def since(self, word: int) -> Routing:
+        """Without the versions that no time from `word` on can see."""
+        first = bisect_right(self.starts.tolist(), word) - 1
+        if first == 0:
+            return self
+        starts = self.starts[first:].copy()
+        starts[0] = 0
+        return Routing(self.workers, starts, self.owners[first:].copy())
+
+    @cached_property
+    def _lists(self) -> list[list[int]]:
+        lists: list[list[int]] = self.owners.tolist()
+        return lists
