@@ -60,8 +60,8 @@ class Routing:
         return self._lists[bisect_right(self.starts.tolist(), word) - 1]
 
     def changed(self, start: int, changes: Mapping[int, int]) -> Routing:
-        """From the time word `start` on buckets have other owners. All versions so far begin before it, or the
-        last one begins there and is replaced.
+        """From the time word `start` on buckets have other owners; all versions so far begin before it, or
+        the last one begins there and is replaced.
         """
         owners = self.owners[-1].copy()
         for bucket, worker in changes.items():
