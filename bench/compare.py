@@ -1,10 +1,18 @@
-"""Two systems, the same workload, in turn: what is the ratio?
+"""Two systems, the same workloads, in turn: what is the ratio?
 
-Runs ours and a peer's program alternately, each as a process of its own, and writes a table with the ratio
-pair by pair: figures of one run can be compared, figures of two machines or two days cannot. A run counts
-only if the checks of both systems agree with the table of the workload.
+    python -m bench.compare [WORKLOAD ...] [--workers 1 2] [--runs N] [--write FILE]
+    python -m bench.compare wcc bfs-100k-200k --against ../before --runs 5
 
-    python -m bench.compare [--runs 5] [--peer PROGRAM] [--write FILE] [NODES EDGES CHANGES]
+Runs ours and the peer's program alternately, each as a process of its own, and shows the ratio pair by pair:
+figures of one run can be compared, figures of two machines or two days cannot. WORKLOAD is a name of the
+table or how one begins; without one it is all of them.
+
+With --against FOLDER the other one is the checkout of this project in FOLDER, so that a change of the code
+has its before and after; with --peer as well the peer's program runs beside both. What is measured is then
+written in this checkout, in `bench/dataflow`, for both, unless --own-bench says otherwise.
+
+A run counts only if its answer is right (`bench/recomputation.py`); one that does not is reported, and the
+command fails. --small takes sizes of which only the answer means something.
 
 The peer's program is built as `bench/peers/README.md` says.
 """
@@ -12,104 +20,152 @@ The peer's program is built as `bench/peers/README.md` says.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 
-FIGURES = {
-    "load_seconds": ("load, s", 2),
-    "change_ms_median": ("change, median, ms", 2),
-    "change_ms_p99": ("change, 99 %, ms", 1),
-    "peak_mib": ("peak, MiB", 0),
-}
-_PEER = "bench/peers/differential_dataflow/target/release/ddpeer"
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
-Run = dict[str, object]
+from bench.cases import CASES, SMALL, Case, chosen
+from bench.machine import ROOT, versions
+from bench.systems import PEER_PROGRAM, Checkout, Figures, Peer, RunError, System
+from bench.tables import Row, markdown, screen
+
+__all__ = ["Comparison", "main"]
+
+OURS = "ours"
+_FILE_WIDTH = 140
+"""Columns, where it is not a terminal that says how many it has."""
 
 
-def run(command: Sequence[str]) -> Run:
-    """The JSON line that a program of ours or a peer's prints."""
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    if finished.returncode != 0:
-        raise SystemExit(
-            f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}"
+class Comparison:
+    """Runs of several systems in turn; the first is compared with each of the others.
+
+    It can be shown: what there is so far, and what runs now.
+    """
+
+    def __init__(self, systems: Sequence[System]) -> None:
+        self.systems = systems
+        self.rows: list[Row] = []
+        self.failures: list[str] = []
+        self.loads: list[float] = []
+        self.now = ""
+
+    def prepare(self, families: set[str], workers: int) -> None:
+        """A small run of each, for a checkout that is run for the first time: a process that compiles kernels
+        is larger from then on.
+        """
+        for system in self.systems:
+            for case in SMALL:
+                if isinstance(system, Checkout) and case.family in families:
+                    self._run(system, case, workers, f"{system.name}: first a small {case.name}")
+
+    def run(self, case: Case, workers: int, runs: int) -> None:
+        """One row."""
+        row = Row(case, workers)
+        self.rows.append(row)
+        for number in range(runs):
+            row.rounds.append({})
+            # Who comes first takes turns: what slows the machine down for a while is not always in the same
+            # one's way.
+            for system in self.systems if number % 2 == 0 else reversed(self.systems):
+                now = f"{system.name}: {case.name} on {_workers(workers)}, run {number + 1} of {runs}"
+                figures = self._run(system, case, workers, now)
+                if figures is not None:
+                    row.rounds[-1][system.name] = figures
+
+    def _run(self, system: System, case: Case, workers: int, now: str) -> Figures | None:
+        """The figures, or none if the run does not count."""
+        self.now = now
+        self.loads.append(os.getloadavg()[0])
+        try:
+            return system.run(case, workers)
+        except RunError as error:
+            self.failures.append(f"{now}: {error}")
+            return None
+
+    def __rich__(self) -> Group:
+        tables = [screen(self.rows, OURS, other.name) for other in self.systems[1:]]
+        status = Text(f"{self.now}; load average {os.getloadavg()[0]:.1f}" if self.now else "", style="dim")
+        failures = [Text(failure, style="red") for failure in self.failures]
+        return Group(*tables, *failures, status)
+
+    def markdown(self, command: str) -> str:
+        """All tables, and what they were taken on."""
+        parts = ["## Ours beside others", f"`{command}`"]
+        parts += [markdown(self.rows, OURS, other.name) for other in self.systems[1:]]
+        parts += [f"Does not count: {failure}" for failure in self.failures]
+        who = "; ".join(f"{system.name}: {system.description}" for system in self.systems)
+        rounds = max((len(row.rounds) for row in self.rows), default=0)
+        parts.append(
+            f"{rounds} rounds, {datetime.now(UTC):%Y-%m-%d}. {who}. Machine: {versions()}; load average "
+            f"before each run {min(self.loads, default=0):.1f} to {max(self.loads, default=0):.1f}, our own "
+            "runs included. Memory is that of all processes of a system, its inputs included. In flight: all "
+            "changes at once, and the time for all of them."
         )
-    return cast(Run, json.loads(finished.stdout.splitlines()[-1]))
+        return "\n\n".join(parts) + "\n"
 
 
-def table(ours: Sequence[Run], peers: Sequence[Run]) -> str:
-    """Medians, and the median and range of the ratio pair by pair."""
-    lines = ["| figure | ours | peer | ours / peer: median (range) |", "|---|---|---|---|"]
-    for key, (label, digits) in FIGURES.items():
-        mine = [float(cast(float, one[key])) for one in ours]
-        theirs = [float(cast(float, one[key])) for one in peers]
-        ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
-        lines.append(
-            f"| {label} | {statistics.median(mine):.{digits}f} | {statistics.median(theirs):.{digits}f} | "
-            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |"
-        )
-    return "\n".join(lines)
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count} workers"
 
 
-def machine() -> str:
-    """What the figures were taken on, and which commit they are of."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    model = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        "?",
-    )
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "pyarrow"))
-    python = platform.python_version()
-    return (
-        f"{model}, {os.cpu_count()} cores; Python {python}, {versions}; commit {commit.stdout.strip() or '?'}"
-    )
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="wcc plain, ours beside differential-dataflow")
-    parser.add_argument("sizes", type=int, nargs="*", default=[100_000, 200_000, 100])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--peer", default=_PEER)
-    parser.add_argument("--write", type=Path)
-    options = parser.parse_args()
-    sizes = [str(size) for size in options.sizes]
-    ours: list[Run] = []
-    peers: list[Run] = []
-    for number in range(options.runs):
-        ours.append(run([sys.executable, "-m", "bench.dataflow.wcc", *sizes]))
-        peers.append(run([options.peer, "wcc", "plain", *sizes]))
-        for key in ("check_load", "check_changes"):
-            if ours[-1][key] != peers[-1][key]:
-                raise SystemExit(
-                    f"run {number}: the checks differ: ours {ours[-1][key]}, the peer's {peers[-1][key]}"
-                )
-        sys.stderr.write(
-            f"run {number + 1} of {options.runs}, load average {os.getloadavg()[0]:.1f}\n"
-            f"{table(ours[-1:], peers[-1:])}\n"
-        )
-    text = (
-        f"## wcc plain {' '.join(sizes)}, one worker each\n\n{table(ours, peers)}\n\n"
-        f"{options.runs} pairs of runs in turn, {datetime.now(UTC):%Y-%m-%d}. "
-        f"Peer: {peers[0]['system']}, release build. Machine: {machine()}.\n"
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parser = _parser()
+    options = parser.parse_args(given)
+    try:
+        cases = chosen(SMALL if options.small else CASES, options.workload)
+    except ValueError as error:
+        parser.error(str(error))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_FILE_WIDTH)
+    with ExitStack() as stack:
+        try:
+            systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS))]
+            for folder in options.against:
+                systems.append(stack.enter_context(Checkout(folder, own_bench=options.own_bench)))
+            if options.peer is not None or not options.against:
+                systems.append(Peer(options.peer or PEER_PROGRAM))
+        except RunError as error:
+            parser.error(str(error))
+        comparison = Comparison(systems)
+        command = f"python -m bench.compare {' '.join(given)}".strip()
+        with Live(comparison, console=console, refresh_per_second=2, vertical_overflow="visible"):
+            comparison.prepare({case.family for case in cases}, max(options.workers))
+            for workers in options.workers:
+                for case in cases:
+                    comparison.run(case, workers, options.runs)
+                    if options.write is not None:  # after each, so that whoever interrupts has what there is
+                        options.write.write_text(comparison.markdown(command))
+            comparison.now = ""
+    sys.exit(1 if comparison.failures else 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="all workloads, ours beside Rust or another checkout")
+    parser.add_argument("workload", nargs="*", help="as in wcc or bfs-100k-1M; all without one")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="default: 1 2")
+    parser.add_argument("--runs", type=int, default=3, help="rounds, in which each system runs once")
+    parser.add_argument("--small", action="store_true", help="sizes of which only the answer means something")
+    parser.add_argument("--write", type=Path, help="a Markdown file for the tables")
+    parser.add_argument(
+        "--against", type=Path, nargs="+", default=[], metavar="FOLDER", help="other checkouts"
     )
-    print(text)
-    if options.write is not None:
-        options.write.write_text(text)
+    parser.add_argument(
+        "--own-bench", action="store_true", help="measure other checkouts by the queries that are in them"
+    )
+    parser.add_argument(
+        "--peer", type=Path, nargs="?", const=PEER_PROGRAM, help="the peer's program, also beside --against"
+    )
+    return parser
 
 
 if __name__ == "__main__":

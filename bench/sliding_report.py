@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from bench.compare import machine
+from bench.machine import machine
 
 Line = dict[str, float]
 _WIDTH, _HEIGHT, _MARGIN = 760, 260, 40

@@ -40,7 +40,7 @@ import numpy as np
 
 import differential as dd
 import timely
-from bench.compare import machine
+from bench.machine import machine
 from differential.columns.update_batch import UpdateBatch
 from progress.times.timestamp import Timestamp
 from timely.running.core import Worker

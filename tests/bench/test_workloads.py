@@ -6,7 +6,8 @@
   table_*      generator, checks and the table of expected checks, held together by results that
                are recomputed here by the shortest means
 
-One row of the table is recomputed for each workload, not the larger sizes.
+One row of the table is recomputed for each workload, not the larger sizes. What recomputes is held against
+plainer means in `test_recomputation.py`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from typing import Protocol
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bench import workloads
-from bench.workloads import Check, RowRange, Schedule
+from bench.recomputation import least_labels, recomputed
+from bench.workloads import Check, Schedule
 
 Int64s = NDArray[np.int64]
 
@@ -68,30 +68,6 @@ def plain_components(nodes: int, edges: list[tuple[int, int]]) -> list[int]:
         low, high = sorted((root(source), root(target)))
         parents[high] = low
     return [root(node) for node in range(nodes)]
-
-
-def least_labels(nodes: int, src: Int64s, dst: Int64s) -> Int64s:
-    """`plain_components` on columns: neighbours' labels, then the labels of labels."""
-    labels = np.arange(nodes)
-    while True:
-        before = labels.copy()
-        np.minimum.at(labels, dst, labels[src])
-        np.minimum.at(labels, src, labels[dst])
-        labels = labels[labels]
-        if np.array_equal(labels, before):
-            return labels
-
-
-def distances_from_zero(nodes: int, src: Int64s, dst: Int64s) -> Int64s:
-    """The distance of each node from node 0, −1 where there is no path."""
-    distances = np.full(nodes, -1)
-    distances[0] = 0
-    for distance in range(1, nodes):
-        reached = dst[(distances[src] == distance - 1) & (distances[dst] == -1)]
-        if len(reached) == 0:
-            break
-        distances[reached] = distance
-    return distances
 
 
 # Draws
@@ -280,78 +256,19 @@ def test_check_follows_changes_of_a_small_graph() -> None:
 # The table
 
 
-def rows_present(schedule: Schedule) -> tuple[RowRange, RowRange]:
-    """The rows that are there after the load, and after all changes."""
-    return schedule.present(0), schedule.present(schedule.changes)
-
-
-def test_table_wcc_is_what_recomputation_gives() -> None:
-    graph = workloads.graph(100_000, 200_000, 100)
-    nodes = np.arange(graph.nodes)
-    load, changes = (
-        workloads.check_wcc(nodes, least_labels(graph.nodes, graph.src[rows], graph.dst[rows]))
-        for rows in rows_present(graph.schedule)
-    )
-    assert workloads.EXPECTED["wcc 100000 200000 100"] == (load, changes)
-
-
-def test_table_bfs_is_what_recomputation_gives() -> None:
-    graph = workloads.graph(100_000, 200_000, 100)
-    checks = []
-    for rows in rows_present(graph.schedule):
-        distances = distances_from_zero(graph.nodes, graph.src[rows], graph.dst[rows])
-        reached = np.flatnonzero(distances >= 0)
-        checks.append(workloads.check_bfs(reached, distances[reached]))
-    assert workloads.EXPECTED["bfs 100000 200000 100"] == tuple(checks)
-
-
-def test_table_scc_is_what_recomputation_gives() -> None:
-    graph = workloads.graph(100_000, 200_000, 20)
-    checks = []
-    for rows in rows_present(graph.schedule):
-        src, dst = graph.src[rows], graph.dst[rows]
-        adjacency = coo_array((np.ones(len(src)), (src, dst)), shape=(graph.nodes, graph.nodes))
-        _, component = connected_components(adjacency, connection="strong")
-        inside = component[src] == component[dst]
-        checks.append(workloads.check_scc(src[inside], dst[inside]))
-    assert workloads.EXPECTED["scc 100000 200000 20"] == tuple(checks)
-
-
-def test_table_count_is_what_recomputation_gives() -> None:
-    count = workloads.count(1_000_000, 10_000_000, 1_000, 1_000)
-    checks = []
-    for rows in rows_present(count.schedule):
-        counts = np.bincount(count.key[rows])
-        keys = np.flatnonzero(counts)
-        checks.append(workloads.check_count(keys, counts[keys]))
-    assert workloads.EXPECTED["count 1000000 10000000 1000 1000"] == tuple(checks)
-
-
-def test_table_sum_is_what_recomputation_gives() -> None:
-    sums = workloads.sum_(1_000_000, 10_000_000, 1_000, 1_000)
-    checks = []
-    for rows in rows_present(sums.schedule):
-        keys = np.flatnonzero(np.bincount(sums.key[rows]))
-        # Summed as floats, which are exact here: no total comes near 2⁵³.
-        totals = np.bincount(sums.key[rows], sums.value[rows]).astype(np.int64)
-        checks.append(workloads.check_sum(keys, totals[keys]))
-    assert workloads.EXPECTED["sum 1000000 10000000 1000 1000"] == tuple(checks)
-
-
-def test_table_join_is_what_recomputation_gives() -> None:
-    join = workloads.join(1_000_000, 1_000_000, 1_000, 1_000)
-    checks = []
-    for rows in rows_present(join.schedule):
-        left_key, right_key = join.left_key[rows], join.right_key[rows]
-        by_key = np.argsort(right_key)
-        counts = np.bincount(right_key, minlength=join.keys)
-        matches = counts[left_key]
-        left = np.repeat(np.arange(len(left_key)), matches)
-        nth_match = np.arange(len(left)) - (np.cumsum(matches) - matches)[left]
-        right = by_key[(np.cumsum(counts) - counts)[left_key[left]] + nth_match]
-        check = workloads.check_join(left_key[left], left + rows.start, right + rows.start)
-        checks.append(check)
-    assert workloads.EXPECTED["join 1000000 1000000 1000 1000"] == tuple(checks)
+@pytest.mark.parametrize(
+    "workload",
+    [
+        "wcc 100000 200000 100",
+        "bfs 100000 200000 100",
+        "scc 100000 200000 20",
+        "count 1000000 10000000 1000 1000",
+        "sum 1000000 10000000 1000 1000",
+        "join 1000000 1000000 1000 1000",
+    ],
+)
+def test_table_is_what_recomputation_gives(workload: str) -> None:
+    assert recomputed(workload) == workloads.EXPECTED[workload]
 
 
 def test_table_is_found_by_what_a_peer_prints() -> None:

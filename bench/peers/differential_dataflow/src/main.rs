@@ -4,6 +4,7 @@
 //! group of epochs at a time and waits for each; prints one line of JSON. Timed are the load
 //! (first row inserted until its result is complete) and each group likewise; drawing the inputs
 //! and building the dataflow are not. Figures count only if the checks are the expected ones.
+//! Memory is told twice: as it was before the rows were drawn, and the most that it ever was.
 
 mod arguments;
 mod checks;
@@ -58,6 +59,7 @@ fn run(job: Job) -> Result<String, String> {
     } else {
         Config::process(job.workers)
     };
+    let idle_mib = mib("VmRSS");
     let rows = Rows::draw(&job);
     let start = Barrier::new(job.workers);
     let shared = Arc::new((job, rows, start));
@@ -70,7 +72,7 @@ fn run(job: Job) -> Result<String, String> {
         .join()
         .into_iter()
         .collect::<Result<Vec<Outcome>, String>>()?;
-    Ok(report(&shared.0, &outcomes))
+    Ok(report(&shared.0, &outcomes, idle_mib))
 }
 
 /// One worker: build, load, change.
@@ -122,7 +124,7 @@ fn work(worker: &mut Worker, job: &Job, rows: &Rows, start: &Barrier) -> Outcome
 }
 
 /// The line of JSON. Times are those of worker 0, which enters the changes.
-fn report(job: &Job, outcomes: &[Outcome]) -> String {
+fn report(job: &Job, outcomes: &[Outcome], idle_mib: Option<f64>) -> String {
     let mut checks = Checks::default();
     for outcome in outcomes {
         checks.load.merge(&outcome.checks.load);
@@ -149,10 +151,8 @@ fn report(job: &Job, outcomes: &[Outcome]) -> String {
                 .collect::<Vec<_>>()
                 .join(",")
         ),
-        format!(
-            r#""peak_mib":{}"#,
-            peak_mib().map_or("null".to_owned(), |mib| format!("{mib:.1}"))
-        ),
+        format!(r#""idle_mib":{}"#, or_null(idle_mib)),
+        format!(r#""peak_mib":{}"#, or_null(mib("VmHWM"))),
         format!(r#""check_load":{}"#, checks.load.to_json(job.has_special())),
         format!(
             r#""check_changes":{}"#,
@@ -172,12 +172,17 @@ fn rank(values: &[f64], share: f64) -> String {
         .map_or("null".to_owned(), |ms| format!("{ms:.4}"))
 }
 
-/// The most memory this process ever had resident, as Linux counts it.
-fn peak_mib() -> Option<f64> {
+/// A number with one digit after the point, or null.
+fn or_null(number: Option<f64>) -> String {
+    number.map_or("null".to_owned(), |number| format!("{number:.1}"))
+}
+
+/// Memory of this process as Linux counts it: `VmRSS` is resident now, `VmHWM` the most that ever was.
+fn mib(counter: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        .find_map(|line| line.strip_prefix(counter)?.strip_prefix(':'))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib / 1024.0)
 }

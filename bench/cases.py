@@ -1,0 +1,87 @@
+"""Which workloads are compared, in which sizes?
+
+`CASES` are those of the table of `bench/workloads.py` that the operators allow, and two of them with 1,000
+epochs in flight at once. `SMALL` are the same in little: what they take means nothing, what they answer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["CASES", "SMALL", "Case", "chosen"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload in one size; `words` as the peers call it, `batch` epochs in flight at once."""
+
+    words: str
+    sizes: tuple[int, ...]
+    batch: int = 1
+
+    @property
+    def family(self) -> str:
+        """The workload, however it is computed."""
+        return self.words.split()[0]
+
+    @property
+    def workload(self) -> str:
+        """As it is printed by who runs it, and as `bench/workloads.py` knows it."""
+        return f"{self.words} {' '.join(map(str, self.sizes))}"
+
+    @property
+    def name(self) -> str:
+        """As in wcc-100k-1M: how many nodes or keys, then how much is loaded."""
+        in_flight = "-in-flight" if self.batch > 1 else ""
+        return f"{self.family}-{'-'.join(map(_short, self.sizes[:2]))}{in_flight}"
+
+
+def _short(size: int) -> str:
+    for unit, letter in ((1_000_000, "M"), (1_000, "k")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return str(size)
+
+
+CASES = (
+    Case("wcc plain", (100_000, 200_000, 100)),
+    Case("wcc plain", (100_000, 1_000_000, 100)),
+    Case("wcc plain", (1_000_000, 2_000_000, 100)),
+    Case("bfs", (100_000, 200_000, 100)),
+    Case("bfs", (100_000, 1_000_000, 100)),
+    Case("bfs", (1_000_000, 2_000_000, 100)),
+    Case("scc plain", (100_000, 200_000, 20)),
+    Case("count plain", (1_000_000, 10_000_000, 1_000, 1_000)),
+    Case("sum", (1_000_000, 10_000_000, 1_000, 1_000)),
+    Case("join", (1_000_000, 1_000_000, 1_000, 1_000)),
+    Case("wcc plain", (100_000, 200_000, 1_000), batch=1_000),
+    Case("bfs", (100_000, 200_000, 1_000), batch=1_000),
+)
+
+SMALL = (
+    Case("wcc plain", (300, 500, 20)),
+    Case("bfs", (300, 900, 20)),
+    Case("scc plain", (200, 400, 10)),
+    Case("count plain", (1_000, 10_000, 10, 40)),
+    Case("sum", (1_000, 10_000, 10, 40)),
+    Case("join", (200, 300, 10, 20)),
+    Case("wcc plain", (300, 500, 20), batch=8),
+    Case("bfs", (300, 900, 20), batch=8),
+)
+
+
+def chosen(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    """The cases that are meant by `names`, each a name or how one begins; all if there are none.
+
+    Raises `ValueError` for a name that is none.
+    """
+    for name in names:
+        if not any(_is_meant(case, name) for case in cases):
+            known = ", ".join(case.name for case in cases)
+            raise ValueError(f"there is no workload {name!r}; there are {known}")
+    return [case for case in cases if not names or any(_is_meant(case, name) for name in names)]
+
+
+def _is_meant(case: Case, name: str) -> bool:
+    return f"{case.name}-".lower().startswith(f"{name}-".lower())

@@ -1,0 +1,37 @@
+"""What does a workload need to be measured: a dataflow, rows, and a check of its answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from bench.workloads import Check, Int64s, Schedule
+from timely.builders import Builder
+
+__all__ = ["Checking", "Job"]
+
+Checking: TypeAlias = Callable[[Mapping[str, Int64s], Int64s], Check]
+"""The check of changes of an output: its columns by name, and their diffs."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one workload.
+
+    name       as `bench/workloads.py` has it: "wcc plain 100000 200000 100"
+    build      at the top of a module, so that worker processes find it
+    output     the name of the output
+    changing   for each input whose rows come and go its rows, all by the same schedule
+    fixed      for each other input its rows, which are loaded and stay
+    """
+
+    name: str
+    build: Builder
+    output: str
+    check: Checking
+    schedule: Schedule
+    changing: Mapping[str, pa.Table]
+    fixed: Mapping[str, pa.Table] = field(default_factory=dict)

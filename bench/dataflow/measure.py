@@ -1,0 +1,234 @@
+"""How long does a workload take to load, and to follow each change, and what does it hold meanwhile?
+
+A workload of `bench/workloads.py` through the public interface: the whole runtime with progress tracking,
+one worker embedded in this process, or, with --workers 2, that many worker processes that are fed by this
+one. One JSON line on standard output with the keys of the peers' programs (`bench/peers/README.md`). Times
+are from the first row handed over to the result being known; kernels are compiled before. Memory is that of
+this process and its workers, `idle_mib` before the rows are drawn and after a small run of the same dataflow.
+
+    python -m bench.dataflow.measure WORKLOAD NUMBERS [--workers W] [--batch B]
+    python -m bench.dataflow.measure bfs 100000 200000 100 --workers 2
+
+With --batch B, B epochs are handed over and then sealed at once, before the first is waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+import differential
+import progress
+import timely
+from bench import memory
+from bench.dataflow import bfs, count, join, scc, sum, wcc
+from bench.dataflow.job import Job
+from bench.recomputation import believed
+from bench.workloads import Check, CheckJson
+
+__all__ = ["JOBS", "Figures", "connected", "measured", "verdict", "warm_up"]
+
+JOBS: dict[str, Callable[..., Job]] = {  # type: ignore[explicit-any]  # three or four sizes
+    "wcc": wcc.job,
+    "bfs": bfs.job,
+    "scc": scc.job,
+    "count": count.job,
+    "sum": sum.job,
+    "join": join.job,
+}
+_WARM_UP_SIZES = {"wcc": (20_000, 20_000, 6), "bfs": (8_000, 20_000, 6), "scc": (8_000, 20_000, 6)}
+_WARM_UP_OTHERS = (4_000, 20_000, 6, 40)
+"""Enough rows for the kernels that only large runs need."""
+
+
+class Figures(TypedDict):
+    """What one run gives."""
+
+    system: str
+    packages: str
+    workload: str
+    workers: int
+    batch: int
+    load_seconds: float
+    change_ms_median: float | None
+    change_ms_p99: float | None
+    change_ms_all: list[float]
+    idle_mib: float
+    peak_mib: float
+    check_load: CheckJson
+    check_changes: CheckJson
+
+
+def connected(workers: int) -> timely.Cluster:
+    """One worker in this process, or several processes."""
+    return timely.connect(workers=workers, embedded=workers == 1)
+
+
+def warm_up(cluster: timely.Cluster, family: str) -> None:
+    """A small run of the same dataflow, so that no kernel is compiled or read while the clock runs."""
+    job = JOBS[family](*_WARM_UP_SIZES.get(family, _WARM_UP_OTHERS))
+    flow = cluster.install(job.build)
+    _load(flow, job)
+    _Checked(flow, job).more()
+    for first, end in ((0, 1), (1, 2), (2, job.schedule.changes)):  # one by one, and several in flight
+        _timed_changes(flow, job, first, end)
+    for name in (*job.changing, *job.fixed):
+        flow.input(name).close()
+    gc.collect()
+
+
+def measured(cluster: timely.Cluster, job: Job, batch: int = 1, idle_mib: float = 0.0) -> Figures:
+    """Run the workload once; the figures and the checks."""
+    memory.reset_peaks()
+    flow = cluster.install(job.build)
+    begin = time.perf_counter()
+    _load(flow, job)
+    load_seconds = time.perf_counter() - begin
+    # The answer is read for its check, which is none of the workload's work: the peer's program adds it up as
+    # it flows by.
+    peak_mib = memory.peak_mib()
+    checked = _Checked(flow, job)
+    loaded = check = checked.more()
+    gc.collect()
+    memory.reset_peaks()
+    changes: list[float] = []
+    for first in range(0, job.schedule.changes, batch):
+        changes.append(_timed_changes(flow, job, first, min(first + batch, job.schedule.changes)))
+        check = check + checked.more()
+    return {
+        "system": "naiad",
+        "packages": str(_packages()),
+        "workload": job.name,
+        "workers": cluster.workers,
+        "batch": batch,
+        "load_seconds": load_seconds,
+        "change_ms_median": _rank(changes, 50),
+        "change_ms_p99": _rank(changes, 99),
+        "change_ms_all": changes,
+        "idle_mib": idle_mib,
+        "peak_mib": max(peak_mib, memory.peak_mib()),
+        "check_load": loaded.to_json(),
+        "check_changes": check.to_json(),
+    }
+
+
+def verdict(figures: Figures) -> str | None:
+    """What is wrong with the answer of a run, if anything."""
+    agreed = believed(figures["workload"])
+    found = [Check.from_json(figures[key]) for key in ("check_load", "check_changes")]
+    if found == [agreed.load, agreed.changes]:
+        return None
+    return (
+        f"{figures['workload']}: the answer has the checks {found[0]} | {found[1]}, "
+        f"not {agreed.load} | {agreed.changes}"
+    )
+
+
+def _load(flow: timely.Flow, job: Job) -> None:
+    for name, rows in job.fixed.items():
+        flow.input(name).insert(rows)
+    for name, rows in job.changing.items():
+        flow.input(name).insert(rows.slice(0, job.schedule.loaded))
+    flow.wait(flow.seal())
+
+
+Slices = list[tuple[str, pa.Table, pa.Table]]
+"""For each input its name, the rows that go and those that come."""
+
+
+def _slices(job: Job, change: int) -> Slices:
+    removed, inserted = job.schedule.removed(change), job.schedule.inserted(change)
+    step = job.schedule.step
+    return [
+        (name, rows.slice(removed.start, step), rows.slice(inserted.start, step))
+        for name, rows in job.changing.items()
+    ]
+
+
+def _timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
+    """Milliseconds for the changes from `first` to `end`, all in flight at once."""
+    if end == first + 1:
+        slices = _slices(job, first)
+        begin = time.perf_counter()
+        for name, removed, inserted in slices:
+            flow.input(name).remove(removed)
+            flow.input(name).insert(inserted)
+        flow.wait(flow.seal())
+        return (time.perf_counter() - begin) * 1e3
+    appends = list(_appends(job, first, end, flow.epoch))
+    begin = time.perf_counter()
+    for name, epoch, rows in appends:
+        flow.input(name).append(rows, epoch=epoch, writer="changes", sequence=epoch)
+    # Sealed one by one an embedded worker would complete each before the next is sealed.
+    flow.note_epoch(appends[-1][1])
+    flow.wait(flow.seal())
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _appends(job: Job, first: int, end: int, epoch: int) -> Iterator[tuple[str, int, pa.Table]]:
+    """Input, epoch and rows of each change; `epoch` is that of the first."""
+    diffs = pa.array(np.repeat([-1, 1], job.schedule.step))
+    for change in range(first, end):
+        for name, removed, inserted in _slices(job, change):
+            rows = pa.concat_tables([removed, inserted]).combine_chunks()
+            yield name, epoch + change - first, rows.append_column("diff", diffs)
+
+
+class _Checked:
+    """The check sums of an output, as it changes."""
+
+    def __init__(self, flow: timely.Flow, job: Job) -> None:
+        self._output = flow.output(job.output)
+        self._check = job.check
+
+    def more(self) -> Check:
+        """Those of what has changed since the last call."""
+        changes = self._output.changes()
+        self._output.forget()
+        columns = {name: changes.column(name).to_numpy() for name in changes.column_names}
+        return self._check(columns, columns["diff"])
+
+
+def _rank(milliseconds: list[float], percent: int) -> float | None:
+    """The least that at least so many do not exceed, as the peers count."""
+    return float(np.percentile(milliseconds, percent, method="inverted_cdf")) if milliseconds else None
+
+
+def _packages() -> Path:
+    """The checkout whose packages are measured: all three of the same one."""
+    (folder,) = {
+        Path(str(package.__file__)).resolve().parent.parent for package in (progress, timely, differential)
+    }
+    return folder
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="one run of one workload")
+    parser.add_argument("workload", choices=sorted(JOBS))
+    parser.add_argument(
+        "sizes", type=int, nargs="+", metavar="NUMBERS", help="as bench/workloads.py has them"
+    )
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=1)
+    options = parser.parse_args()
+    with connected(options.workers) as cluster:
+        warm_up(cluster, options.workload)
+        memory.reset_peaks()
+        idle_mib = memory.resident_mib()
+        figures = measured(cluster, JOBS[options.workload](*options.sizes), options.batch, idle_mib)
+    print(json.dumps(figures))
+    sys.exit(verdict(figures))
+
+
+if __name__ == "__main__":
+    main()

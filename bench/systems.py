@@ -1,0 +1,180 @@
+"""How is a workload run by this checkout, by another one, or by a peer's program?
+
+Each run is a process of its own and gives one line of JSON. A run whose answer is not the one that
+`bench/recomputation.py` believes, or that is not of what was asked for, gives no figures but an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, cast
+
+from bench.cases import Case
+from bench.machine import ROOT, commit_of
+from bench.recomputation import believed
+from bench.workloads import Check, CheckJson
+
+__all__ = ["PEER_PROGRAM", "Checkout", "Figures", "Peer", "RunError", "System"]
+
+PEER_PROGRAM = ROOT / "bench/peers/differential_dataflow/target/release/ddpeer"
+_RUN_SECONDS_MAX = 3_600.0
+
+
+class RunError(Exception):
+    """A run that does not count, and why."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a run gives whose answer is right. `change_ms_…` are per group of epochs in flight."""
+
+    load_seconds: float
+    change_ms_median: float
+    change_ms_p99: float
+    idle_mib: float
+    peak_mib: float
+
+    @property
+    def added_mib(self) -> float:
+        """The most memory above that of the idle process or processes."""
+        return self.peak_mib - self.idle_mib
+
+
+class System(Protocol):
+    """Whatever runs workloads."""
+
+    @property
+    def name(self) -> str:
+        """In a table's head."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Which system in which version."""
+        ...
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """Run it once; raises `RunError`."""
+        ...
+
+
+class Checkout:
+    """A checkout of this project, run by this interpreter. A context manager.
+
+    What is measured is `bench` of this checkout, the same for all, on the packages of `folder`; with
+    `own_bench` that of `folder`, for a change that changes how queries are written.
+    """
+
+    def __init__(self, folder: Path, name: str | None = None, own_bench: bool = False) -> None:
+        self.folder = folder.resolve()
+        self.name = name or self.folder.name
+        bench = (self.folder if own_bench else ROOT) / "bench"
+        for needed in (self.folder / "differential", self.folder / "timely", self.folder / "progress", bench):
+            if not (needed / "__init__.py").exists():
+                raise RunError(f"{self.folder} is no checkout of this project: there is no {needed}")
+        if not (bench / "dataflow/measure.py").exists():
+            raise RunError(f"{bench} has no dataflow/measure.py: run it without a bench of its own")
+        # In a folder with nothing else in it `bench` can come before the other packages of its checkout.
+        self._first_on_path = tempfile.TemporaryDirectory(prefix="bench-")
+        (Path(self._first_on_path.name) / "bench").symlink_to(bench)
+
+    def __enter__(self) -> Checkout:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._first_on_path.cleanup()
+
+    @property
+    def description(self) -> str:
+        """The commit."""
+        return f"commit {commit_of(self.folder)}"
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """See `System`."""
+        first = self._first_on_path.name
+        sizes = [str(size) for size in case.sizes]
+        result = _run(
+            [sys.executable, "-m", "bench.dataflow.measure", case.family, *sizes]
+            + ["--workers", str(workers), "--batch", str(case.batch)],
+            folder=Path(first),
+            environment={"PYTHONPATH": os.pathsep.join([first, str(self.folder)])},
+        )
+        if result.get("packages") != str(self.folder):
+            raise RunError(f"measured were the packages of {result.get('packages')}, not of {self.folder}")
+        return _believed_figures(result, case, workers)
+
+
+class Peer:
+    """A program that has been built as `bench/peers/README.md` says."""
+
+    def __init__(self, program: Path = PEER_PROGRAM, name: str = "Rust") -> None:
+        self.program = program
+        self.name = name
+        self.description = "differential-dataflow, release build"
+        if not program.exists():
+            raise RunError(
+                f"{program} is not there: build it as bench/peers/README.md says, or give --against"
+            )
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """See `System`."""
+        sizes = [str(size) for size in case.sizes]
+        command = [str(self.program.resolve()), *case.words.split(), *sizes]
+        result = _run([*command, "-w", str(workers), "--batch", str(case.batch)])
+        self.description = f"{result.get('system')}, release build"
+        return _believed_figures(result, case, workers)
+
+
+def _run(
+    command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None
+) -> dict[str, object]:
+    """The JSON line that a program prints last."""
+    try:
+        finished = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_RUN_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{' '.join(command)} has not ended within {_RUN_SECONDS_MAX:.0f} s") from error
+    lines = finished.stdout.splitlines()
+    if finished.returncode != 0 or not lines:
+        raise RunError(
+            f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}"
+        )
+    try:
+        return cast("dict[str, object]", json.loads(lines[-1]))
+    except ValueError as error:
+        raise RunError(f"{' '.join(command)} printed {lines[-1][:200]!r}, which is no JSON") from error
+
+
+def _believed_figures(result: dict[str, object], case: Case, workers: int) -> Figures:
+    """The figures, if the run was of what was asked for and its answer is right; `RunError` otherwise."""
+    for key, asked in (("workload", case.workload), ("workers", workers), ("batch", case.batch)):
+        if result.get(key) != asked:
+            raise RunError(f"asked for {key} {asked}, but it ran {result.get(key)}")
+    agreed = believed(case.workload)
+    for key, right in (("check_load", agreed.load), ("check_changes", agreed.changes)):
+        found = Check.from_json(cast(CheckJson, result[key]))
+        if found != right:
+            raise RunError(f"the answer is wrong: {key} is {found}, not {right}")
+    return Figures(
+        *(
+            float(cast(float, result[key]))
+            for key in ("load_seconds", "change_ms_median", "change_ms_p99", "idle_mib", "peak_mib")
+        )
+    )

@@ -1,0 +1,259 @@
+"""compare: are systems run in turn, wrong answers not counted, and ratios those of pairs?
+
+  chosen_*     workloads by name
+  rounds_*     who runs when, and what counts
+  checkout_*   another checkout is what is measured
+  peer_*       programs that lie, fail, or are not there
+  tables_*     what is shown
+
+No figure of a run is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import compare
+from bench.cases import CASES, SMALL, Case, chosen
+from bench.compare import Comparison
+from bench.machine import ROOT
+from bench.recomputation import believed
+from bench.systems import Checkout, Figures, Peer, RunError
+from bench.tables import COLUMNS, Row, markdown, ratios, screen
+
+WCC = SMALL[0]
+COUNT = next(case for case in SMALL if case.family == "count")
+
+
+def figures(seconds: float) -> Figures:
+    return Figures(seconds, seconds * 10, seconds * 100, 200.0, 200.0 + seconds)
+
+
+class Told:
+    """A system whose runs are known beforehand; errors are raised."""
+
+    description = "made up"
+
+    def __init__(self, name: str, runs: list[Figures | RunError], journal: list[str]) -> None:
+        self.name = name
+        self._runs = runs
+        self._journal = journal
+
+    def run(self, case: Case, workers: int) -> Figures:
+        self._journal.append(self.name)
+        outcome = self._runs.pop(0)
+        if isinstance(outcome, RunError):
+            raise outcome
+        return outcome
+
+
+# chosen_
+
+
+def test_chosen_without_names_are_all() -> None:
+    assert chosen(CASES, []) == list(CASES)
+
+
+def test_chosen_by_name_or_its_beginning() -> None:
+    names = [case.name for case in chosen(CASES, ["scc", "bfs-100k-1m"])]
+    assert names == ["bfs-100k-1M", "scc-100k-200k"]
+    assert [case.name for case in chosen(CASES, ["bfs-1M"])] == ["bfs-1M-2M"]
+
+
+def test_chosen_unknown_names_are_refused_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match=r"no workload 'pagerank'; there are wcc-100k-200k, .*"):
+        chosen(CASES, ["wcc", "pagerank"])
+
+
+@pytest.mark.parametrize("cases", [CASES, SMALL])
+def test_chosen_names_are_of_one_case_each(cases: tuple[Case, ...]) -> None:
+    assert len({case.name for case in cases}) == len(cases)
+
+
+# rounds_
+
+
+def test_rounds_who_comes_first_takes_turns() -> None:
+    journal: list[str] = []
+    systems = [Told(name, [figures(1.0)] * 3, journal) for name in ("ours", "other")]
+    Comparison(systems).run(WCC, 1, runs=3)
+    assert journal == ["ours", "other", "other", "ours", "ours", "other"]
+
+
+def test_rounds_without_a_partner_do_not_count() -> None:
+    journal: list[str] = []
+    ours = Told("ours", [figures(1.0), figures(3.0)], journal)
+    other = Told("other", [RunError("the answer is wrong"), figures(2.0)], journal)
+    comparison = Comparison([ours, other])
+    comparison.run(WCC, 1, runs=2)
+    (row,) = comparison.rows
+    assert ratios(row.pairs("ours", "other"), COLUMNS[0]) == [1.5]
+    (failure,) = comparison.failures
+    assert "other: wcc-300-500 on one worker, run 1 of 2: the answer is wrong" in failure
+
+
+# checkout_
+
+
+@pytest.fixture
+def other_checkout(tmp_path: Path) -> Path:
+    """Another checkout with the packages of this one."""
+    folder = tmp_path / "other"
+    for package in ("progress", "timely", "differential"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("spark"))
+    return folder
+
+
+def test_checkout_of_this_very_folder_is_run_beside_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        compare.main(
+            ["count", "--small", "--runs", "1", "--workers", "1", "--against", str(ROOT)]
+            + ["--write", str(tmp_path / "count.md")]
+        )
+    assert ended.value.code == 0
+    text = (tmp_path / "count.md").read_text()
+    assert f"### ours / {ROOT.name}, one worker" in text
+    assert re.search(r"\| count-1k-10k \| \d+\.\d\d \|", text)
+    assert "count-1k-10k" in capsys.readouterr().out
+
+
+def test_checkout_is_measured_by_its_own_packages(other_checkout: Path) -> None:
+    """A wrong answer of the other checkout is seen, so it was the other checkout that ran."""
+    with (other_checkout / "differential/__init__.py").open("a") as module:
+        module.write("\n\nsum = max\n")
+    sums = next(case for case in SMALL if case.family == "sum")
+    with Checkout(other_checkout) as checkout, pytest.raises(RunError, match="the answer has the checks"):
+        checkout.run(sums, 1)
+
+
+def test_checkout_whose_packages_are_not_its_own_does_not_count(tmp_path: Path) -> None:
+    for package in ("progress", "timely", "differential"):
+        (tmp_path / package).symlink_to(ROOT / package)
+    with Checkout(tmp_path) as checkout, pytest.raises(RunError, match=r"measured were the packages of"):
+        checkout.run(SMALL[1], 1)
+
+
+def test_checkout_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="is no checkout of this project"):
+        Checkout(tmp_path)
+
+
+def test_checkout_without_a_bench_that_measures_has_no_bench_of_its_own(other_checkout: Path) -> None:
+    (other_checkout / "bench").mkdir()
+    (other_checkout / "bench/__init__.py").touch()
+    with pytest.raises(RunError, match="has no dataflow/measure.py"):
+        Checkout(other_checkout, own_bench=True)
+
+
+# peer_
+
+
+def program(folder: Path, says: dict[str, object], exit_code: int = 0) -> Path:
+    """A peer that prints what it is told to."""
+    path = folder / "peer"
+    line = json.dumps(says)
+    path.write_text(f"#!{sys.executable}\nprint({line!r})\nraise SystemExit({exit_code})\n")
+    path.chmod(0o755)
+    return path
+
+
+def right_answer() -> dict[str, object]:
+    agreed = believed(COUNT.workload)
+    return {
+        "system": "told 1.0",
+        "workload": COUNT.workload,
+        "workers": 1,
+        "batch": 1,
+        "load_seconds": 1.0,
+        "change_ms_median": 1.0,
+        "change_ms_p99": 2.0,
+        "idle_mib": 2.5,
+        "peak_mib": 3.0,
+        "check_load": agreed.load.to_json(),
+        "check_changes": agreed.changes.to_json(),
+    }
+
+
+def test_peer_whose_answer_is_right_counts(tmp_path: Path) -> None:
+    peer = Peer(program(tmp_path, right_answer()))
+    assert peer.run(COUNT, 1) == Figures(1.0, 1.0, 2.0, 2.5, 3.0)
+    assert peer.description == "told 1.0, release build"
+
+
+@pytest.mark.parametrize("part", ["check_load", "check_changes"])
+def test_peer_whose_answer_is_wrong_does_not_count(tmp_path: Path, part: str) -> None:
+    wrong = dict(believed(COUNT.workload).load.to_json(), n=999)
+    peer = Peer(program(tmp_path, {**right_answer(), part: wrong}))
+    with pytest.raises(RunError, match=f"the answer is wrong: {part} is 999 "):
+        peer.run(COUNT, 1)
+
+
+def test_peer_that_ran_something_else_does_not_count(tmp_path: Path) -> None:
+    peer = Peer(program(tmp_path, {**right_answer(), "workers": 2}))
+    with pytest.raises(RunError, match="asked for workers 1, but it ran 2"):
+        peer.run(COUNT, 1)
+
+
+def test_peer_that_fails_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="ended with 3"):
+        Peer(program(tmp_path, right_answer(), exit_code=3)).run(COUNT, 1)
+
+
+def test_peer_that_lies_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    peer = program(tmp_path, {**right_answer(), "check_load": {"n": 1, "special": 1, "sum": 1, "hash": "1"}})
+    with pytest.raises(SystemExit) as ended:
+        compare.main(["count", "--small", "--runs", "1", "--workers", "1", "--peer", str(peer)])
+    assert ended.value.code == 1
+    assert "the answer is wrong: check_load" in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_peer_that_is_not_built_is_an_error_that_says_how(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=re.escape("build it as bench/peers/README.md says")):
+        Peer(tmp_path / "ddpeer")
+
+
+# tables_
+
+
+def made_up() -> list[Row]:
+    rounds = [
+        {"ours": figures(1.0), "Rust": figures(2.0)},
+        {"ours": figures(3.0), "Rust": figures(4.0)},
+        {"ours": figures(9.0), "Rust": figures(3.0)},
+        {"ours": figures(5.0)},
+    ]
+    in_flight = next(case for case in SMALL if case.batch > 1)
+    return [Row(WCC, 1, rounds), Row(in_flight, 1, rounds), Row(WCC, 2, [])]
+
+
+def test_tables_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
+    text = markdown(made_up(), "ours", "Rust")
+    assert "| wcc-300-500 | 0.75 (0.50–3.00) |" in text
+    assert "| wcc-300-500 | 3.00 / 3.00 | 30.0 / 30.0 | 300 / 300 | 3.00 / 3.00 | 203 / 203 |" in text
+
+
+def test_tables_have_no_99_percent_of_a_single_group() -> None:
+    (line, _) = [line for line in markdown(made_up(), "ours", "Rust").splitlines() if "in-flight" in line]
+    assert line.split("|")[4].strip() == "–"
+
+
+def test_tables_show_a_row_without_pairs_as_empty() -> None:
+    text = markdown(made_up(), "ours", "Rust")
+    assert "| wcc-300-500 | – | – | – | – | – |" in text
+
+
+def test_tables_on_the_screen_fit_a_narrow_terminal() -> None:
+    screen_of_100 = StringIO()
+    Console(width=100, file=screen_of_100).print(screen(made_up(), "ours", "Rust"))
+    shown = screen_of_100.getvalue()
+    assert "0.75" in shown and "203 / 203" in shown and "…" not in shown
