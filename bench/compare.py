@@ -36,9 +36,9 @@ from bench.machine import ROOT, versions
 from bench.systems import PEER_PROGRAM, Checkout, Figures, Peer, RunError, System
 from bench.tables import Row, markdown, screen
 
-__all__ = ["Comparison", "main"]
+__all__ = ["Comparison", "main", "names_of"]
 
-OURS = "ours"
+OURS, RUST = "ours", "Rust"
 _FILE_WIDTH = 140
 """Columns, where it is not a terminal that says how many it has."""
 
@@ -111,6 +111,17 @@ class Comparison:
         return "\n\n".join(parts) + "\n"
 
 
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """A short name for each checkout, no two alike: the last part of its path, with a number if need be."""
+    names = [OURS, RUST]
+    for folder in folders:
+        name, number = folder.resolve().name, 2
+        while name in names:
+            name, number = f"{folder.resolve().name} ({number})", number + 1
+        names.append(name)
+    return names[2:]
+
+
 def _workers(count: int) -> str:
     return "one worker" if count == 1 else f"{count} workers"
 
@@ -130,14 +141,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         try:
             systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS))]
-            for folder in options.against:
-                systems.append(stack.enter_context(Checkout(folder, own_bench=options.own_bench)))
+            for folder, name in zip(options.against, names_of(options.against), strict=True):
+                systems.append(stack.enter_context(Checkout(folder, name, own_bench=options.own_bench)))
             if options.peer is not None or not options.against:
-                systems.append(Peer(options.peer or PEER_PROGRAM))
+                systems.append(Peer(options.peer or PEER_PROGRAM, RUST))
         except RunError as error:
             parser.error(str(error))
         comparison = Comparison(systems)
-        command = f"python -m bench.compare {' '.join(given)}".strip()
+        # Where things are on this machine is of no use to who reads it.
+        shown = (Path(word).name if word.startswith("/") else word for word in given)
+        command = f"python -m bench.compare {' '.join(shown)}".strip()
         with Live(comparison, console=console, refresh_per_second=2, vertical_overflow="visible"):
             comparison.prepare({case.family for case in cases}, max(options.workers))
             for workers in options.workers:

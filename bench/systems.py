@@ -34,13 +34,17 @@ class RunError(Exception):
 
 @dataclass(frozen=True)
 class Figures:
-    """What a run gives whose answer is right. `change_ms_…` are per group of epochs in flight."""
+    """What a run gives whose answer is right. `change_ms_…` are per group of epochs in flight; `trace_…` is
+    what is remembered at the end, of systems that say it.
+    """
 
     load_seconds: float
     change_ms_median: float
     change_ms_p99: float
     idle_mib: float
     peak_mib: float
+    trace_rows: float | None = None
+    trace_mib: float | None = None
 
     @property
     def added_mib(self) -> float:
@@ -176,5 +180,6 @@ def _believed_figures(result: dict[str, object], case: Case, workers: int) -> Fi
         *(
             float(cast(float, result[key]))
             for key in ("load_seconds", "change_ms_median", "change_ms_p99", "idle_mib", "peak_mib")
-        )
+        ),
+        *(cast("float | None", result.get(key)) for key in ("trace_rows", "trace_mib")),
     )

@@ -18,18 +18,32 @@ from rich.text import Text
 from bench.cases import Case
 from bench.systems import Figures
 
-__all__ = ["COLUMNS", "Column", "Row", "markdown", "ratios", "screen"]
+__all__ = ["COLUMNS", "REMEMBERED", "Column", "Row", "columns_of", "markdown", "ratios", "screen"]
+
+
+Pairs = Sequence[tuple[Figures, Figures]]
+"""Ours and the other's figures, of the rounds in which both count."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One figure of a run."""
+    """One figure of a run; `None` from a system that does not say it."""
 
     label: str
     unit: str
-    read: Callable[[Figures], float]
+    read: Callable[[Figures], float | None]
     of_groups: bool = True
     """Whether it says something where all changes are one group."""
+
+    @property
+    def head(self) -> str:
+        """Label and unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    def values(self, pairs: Pairs) -> list[tuple[float, float]]:
+        """The figure, of both, where both say it."""
+        read = [(self.read(mine), self.read(theirs)) for mine, theirs in pairs]
+        return [(a, b) for a, b in read if a is not None and b is not None]
 
 
 COLUMNS = (
@@ -39,6 +53,11 @@ COLUMNS = (
     Column("memory above idle", "MiB", lambda figures: figures.added_mib),
     Column("memory", "MiB", lambda figures: figures.peak_mib),
 )
+REMEMBERED = (
+    Column("rows in traces", "", lambda figures: figures.trace_rows),
+    Column("traces", "MiB", lambda figures: figures.trace_mib),
+)
+"""Shown where both say it."""
 _LEVEL = (0.95, 1.05)
 """Ratios between these are neither green nor red."""
 
@@ -51,7 +70,7 @@ class Row:
     workers: int
     rounds: list[dict[str, Figures]] = field(default_factory=list)
 
-    def pairs(self, ours: str, other: str) -> list[tuple[Figures, Figures]]:
+    def pairs(self, ours: str, other: str) -> Pairs:
         """The rounds in which both count."""
         return [(one[ours], one[other]) for one in self.rounds if ours in one and other in one]
 
@@ -60,26 +79,33 @@ class Row:
         return self.case.batch == 1 or column.of_groups
 
 
-def ratios(pairs: Sequence[tuple[Figures, Figures]], column: Column) -> list[float]:
+def ratios(pairs: Pairs, column: Column) -> list[float]:
     """Ours divided by the other's, pair by pair; where nothing is to be divided by, none."""
-    return [column.read(mine) / column.read(theirs) for mine, theirs in pairs if column.read(theirs) > 0]
+    return [mine / theirs for mine, theirs in column.values(pairs) if theirs > 0]
+
+
+def columns_of(rows: Sequence[Row], ours: str, other: str) -> list[Column]:
+    """The figures that are shown."""
+    all_pairs = [pair for row in rows for pair in row.pairs(ours, other)]
+    return [*COLUMNS, *(column for column in REMEMBERED if column.values(all_pairs))]
 
 
 def screen(rows: Sequence[Row], ours: str, other: str) -> Table:
     """For the terminal: ratio, and both figures."""
+    columns = columns_of(rows, ours, other)
     table = Table(title=f"{ours} / {other}: ratio, and both", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("workload", no_wrap=True)
     table.add_column("workers", justify="right")
-    for column in COLUMNS:
-        table.add_column(f"{column.label}, {column.unit}", justify="right")
+    for column in columns:
+        table.add_column(column.head, justify="right")
     for row in rows:
         pairs = row.pairs(ours, other)
-        cells = [_cell(row, pairs, column) for column in COLUMNS]
+        cells = [_cell(row, pairs, column) for column in columns]
         table.add_row(row.case.name, str(row.workers), *cells)
     return table
 
 
-def _cell(row: Row, pairs: Sequence[tuple[Figures, Figures]], column: Column) -> Text:
+def _cell(row: Row, pairs: Pairs, column: Column) -> Text:
     found = ratios(pairs, column)
     if not found or not row.shows(column):
         return Text("–", style="dim")
@@ -88,9 +114,11 @@ def _cell(row: Row, pairs: Sequence[tuple[Figures, Figures]], column: Column) ->
     return Text.assemble((f"{ratio:.2f}", style), (f"\n{_both(pairs, column)}", "dim"))
 
 
-def _both(pairs: Sequence[tuple[Figures, Figures]], column: Column) -> str:
-    mine, theirs = (statistics.median(column.read(pair[side]) for pair in pairs) for side in (0, 1))
-    return f"{_number(mine)} / {_number(theirs)}"
+def _both(pairs: Pairs, column: Column) -> str:
+    values = column.values(pairs)
+    if not values:
+        return "–"
+    return " / ".join(_number(statistics.median(value[side] for value in values)) for side in (0, 1))
 
 
 def _number(value: float) -> str:
@@ -104,35 +132,32 @@ def markdown(rows: Sequence[Row], ours: str, other: str) -> str:
     parts: list[str] = []
     for workers in dict.fromkeys(row.workers for row in rows):
         mine = [row for row in rows if row.workers == workers]
+        columns = columns_of(mine, ours, other)
+        pairs = [(row, row.pairs(ours, other)) for row in mine]
         processes = "one worker" if workers == 1 else f"{workers} workers"
         parts += [
             f"### {ours} / {other}, {processes}: ratio, median (range)",
-            _markdown_table(mine, ours, other, _ratio_text, lambda column: column.label),
+            _markdown_table(pairs, columns, [column.label for column in columns], _ratio_text),
             f"### {ours} and {other}, {processes}: medians",
-            _markdown_table(mine, ours, other, _both, lambda column: f"{column.label}, {column.unit}"),
+            _markdown_table(pairs, columns, [column.head for column in columns], _both),
         ]
     return "\n\n".join(parts)
 
 
 def _markdown_table(
-    rows: Sequence[Row],
-    ours: str,
-    other: str,
-    cell: Callable[[Sequence[tuple[Figures, Figures]], Column], str],
-    head: Callable[[Column], str],
+    rows: Sequence[tuple[Row, Pairs]],
+    columns: Sequence[Column],
+    head: Sequence[str],
+    cell: Callable[[Pairs, Column], str],
 ) -> str:
-    lines = [
-        f"| workload | {' | '.join(map(head, COLUMNS))} |",
-        f"|---|{'---|' * len(COLUMNS)}",
-    ]
-    for row in rows:
-        pairs = row.pairs(ours, other)
-        cells = [cell(pairs, column) if pairs and row.shows(column) else "–" for column in COLUMNS]
+    lines = [f"| workload | {' | '.join(head)} |", f"|---|{'---|' * len(columns)}"]
+    for row, pairs in rows:
+        cells = [cell(pairs, column) if row.shows(column) else "–" for column in columns]
         lines.append(f"| {row.case.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _ratio_text(pairs: Sequence[tuple[Figures, Figures]], column: Column) -> str:
+def _ratio_text(pairs: Pairs, column: Column) -> str:
     found = ratios(pairs, column)
     if not found:
         return "–"

@@ -15,6 +15,7 @@ With --batch B, B epochs are handed over and then sealed at once, before the fir
 from __future__ import annotations
 
 import argparse
+import builtins
 import gc
 import json
 import sys
@@ -64,6 +65,8 @@ class Figures(TypedDict):
     change_ms_all: list[float]
     idle_mib: float
     peak_mib: float
+    trace_rows: int | None
+    trace_mib: float | None
     check_load: CheckJson
     check_changes: CheckJson
 
@@ -104,6 +107,7 @@ def measured(cluster: timely.Cluster, job: Job, batch: int = 1, idle_mib: float 
     for first in range(0, job.schedule.changes, batch):
         changes.append(_timed_changes(flow, job, first, min(first + batch, job.schedule.changes)))
         check = check + checked.more()
+    rows, size_bytes = (_in_traces(cluster, flow, name) for name in ("trace_rows", "trace_bytes"))
     return {
         "system": "naiad",
         "packages": str(_packages()),
@@ -116,6 +120,8 @@ def measured(cluster: timely.Cluster, job: Job, batch: int = 1, idle_mib: float 
         "change_ms_all": changes,
         "idle_mib": idle_mib,
         "peak_mib": max(peak_mib, memory.peak_mib()),
+        "trace_rows": rows,
+        "trace_mib": None if size_bytes is None else size_bytes / 2**20,
         "check_load": loaded.to_json(),
         "check_changes": check.to_json(),
     }
@@ -196,6 +202,20 @@ class _Checked:
         self._output.forget()
         columns = {name: changes.column(name).to_numpy() for name in changes.column_names}
         return self._check(columns, columns["diff"])
+
+
+def _in_traces(cluster: timely.Cluster, flow: timely.Flow, counter: str) -> int | None:
+    """What the operators of a dataflow say that they remember, on all workers; None if none says it."""
+    said: list[int] = []
+    for worker in cluster.stats():
+        match worker["dataflows"]:
+            case dict(dataflows):
+                match dataflows[flow.index]:
+                    case {"stages": list(stages)}:
+                        said += [
+                            stage[counter] for stage in stages if isinstance(stage, dict) and counter in stage
+                        ]
+    return builtins.sum(said) if said else None
 
 
 def _rank(milliseconds: list[float], percent: int) -> float | None:

@@ -15,6 +15,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -143,6 +144,11 @@ def test_checkout_whose_packages_are_not_its_own_does_not_count(tmp_path: Path) 
         checkout.run(SMALL[1], 1)
 
 
+def test_checkout_names_are_all_different() -> None:
+    folders = [Path("/a/before"), Path("/b/before"), Path("/c/ours"), Path("/d/after")]
+    assert compare.names_of(folders) == ["before", "before (2)", "ours (2)", "after"]
+
+
 def test_checkout_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is no checkout of this project"):
         Checkout(tmp_path)
@@ -250,6 +256,15 @@ def test_tables_have_no_99_percent_of_a_single_group() -> None:
 def test_tables_show_a_row_without_pairs_as_empty() -> None:
     text = markdown(made_up(), "ours", "Rust")
     assert "| wcc-300-500 | – | – | – | – | – |" in text
+
+
+def test_tables_show_what_is_remembered_where_both_say_it() -> None:
+    said = replace(figures(1.0), trace_rows=900.0, trace_mib=3.0)
+    says_less = replace(figures(1.0), trace_rows=600.0, trace_mib=None)
+    row = Row(WCC, 1, [{"ours": said, "before": says_less, "Rust": figures(1.0)}])
+    assert "rows in traces" not in markdown([row], "ours", "Rust")
+    text = markdown([row], "ours", "before")
+    assert "rows in traces |" in text and "| 900 / 600 |" in text and "traces, MiB" not in text
 
 
 def test_tables_on_the_screen_fit_a_narrow_terminal() -> None:
