@@ -22,12 +22,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
@@ -41,16 +41,19 @@ __all__ = ["Comparison", "main", "names_of"]
 OURS, RUST = "ours", "Rust"
 _FILE_WIDTH = 140
 """Columns, where it is not a terminal that says how many it has."""
+_ROW_LINES, _OTHER_LINES = 2, 6
+"""Of a table on the screen: lines of a row, and title, head and what is around it."""
 
 
 class Comparison:
     """Runs of several systems in turn; the first is compared with each of the others.
 
-    It can be shown: what there is so far, and what runs now.
+    It can be shown: what there is so far, and what runs now; the latter is told to `note`, too.
     """
 
-    def __init__(self, systems: Sequence[System]) -> None:
+    def __init__(self, systems: Sequence[System], note: Callable[[str], None]) -> None:
         self.systems = systems
+        self._note = note
         self.rows: list[Row] = []
         self.failures: list[str] = []
         self.loads: list[float] = []
@@ -82,6 +85,7 @@ class Comparison:
     def _run(self, system: System, case: Case, workers: int, now: str) -> Figures | None:
         """The figures, or none if the run does not count."""
         self.now = now
+        self._note(now)
         self.loads.append(os.getloadavg()[0])
         try:
             return system.run(case, workers)
@@ -89,11 +93,17 @@ class Comparison:
             self.failures.append(f"{now}: {error}")
             return None
 
-    def __rich__(self) -> Group:
-        tables = [screen(self.rows, OURS, other.name) for other in self.systems[1:]]
-        status = Text(f"{self.now}; load average {os.getloadavg()[0]:.1f}" if self.now else "", style="dim")
-        failures = [Text(failure, style="red") for failure in self.failures]
-        return Group(*tables, *failures, status)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = self.rows
+        if self.now and console.is_terminal:  # what does not fit would be written again and again
+            lines = console.size.height - len(self.failures) - _OTHER_LINES * len(self.systems)
+            rows = rows[-max(1, lines // (_ROW_LINES * (len(self.systems) - 1))) :]
+        for other in self.systems[1:]:
+            yield screen(rows, OURS, other.name)
+        for failure in self.failures:
+            yield Text(failure, style="red")
+        if self.now:
+            yield Text(f"{self.now}; load average {os.getloadavg()[0]:.1f}", style="dim")
 
     def markdown(self, command: str) -> str:
         """All tables, and what they were taken on."""
@@ -147,12 +157,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 systems.append(Peer(options.peer or PEER_PROGRAM, RUST))
         except RunError as error:
             parser.error(str(error))
-        comparison = Comparison(systems)
+        # A terminal shows what runs now below the table.
+        comparison = Comparison(systems, lambda now: None if console.is_terminal else console.print(now))
         # Where things are on this machine is of no use to who reads it.
         shown = (Path(word).name if word.startswith("/") else word for word in given)
         command = f"python -m bench.compare {' '.join(shown)}".strip()
         with Live(comparison, console=console, refresh_per_second=2, vertical_overflow="visible"):
-            comparison.prepare({case.family for case in cases}, max(options.workers))
+            if not options.small:
+                comparison.prepare({case.family for case in cases}, max(options.workers))
             for workers in options.workers:
                 for case in cases:
                     comparison.run(case, workers, options.runs)

@@ -85,7 +85,9 @@ def test_chosen_names_are_of_one_case_each(cases: tuple[Case, ...]) -> None:
 def test_rounds_who_comes_first_takes_turns() -> None:
     journal: list[str] = []
     systems = [Told(name, [figures(1.0)] * 3, journal) for name in ("ours", "other")]
-    Comparison(systems).run(WCC, 1, runs=3)
+    notes: list[str] = []
+    Comparison(systems, notes.append).run(WCC, 1, runs=3)
+    assert notes[2] == "other: wcc-300-500 on one worker, run 2 of 3"
     assert journal == ["ours", "other", "other", "ours", "ours", "other"]
 
 
@@ -93,7 +95,7 @@ def test_rounds_without_a_partner_do_not_count() -> None:
     journal: list[str] = []
     ours = Told("ours", [figures(1.0), figures(3.0)], journal)
     other = Told("other", [RunError("the answer is wrong"), figures(2.0)], journal)
-    comparison = Comparison([ours, other])
+    comparison = Comparison([ours, other], note=lambda now: None)
     comparison.run(WCC, 1, runs=2)
     (row,) = comparison.rows
     assert ratios(row.pairs("ours", "other"), COLUMNS[0]) == [1.5]
