@@ -72,16 +72,18 @@ SMALL = (
 
 
 def chosen(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
-    """The cases that are meant by `names`, each a name or how one begins; all if there are none.
+    """The cases that are meant by `names`, each a name or, if it is none, how some begin; all without names.
 
-    Raises `ValueError` for a name that is none.
+    Raises `ValueError` for what is neither.
     """
+    if not names:
+        return list(cases)
+    meant: set[Case] = set()
     for name in names:
-        if not any(_is_meant(case, name) for case in cases):
+        exactly = {case for case in cases if case.name.lower() == name.lower()}
+        found = exactly or {case for case in cases if case.name.lower().startswith(f"{name.lower()}-")}
+        if not found:
             known = ", ".join(case.name for case in cases)
             raise ValueError(f"there is no workload {name!r}; there are {known}")
-    return [case for case in cases if not names or any(_is_meant(case, name) for name in names)]
-
-
-def _is_meant(case: Case, name: str) -> bool:
-    return f"{case.name}-".lower().startswith(f"{name}-".lower())
+        meant |= found
+    return [case for case in cases if case in meant]

@@ -67,6 +67,7 @@ def test_chosen_by_name_or_its_beginning() -> None:
     names = [case.name for case in chosen(CASES, ["scc", "bfs-100k-1m"])]
     assert names == ["bfs-100k-1M", "scc-100k-200k"]
     assert [case.name for case in chosen(CASES, ["bfs-1M"])] == ["bfs-1M-2M"]
+    assert [case.name for case in chosen(CASES, ["wcc-100k-200k"])] == ["wcc-100k-200k"]
 
 
 def test_chosen_unknown_names_are_refused_with_those_that_exist() -> None:
