@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from bench.workloads import Check, Int64s, Schedule
-from timely.builders import Builder
+from timely.building.builders import Builder
 
 __all__ = ["Checking", "Job"]
 

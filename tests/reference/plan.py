@@ -12,9 +12,10 @@ from typing import cast
 from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row
-from reference.expressions import NoValue, value_in_row
+from reference.expressions import value_in_row
 
 from differential.columns.schema import Schema
+from differential.expressions.expression import Expr
 from differential.plan import nodes as n
 
 __all__ = ["DidNotEnd", "meaning"]
@@ -94,7 +95,7 @@ class _Interpreter:
         for side, keys in ((node.left, left_keys), (node.right, right_keys)):
             rest = [name for name in side.schema.names if name not in keys]
             sides.append(_picked(self.rows(side), side.schema, (*keys, *rest)))
-        return plainly.join(*sides, keys=len(node.on))
+        return plainly.join(sides[0], sides[1], keys=len(node.on))
 
     def _loop(self, loop: n.LetRec) -> Sequence[Rows]:
         now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
@@ -107,13 +108,10 @@ class _Interpreter:
         raise DidNotEnd
 
 
-def _value(expr: n.Expr, row: Row, schema: Schema) -> object:
+def _value(expr: Expr, row: Row, schema: Schema) -> object:
     return value_in_row(expr, dict(zip(schema.names, row, strict=True)), schema)
 
 
 def _picked(rows: Rows, schema: Schema, names: Sequence[str]) -> Rows:
     places = [schema.names.index(name) for name in names]
     return plainly.map_rows(rows, lambda row: tuple(row[place] for place in places))
-
-
-assert NoValue  # part of what is raised
