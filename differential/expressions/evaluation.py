@@ -41,10 +41,10 @@ from differential.expressions.operators import (
     unary,
     when_run,
 )
+from differential.expressions.projection import CONSTANT, Projection
 from differential.expressions.types import type_of
 from differential.expressions.whole_numbers import beyond, combined
 from differential.kernels.overflow import INT64_MIN
-from differential.linear.projection import CONSTANT, Projection
 
 __all__ = ["Compiler", "evaluate"]
 

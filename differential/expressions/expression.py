@@ -26,16 +26,17 @@ Printing is in `expression_text.py`, types in `expression_types.py`, evaluation 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, NoReturn, TypeAlias
 
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
+from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.literals import Constant, Scalar, constant_of
-from timely.user_code.call_site import UNKNOWN_SITE, CallSite, call_site
-
-if TYPE_CHECKING:
-    from differential.columns.schema import Schema
+from differential.expressions.literals import Scalar, constant_of
+from differential.expressions.text import text_of
+from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
+from differential.expressions.types import type_of
+from timely.user_code.call_site import call_site
 
 __all__ = [
     "BinaryOp",
@@ -56,26 +57,16 @@ __all__ = [
     "when",
 ]
 
-BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|"]
-Op: TypeAlias = (
-    BinaryOp
-    | Literal["negative", "~", "abs", "is_null", "is_in", "fill_null", "cast", "min_of", "max_of", "when"]
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr:
+class Expr(Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
-
-    site: CallSite = field(default=UNKNOWN_SITE, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "site", call_site())
 
     def describe(self) -> str:
         """The expression as it would be written: the same text for the same expression, in every process."""
-        from differential.expressions.text import text_of
-
         return text_of(self)
 
     def type_in(self, schema: Schema) -> ColumnType:
@@ -83,8 +74,6 @@ class Expr:
 
         Raises ExpressionError naming the column or the operator, and the user's line, if it has none.
         """
-        from differential.expressions.types import type_of
-
         return type_of(self, schema)
 
     def columns(self) -> frozenset[str]:
@@ -217,10 +206,8 @@ class Expr:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ColumnRef(Expr):
+class ColumnRef(Expr, ColumnTree):
     """The value of a column."""
-
-    name: str
 
     def columns(self) -> frozenset[str]:
         """The names of the columns it reads."""
@@ -228,23 +215,15 @@ class ColumnRef(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LiteralValue(Expr):
+class LiteralValue(Expr, LiteralTree):
     """The same value in every row; None is null."""
-
-    value: Constant
-    type: ColumnType
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Operation(Expr):
-    """An operator and its operands; `to` is the type that a cast makes.
+class Operation(Expr, OperationTree):
+    """An operator and its operands; see `OperationTree`."""
 
-    The operands of `when` are condition, value, condition, value, …, and the default if there is one.
-    """
-
-    op: Op
     operands: tuple[Expr, ...]
-    to: ColumnType | None = None
 
     def columns(self) -> frozenset[str]:
         """The names of the columns it reads."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from differential.columns.symbols import unpack
-from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 
 __all__ = ["text_of"]
 
@@ -26,34 +26,34 @@ _UNARY: Final = 6
 _ATOM: Final = 7
 
 
-def text_of(expr: Expr) -> str:
+def text_of(expr: Tree) -> str:
     """The expression as it would be written."""
     return _text(expr, 0)
 
 
-def _text(expr: Expr, surrounding: int) -> str:
+def _text(expr: Tree, surrounding: int) -> str:
     """The text of `expr`, in parentheses if it binds less strongly than its `surrounding`."""
     precedence, text = _bare(expr)
-    if isinstance(expr, LiteralValue) and surrounding == _ATOM and not text.startswith("lit("):
+    if isinstance(expr, LiteralTree) and surrounding == _ATOM and not text.startswith("lit("):
         return f"lit({text})"  # a method of a plain constant would be Python's, not ours
     return f"({text})" if precedence < surrounding else text
 
 
-def _bare(expr: Expr) -> tuple[int, str]:
+def _bare(expr: Tree) -> tuple[int, str]:
     """How strongly the expression binds, and its text."""
-    if isinstance(expr, ColumnRef):
+    if isinstance(expr, ColumnTree):
         is_plain = expr.name.isidentifier() and not expr.name.startswith("__")
         return _ATOM, f"col.{expr.name}" if is_plain else f"col({expr.name!r})"
-    if isinstance(expr, LiteralValue):
+    if isinstance(expr, LiteralTree):
         return _literal(expr)
-    assert isinstance(expr, Operation)
+    assert isinstance(expr, OperationTree)
     operands = expr.operands
     if expr.op in _BINARY:
         precedence = _BINARY[expr.op]
         # Comparisons do not associate: a comparison inside a comparison takes parentheses on either side.
         left = _text(operands[0], precedence + (precedence == _COMPARISON))
         return precedence, f"{left} {expr.op} {_text(operands[1], precedence + 1)}"
-    if expr.op == "~" and isinstance(operands[0], Operation) and operands[0].op == "is_null":
+    if expr.op == "~" and isinstance(operands[0], OperationTree) and operands[0].op == "is_null":
         return _ATOM, f"{_text(operands[0].operands[0], _ATOM)}.is_not_null()"
     if expr.op in ("~", "negative"):
         return _UNARY, f"{'~' if expr.op == '~' else '-'}{_text(operands[0], _UNARY)}"
@@ -69,7 +69,7 @@ def _bare(expr: Expr) -> tuple[int, str]:
     return _ATOM, f"{_text(operands[0], _ATOM)}.{expr.op}({rest})"
 
 
-def _literal(literal: LiteralValue) -> tuple[int, str]:
+def _literal(literal: LiteralTree) -> tuple[int, str]:
     if literal.value is None:
         return _ATOM, f"lit(None, {str(literal.type)!r})"
     if literal.type.kind == "any":
@@ -79,7 +79,7 @@ def _literal(literal: LiteralValue) -> tuple[int, str]:
     return _UNARY if text.startswith("-") else _ATOM, text
 
 
-def _when(operands: tuple[Expr, ...]) -> str:
+def _when(operands: tuple[Tree, ...]) -> str:
     pairs = zip(operands[:-1:2], operands[1::2], strict=False)
     text = ".".join(f"when({text_of(test)}).then({text_of(value)})" for test, value in pairs)
     return text if len(operands) % 2 == 0 else f"{text}.otherwise({text_of(operands[-1])})"

@@ -22,7 +22,8 @@ from typing import Final
 from differential.columns.column_types import ColumnType, Kind, boolean, floating, integer, timestamp
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.text import text_of
+from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 
 __all__ = ["type_of"]
 
@@ -40,18 +41,18 @@ _CASTS: Final[frozenset[tuple[Kind, Kind]]] = frozenset(
 _ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of"))
 
 
-def type_of(expr: Expr, schema: Schema) -> ColumnType:
+def type_of(expr: Tree, schema: Schema) -> ColumnType:
     """The type of `expr` over the columns of `schema`; raises ExpressionError if it has none."""
-    if isinstance(expr, ColumnRef):
+    if isinstance(expr, ColumnTree):
         if expr.name not in schema:
             raise ExpressionError(
                 f"there is no column {expr.name!r} ({expr.site}); there are: {schema}."
                 + _similar(expr.name, schema.names)
             )
         return schema[expr.name].type
-    if isinstance(expr, LiteralValue):
+    if isinstance(expr, LiteralTree):
         return expr.type
-    assert isinstance(expr, Operation)
+    assert isinstance(expr, OperationTree)
     types = [type_of(operand, schema) for operand in expr.operands]
     if expr.op in ("+", "-", "*", "/", "//", "%"):
         return _arithmetic(expr, types)
@@ -66,7 +67,7 @@ def type_of(expr: Expr, schema: Schema) -> ColumnType:
     return _special(expr, types)
 
 
-def _special(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
+def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     """The type of an operator with rules of its own."""
     if expr.op == "is_null":
         return boolean
@@ -88,7 +89,7 @@ def _special(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
     return _common(expr, types)
 
 
-def _arithmetic(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
+def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     left, right = types
     nullable = left.nullable or right.nullable
     kinds = (left.kind, right.kind)
@@ -103,7 +104,7 @@ def _arithmetic(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
     raise _error(expr, types, "takes numbers, or timestamps and microseconds")
 
 
-def _common(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
+def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     """The one type that all operands have; int and float together are float."""
     nullable = any(type_.nullable for type_ in types)
     kinds = {type_.kind for type_ in types}
@@ -119,20 +120,20 @@ def _common(expr: Operation, types: Sequence[ColumnType]) -> ColumnType:
     return ColumnType(kind, nullable)
 
 
-def _all_of(expr: Operation, types: Sequence[ColumnType], kind: Kind) -> bool:
+def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> bool:
     """Whether one of `types` is nullable; raises unless all are of `kind`."""
     if any(type_.kind != kind for type_ in types):
         raise _error(expr, types, f"takes conditions, of type {kind}")
     return any(type_.nullable for type_ in types)
 
 
-def _error(expr: Operation, types: Sequence[ColumnType], why: str) -> ExpressionError:
+def _error(expr: OperationTree, types: Sequence[ColumnType], why: str) -> ExpressionError:
     parts = list(expr.operands[:-1:2]) if expr.op == "when" and "conditions" in why else list(expr.operands)
     if expr.op == "when" and "conditions" not in why:
         parts = [*expr.operands[1::2], *([expr.operands[-1]] if len(expr.operands) % 2 else [])]
-    listed = ", ".join(f"{part.describe()} is {type_}" for part, type_ in zip(parts, types, strict=True))
+    listed = ", ".join(f"{text_of(part)} is {type_}" for part, type_ in zip(parts, types, strict=True))
     op = "-" if expr.op == "negative" else expr.op
-    return ExpressionError(f"in {expr.describe()} ({expr.site}): {op} {why}; {listed}.")
+    return ExpressionError(f"in {text_of(expr)} ({expr.site}): {op} {why}; {listed}.")
 
 
 def _similar(name: str, names: Sequence[str]) -> str:

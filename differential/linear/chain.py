@@ -27,6 +27,7 @@ from differential.columns.schema import Column, Schema, SchemaSpec
 from differential.columns.symbols import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
+from differential.expressions.projection import Projection
 from differential.linear.passes import (
     Filter,
     Negate,
@@ -36,7 +37,6 @@ from differential.linear.passes import (
     compile_steps,
     projection_of,
 )
-from differential.linear.projection import Projection
 from differential.linear.user_functions import (
     BatchFunction,
     FlatMapFunction,

@@ -28,7 +28,7 @@ from differential.errors import RowError
 from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
-from differential.linear.projection import TRAILING_WORDS, Projection
+from differential.expressions.projection import TRAILING_WORDS, Projection
 from differential.linear.user_functions import UserStep, compile_user_step
 from timely.user_code.call_site import CallSite
 

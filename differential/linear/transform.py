@@ -6,8 +6,8 @@ at once.
 
 from __future__ import annotations
 
+from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
-from differential.linear.projection import Projection
 from timely.errors import InternalError
 from timely.wire.batch import Batch
 

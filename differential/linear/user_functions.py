@@ -35,7 +35,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError, UserFunctionError, shown
-from differential.linear.projection import TRAILING_WORDS
+from differential.expressions.projection import TRAILING_WORDS
 from timely.counted import counted
 from timely.failure import text_of
 from timely.user_code.call_site import CallSite

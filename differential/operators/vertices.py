@@ -17,8 +17,8 @@ from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
+from differential.expressions.projection import CONSTANT
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
-from differential.linear.projection import CONSTANT
 from differential.linear.transform import LinearTransform
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine, Source

@@ -47,7 +47,7 @@ LOOPS_MAX: Final = 7
 
 _SITES_MAX: Final = 16
 
-AddInput = Callable[[n.Input], n.Node]
+_AddInput = Callable[[n.Input], n.Node]
 """Declares an input on this worker and gives its node."""
 
 
@@ -82,7 +82,7 @@ def query_identity(roots: list[n.Node]) -> str:
     return blake2b(packed, digest_size=16).hexdigest()
 
 
-def decode_plan(packed: bytes, plan: Plan, add_input: AddInput, is_trusted: bool) -> list[n.Node]:
+def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
     """The roots of the plan in `packed`, whose nodes are added to `plan`.
 
     Raises SchemaError for bytes that are no plan, MisuseError for functions that may not be run here.

@@ -20,7 +20,7 @@ from .rules.sets import drop_distinct
 
 __all__ = ["Improved", "improve"]
 
-Add = Callable[[Node, Sequence[CallSite]], Node]
+_Add = Callable[[Node, Sequence[CallSite]], Node]
 """Enters a node into the plan, as written at these lines."""
 
 _ROUNDS_MAX = 100
@@ -35,7 +35,7 @@ class Improved:
     fired: Counter[str] = field(default_factory=Counter)
 
 
-def improve(roots: Sequence[Node], add: Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
+def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
     """What the rules make of the plan beneath `roots`."""
     found = Improved(list(roots))
     _everywhere(found, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
@@ -48,7 +48,7 @@ def _everywhere(
     found: Improved,
     name: str,
     rule: Callable[[Node, Callable[[Node], int]], Node | None],
-    add: Add,
+    add: _Add,
     sites: Callable[[Node], Sequence[CallSite]],
 ) -> None:
     """Apply a rule of single nodes until it applies to none."""
@@ -69,7 +69,7 @@ def _everywhere(
             return
 
 
-def _prune(found: Improved, add: Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+def _prune(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
     needs = needed_columns(found.roots)
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
@@ -81,7 +81,7 @@ def _prune(found: Improved, add: Add, sites: Callable[[Node], Sequence[CallSite]
     found.fired += Counter()  # without those that are zero
 
 
-def _added(node: Node, written: Sequence[CallSite], add: Add) -> Node:
+def _added(node: Node, written: Sequence[CallSite], add: _Add) -> Node:
     """`node` and what a rule has made beneath it, in the plan."""
     for part in beneath([node]):
         add(part, written)

@@ -18,13 +18,13 @@ from ..rewriting import beneath
 
 __all__ = ["needed_columns", "with_needed_only"]
 
-Needs = dict[bytes, frozenset[str]]
+_Needs = dict[bytes, frozenset[str]]
 """By digest: the columns of a node that its readers need."""
 
 
-def needed_columns(roots: Sequence[Node]) -> Needs:
+def needed_columns(roots: Sequence[Node]) -> _Needs:
     """What is read of each node beneath `roots`."""
-    needs: Needs = {root.digest: frozenset(root.schema.names) for root in roots}
+    needs: _Needs = {root.digest: frozenset(root.schema.names) for root in roots}
     for node in reversed(list(beneath(roots))):
         needed = needs.setdefault(node.digest, frozenset())
         for child, columns in zip(node.children, _of_children(node, needed), strict=True):
@@ -32,7 +32,7 @@ def needed_columns(roots: Sequence[Node]) -> Needs:
     return needs
 
 
-def with_needed_only(node: Node, children: tuple[Node, ...], needs: Needs) -> Node:
+def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> Node:
     """`node` over children of which some columns may be gone by now, keeping no more than is needed of it."""
     needed = needs[node.digest]
     if isinstance(node, Select):

@@ -22,7 +22,7 @@ from differential.columns.symbols import SymbolTable
 from differential.errors import RowError
 from differential.expressions.evaluation import Compiler, evaluate
 from differential.expressions.expression import Expr, col, lit, max_of, min_of, when
-from differential.linear.projection import CONSTANT, Projection
+from differential.expressions.projection import CONSTANT, Projection
 
 SCHEMA = Schema.of(
     "i: int, n: int?, f: float, g: float?, b: bool, c: bool?, t: timestamp, s: string, z: string?"

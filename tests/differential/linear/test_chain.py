@@ -22,8 +22,8 @@ from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError
 from differential.expressions.expression import Expr, col, lit, when
+from differential.expressions.projection import CONSTANT, Projection
 from differential.linear.chain import LinearChain
-from differential.linear.projection import CONSTANT, Projection
 from differential.testing import Update, Updates, updates, updates_from_words, updates_to_words
 
 SCHEMA = Schema.of("a: int, n: int?, s: string, b: int")

@@ -139,7 +139,19 @@ class Scale:
         (partial(adder, [1]), False),
         (len, True),
     ],
-    ids=str,
+    ids=[
+        "int",
+        "tuple",
+        "list",
+        "dict",
+        "set",
+        "object",
+        "callable",
+        "method",
+        "partial",
+        "partial of a list",
+        "builtin",
+    ],
 )
 def test_whole_is_what_plain_values_that_cannot_change_say(function: object, is_whole: bool) -> None:
     assert Function.of(function).is_whole is is_whole

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.linear.projection import CONSTANT, Projection
+from differential.expressions.projection import CONSTANT, Projection
 
 
 @given(st.data())

@@ -1,0 +1,57 @@
+"""What an expression is made of: columns, constants, operators; no more than data.
+
+Printing (`text.py`) and typing (`types.py`) walk these trees. What users write is `Expr` in `expression.py`,
+whose kinds are these with operators and methods; nothing here knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from timely.user_code.call_site import UNKNOWN_SITE, CallSite
+
+from ..columns.column_types import ColumnType
+from .literals import Constant
+
+__all__ = ["BinaryOp", "ColumnTree", "LiteralTree", "Op", "OperationTree", "Tree"]
+
+BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|"]
+Op: TypeAlias = (
+    BinaryOp
+    | Literal["negative", "~", "abs", "is_null", "is_in", "fill_null", "cast", "min_of", "max_of", "when"]
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """Something that has a value in every row, and the line that wrote it."""
+
+    site: CallSite = field(default=UNKNOWN_SITE, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnTree(Tree):
+    """The value of a column."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LiteralTree(Tree):
+    """The same value in every row; None is null."""
+
+    value: Constant
+    type: ColumnType
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OperationTree(Tree):
+    """An operator and its operands; `to` is the type that a cast makes.
+
+    The operands of `when` are condition, value, condition, value, …, and the default if there is one.
+    """
+
+    op: Op
+    operands: tuple[Tree, ...]
+    to: ColumnType | None = None
