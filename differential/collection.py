@@ -28,6 +28,7 @@ from .operators.group_functions import UserGroupFunction
 from .operators.table_io import DIFF, EPOCH, TableIn
 from .other_spellings import explain
 from .plan.building import OpenLoop, Place, Plan
+from .plan.explaining import explain_plan
 from .plan.nodes import (
     Apply,
     ApplyKind,
@@ -217,6 +218,14 @@ class Collection:
                 "only what `iterate` returns leaves a loop"
             )
         self.plan.output(self.node, name)
+
+    def explain(self) -> str:
+        """How the collection is computed: the plan as it was written, after the rules, and as stages.
+
+        Nothing is installed by asking. Each operator is shown with the line that wrote it; one that is read
+        several times is written out once, and referred to by its number.
+        """
+        return explain_plan(self.plan, [self.node])
 
     # For stages that are written by hand, and for what else builds on collections.
 

@@ -171,11 +171,11 @@ class Plan:
 
     def carry_out(self) -> None:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
-        self.improved = improve(self.roots, self._again, lambda node: self.sites.get(node.digest, ()))
+        self.improved = improve(self.roots, self.again, lambda node: self.sites.get(node.digest, ()))
         for root in self.improved.roots:
             self.lowering.root(root)
 
-    def _again(self, node: Node, sites: Sequence[CallSite]) -> Node:
+    def again(self, node: Node, sites: Sequence[CallSite]) -> Node:
         """What a rule has made of nodes that were written at these lines."""
         added = self.add(node, sites[0] if sites else CallSite("", 0))
         for site in sites[1:]:

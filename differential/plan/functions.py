@@ -134,7 +134,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.is_whole = True
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, object]] = {}
+        """By id: a number, and the thing itself, so that no other one is given its id meanwhile."""
 
     def parts(self, thing: object, depth: int) -> Iterator[str]:
         """What makes `thing` what it is, as lines that are the same in every process."""
@@ -143,12 +144,15 @@ class _Walk:
         elif isinstance(thing, ModuleType):
             yield f"module {thing.__name__}"
         elif id(thing) in self._seen:
-            yield f"again {self._seen[id(thing)]}"
+            yield f"again {self._seen[id(thing)][0]}"
         elif depth > _DEPTH_MAX:
             self.is_whole = False
             yield f"deep {type(thing).__name__}"
         else:
-            self._seen[id(thing)] = len(self._seen)
+            if not isinstance(
+                thing, tuple | frozenset
+            ):  # equal ones may be one object here and two elsewhere
+                self._seen[id(thing)] = (len(self._seen), thing)
             yield from self._parts_of(thing, depth)
 
     def _parts_of(self, thing: object, depth: int) -> Iterator[str]:

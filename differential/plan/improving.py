@@ -34,6 +34,11 @@ class Improved:
     roots: list[Node]
     fired: Counter[str] = field(default_factory=Counter)
 
+    def describe(self) -> str:
+        """The rules that have fired."""
+        times = (f"{name} {count}×" if count > 1 else name for name, count in sorted(self.fired.items()))
+        return ", ".join(times) or "no rule has changed it"
+
 
 def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
     """What the rules make of the plan beneath `roots`."""

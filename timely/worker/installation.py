@@ -119,6 +119,7 @@ class Installations:
             return  # refused already, because another worker could not build it
         try:
             frozen = build_dataflow(builder, spec, arguments).freeze()
+            self.specs[dataflow] = frozen.name  # a query that travels brings its own
             self._prepared[dataflow] = self._instantiate(dataflow, frozen)
         except TimelyError as error:
             self._offer_failure(dataflow, error)

@@ -1,0 +1,109 @@
+"""How is a query computed? Its plan as written, after the rules, and the stages that come of it, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from timely.building.dataflow import Dataflow
+from timely.building.declarations import StageDeclaration
+from timely.operators.vertex import Vertex
+from timely.user_code.call_site import CallSite
+
+from ..operators.table_io import TableIn
+from .building import Plan
+from .improving import improve
+from .lowering import Leaves, Lowering
+from .nodes import FromStream, Input, LetRec, Node
+from .rewriting import beneath
+
+__all__ = ["explain_plan"]
+
+_SITE_COLUMN = 64
+
+
+def explain_plan(plan: Plan, roots: Sequence[Node]) -> str:
+    """What `roots` need of `plan`; roots inside a loop are shown as far as the loop's variables."""
+    scratch = Plan(Dataflow(plan.dataflow.name))
+    for node in beneath(roots):
+        for site in plan.sites.get(node.digest, ()):
+            scratch.add(node, site)
+    better = improve(list(roots), scratch.again, lambda node: scratch.sites.get(node.digest, ()))
+    parts = [
+        "== as written ==",
+        *_tree(scratch, roots),
+        f"== after the rules: {better.describe()} ==",
+        *(_tree(scratch, better.roots) if better.fired else ()),
+        "== stages ==",
+        *_stages(scratch, better.roots),
+    ]
+    return "\n".join(parts)
+
+
+def _tree(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
+    """Each node below what is computed of it; what is read several times gets a number."""
+    readers = Counter(child.digest for node in beneath(roots) for child in node.children)
+    numbers: dict[bytes, int] = {}
+    waiting = [(root, 0, "") for root in reversed(roots)]
+    while waiting:
+        node, depth, role = waiting.pop()
+        known = numbers.get(node.digest)
+        if known is not None:
+            yield f"{'  ' * depth}{role}[{known}]"
+            continue
+        label = ""
+        if readers[node.digest] > 1 and node.children:
+            numbers[node.digest] = len(numbers) + 1
+            label = f"[{len(numbers)}] "
+        line = f"{'  ' * depth}{role}{label}{node.describe()}"
+        yield _with_site(line, plan.sites.get(node.digest, ()))
+        waiting += [(child, depth + 1, said) for child, said in reversed(list(_children(node)))]
+
+
+def _children(node: Node) -> Iterator[tuple[Node, str]]:
+    if not isinstance(node, LetRec):
+        yield from ((child, "") for child in node.children)
+        return
+    yield from ((initial, "begins as ") for initial in node.initials)
+    yield from ((body, "goes on as ") for body in node.bodies)
+    yield from ((effect, "looks at ") for effect in node.effects)
+
+
+def _with_site(line: str, sites: Sequence[CallSite]) -> str:
+    where = ", ".join(f"{site.file.rsplit('/', 1)[-1]}:{site.line}" for site in sites if site.line)
+    return f"{line:<{_SITE_COLUMN}}  {where}".rstrip()
+
+
+def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
+    """The stages that these roots become, made in a dataflow that is thrown away."""
+    if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
+        yield "(known once the loop, or the stages written by hand around it, are there)"
+        return
+    flow = plan.dataflow
+    leaves: Leaves = {}
+    for node in beneath(roots):
+        if isinstance(node, Input):
+            leaves[node.digest] = (flow.input(node.name, TableIn(node.columns, node.name)), ())
+    lowering = Lowering(flow, leaves, plan.sites)
+    for root in roots:
+        feeds = lowering.feeds(root)
+        flow.stage("result", _never, feeds)
+    for stage in flow.stages:
+        if stage.kind == "vertex":
+            yield from _stage(flow, stage)
+
+
+def _never() -> Vertex:
+    raise AssertionError("stages of an explanation do not run")
+
+
+def _stage(flow: Dataflow, stage: StageDeclaration) -> Iterator[str]:
+    yield f"{stage.index:>3}  {stage.name}   in {stage.scope.path()}"
+    for feed in stage.feeds:
+        source = flow.stages[feed.stream.stage_index]
+        text = f"from {source.index} {source.name}"
+        if feed.detail:
+            text += f": {feed.detail}"
+        if feed.route is not None:
+            text += f"   [{feed.route.describe()}]"
+        yield f"       {text}"

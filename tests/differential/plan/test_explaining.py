@@ -1,0 +1,66 @@
+"""explaining.py: what is said of a plan."""
+
+from __future__ import annotations
+
+import differential as dd
+from differential import Collection, col
+from timely.building.dataflow import Dataflow
+
+
+def reach(edges: Collection) -> Collection:
+    return edges.iterate(lambda x: x.concat(edges).distinct(), name="grow").filter(col.src > 1)
+
+
+def test_a_query_is_shown_as_written_after_the_rules_and_as_stages() -> None:
+    edges = dd.input(Dataflow("shown"), "edges", "src: int, dst: int")
+    text = edges.distinct().distinct().filter(col.src > 1).explain()
+    lines = [line.split("  test_explaining.py")[0].rstrip() for line in text.splitlines()]
+    assert lines == [
+        "== as written ==",
+        "filter(col.src > 1)",
+        "  distinct",
+        "    distinct",
+        "      input edges",
+        "== after the rules: distinct away, filter pushed ==",
+        "distinct",
+        "  filter(col.src > 1)",
+        "    input edges",
+        "== stages ==",
+        "  1  distinct   in shown",
+        "       from 0 input edges: filter(col.src > 1)   [by key of 2 words]",
+        "  2  result   in shown",
+        "       from 1 distinct",
+    ]
+    assert text.count("test_explaining.py:") == 7, "each operator has its line"
+
+
+def test_what_is_read_twice_is_written_out_once_and_loops_say_what_goes_round() -> None:
+    edges = dd.input(Dataflow("shown"), "edges", "src: int, dst: int")
+    shared = edges.distinct()
+    text = reach(shared).concat(shared).explain()
+    assert "[1] distinct" in text and text.count("input edges") == 2
+    assert "begins as [1]" in text or "begins as [1] distinct" in text
+    assert "goes on as" in text and "variable 1.0" in text
+    assert "distinct   in shown / grow" in text
+
+
+def test_asking_installs_nothing_and_changes_nothing() -> None:
+    flow = Dataflow("shown")
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+    before = len(flow.stages)
+    reach(edges).explain()
+    assert len(flow.stages) == before
+    reach(edges).output("out")
+    assert "grow" in {stage.scope.name for stage in flow.freeze().stages}
+
+
+def test_inside_a_loop_the_plan_is_shown_as_far_as_it_is_known() -> None:
+    edges = dd.input(Dataflow("shown"), "edges", "src: int, dst: int")
+    said: list[str] = []
+
+    def body(x: Collection) -> Collection:
+        said.append(x.distinct().explain())
+        return x.distinct()
+
+    edges.iterate(body)
+    assert "variable 1.0" in said[0] and "known once the loop" in said[0]
