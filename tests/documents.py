@@ -176,12 +176,16 @@ def run_document(name: str, document: str, scratch: Path) -> int:
 
 
 # The blocks arrive as JSON in argv. Each is padded to its place in the document, so that a traceback shows
-# the document's own file and line. The separator is printed in order with everything else.
+# the document's own file and line; all so far are the file's source, as a notebook's cells are. The separator
+# is printed in order with everything else.
 _PROGRAM = """
-import json, sys
+import json, linecache, sys
 name, separator, sources = json.loads(sys.argv.pop(1))
 space = {"__name__": "__main__"}
+shown = []
 for line, source in sources:
+    shown += ["\\n"] * (line - 1 - len(shown)) + (source + "\\n").splitlines(keepends=True)
+    linecache.cache[name] = (sum(map(len, shown)), None, shown, name)
     exec(compile("\\n" * (line - 1) + source, name, "exec"), space)
     sys.stdout.flush()
     print(separator, flush=True)

@@ -31,7 +31,8 @@ def test_a_query_is_shown_as_written_after_the_rules_and_as_stages() -> None:
         "  2  result   in shown",
         "       from 1 distinct",
     ]
-    assert text.count("test_explaining.py:") == 7, "each operator has its line"
+    trees = text.partition("== stages ==")[0].splitlines()
+    assert all("test_explaining.py:" in line for line in trees if "==" not in line), "each has its line"
 
 
 def test_what_is_read_twice_is_written_out_once_and_loops_say_what_goes_round() -> None:
