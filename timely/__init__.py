@@ -24,6 +24,7 @@ from .errors import (
     TimelyError,
     TimeOverflowError,
     TimeRegressionError,
+    UninstalledError,
     VertexError,
     WaitTimeoutError,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "TimeRegressionError",
     "TimelyError",
     "ToWorker",
+    "UninstalledError",
     "Vertex",
     "VertexError",
     "WaitTimeoutError",

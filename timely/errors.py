@@ -7,6 +7,7 @@
     │  ├─ TimeOverflowError           more epochs or iterations than a time word holds
     │  ├─ InputClosedError            an epoch that is sealed, an input that is closed
     │  ├─ ForgottenError              changes that a client has said nobody needs any more
+    │  ├─ UninstalledError            a dataflow that a client has uninstalled
     │  ├─ VertexError                 a user's vertex or builder raised on a worker; carries its traceback
     │  └─ RequestError                a request that this worker cannot read
     ├─ WaitTimeoutError            what was waited for has not happened in time; the cluster is well
@@ -39,6 +40,7 @@ __all__ = [
     "TimeOverflowError",
     "TimeRegressionError",
     "TimelyError",
+    "UninstalledError",
     "VertexError",
     "WaitTimeoutError",
     "class_names",
@@ -48,6 +50,10 @@ __all__ = [
 
 class ForgottenError(MisuseError):
     """Changes that were dropped, since a client said that they may be forgotten, are asked for."""
+
+
+class UninstalledError(MisuseError):
+    """A dataflow is asked for that a client has uninstalled; the cluster and its other dataflows go on."""
 
 
 class VertexError(MisuseError):

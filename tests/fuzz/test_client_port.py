@@ -37,6 +37,7 @@ from timely.wire.requests import (
     Snapshot,
     Stage,
     Stats,
+    Uninstall,
     Wait,
 )
 
@@ -114,6 +115,8 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
         (0, Enter(flow, "lines", far, "nobody", far), None),
         (0, Enter(flow, "no such", 0, "w", 0), None),
         (0, Close(flow, "no such"), None),
+        (1, Uninstall(flow), None),
+        (0, Uninstall(2**40), None),
         (0, Seal(-1, 0), None),
         (0, Seal(flow, -far), None),
         (0, Seal(flow, 1 << 62), None),

@@ -14,8 +14,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -450,3 +452,47 @@ def comes_true(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
     while not condition() and time.monotonic() < until:
         time.sleep(0.02)
     return condition()
+
+
+def test_uninstalled_a_dataflow_is_gone_for_all_clients_and_others_go_on(cluster: timely.Cluster) -> None:
+    flow, stays = cluster.install("dataflows:word_count"), cluster.install("dataflows:word_count")
+    for each in (flow, stays):
+        each.input("lines").insert(["a b a"])
+        each.seal()
+    with another_client(cluster) as other:
+        theirs = other.flow(flow.index)
+        seal_and_wait(theirs)
+        flow.uninstall()
+        for asked in (flow, theirs):
+            with pytest.raises(timely.UninstalledError, match=rf"dataflow {flow.index} .*was uninstalled"):
+                asked.refresh()
+            with pytest.raises(timely.UninstalledError):
+                asked.input("lines").insert(["c"])
+        assert flow.index not in other.flows() and stays.index in other.flows()
+    seal_and_wait(stays)
+    assert stays.output("counts").changes()
+    with pytest.raises(timely.UninstalledError):
+        flow.uninstall()
+    assert cluster.install("dataflows:word_count").index > stays.index, "an index is never given again"
+
+
+def test_uninstalled_while_somebody_waits_he_is_told(processes: timely.Cluster) -> None:
+    flow = processes.install("dataflows:word_count")
+    with another_client(processes) as other, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other.flow(flow.index).wait, 5)
+        assert not waiting.done()
+        flow.uninstall()
+        with pytest.raises(timely.UninstalledError):
+            waiting.result(30)
+
+
+def test_uninstalled_again_and_again_leaves_no_memory_behind(cluster: timely.Cluster) -> None:
+    held = []
+    for _ in range(6):
+        flow = cluster.install("collection_flows:mentions")
+        flow.input("said").insert([(str(n), str(n % 7)) for n in range(2_000)])
+        seal_and_wait(flow)
+        flow.uninstall()
+        assert flow.index not in cluster.flows()
+        held.append(sum(len(cast("dict[int, object]", worker["dataflows"])) for worker in cluster.stats()))
+    assert held[-1] <= held[0]

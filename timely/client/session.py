@@ -8,13 +8,14 @@ as it is, named by `writer` and `sequence` if it adds rows, and counts once.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pyarrow as pa
 
-from ..errors import MisuseError, PeerError
-from ..limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN
+from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
+from ..limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.appends import ExpectedAppend, new_writer, place_of
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -28,6 +29,7 @@ from ..wire.requests import (
     Request,
     Seal,
     Stage,
+    Uninstall,
     Value,
     Wait,
     schema_from_bytes,
@@ -37,6 +39,8 @@ from .reading import FlowOutput, seconds_of
 from .tables import InputForm, chunks
 
 __all__ = ["Flow", "FlowInput"]
+
+_GONE_LOOK_SECONDS = 0.002
 
 
 class Flow(Installed):
@@ -106,6 +110,29 @@ class Flow(Installed):
         seconds = seconds_of(timeout)
         self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
+
+    def uninstall(self) -> None:
+        """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.
+
+        From now on whoever asks for it, or waits for it, gets an `UninstalledError`.
+        """
+        self.ask_first(Uninstall(self.index))
+        # Others hear of it a moment later. Until they have, they would take rows that nobody will ever read.
+        for worker in range(self._workers.count):
+            self._wait_gone(worker, time.monotonic() + REPLY_SECONDS_MAX)
+
+    def _wait_gone(self, worker: int, deadline: float) -> None:
+        while True:
+            try:
+                self._workers.ask([(worker, Describe(self.index), None)])
+            except UninstalledError:
+                return
+            if time.monotonic() > deadline:
+                raise WaitTimeoutError(
+                    f"worker {worker} has not let go of dataflow {self.index} within "
+                    f"{REPLY_SECONDS_MAX:.0f} s; it will, when what it computes is done"
+                )
+            time.sleep(_GONE_LOOK_SECONDS)
 
     def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
         by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]

@@ -52,6 +52,7 @@ __all__ = [
     "Snapshot",
     "Stage",
     "Stats",
+    "Uninstall",
     "Value",
     "Wait",
     "decode_reply",
@@ -179,6 +180,13 @@ class Close:
 
 
 @dataclass(frozen=True)
+class Uninstall:
+    """Worker 0: this dataflow ends on all workers, for all clients; what it kept is given back."""
+
+    dataflow: int
+
+
+@dataclass(frozen=True)
 class Frontier:
     """Values: complete, the first epoch that is not complete at `output` (of all outputs, if empty)."""
 
@@ -256,15 +264,15 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close | Frontier | Wait
-    | Changes | Snapshot | Forget | Leave | Stats | Shutdown
+    Hello | Install | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close | Uninstall
+    | Frontier | Wait | Changes | Snapshot | Forget | Leave | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Install, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Frontier, Wait,
-        Changes, Snapshot, Forget, Leave, Stats, Shutdown,
+        Hello, Install, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
+        Frontier, Wait, Changes, Snapshot, Forget, Leave, Stats, Shutdown,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {

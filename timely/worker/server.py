@@ -17,7 +17,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..building.builders import Builder
-from ..errors import InternalError, PeerError, RequestError, TimelyError, WaitTimeoutError, class_names
+from ..errors import (
+    InternalError,
+    PeerError,
+    RequestError,
+    TimelyError,
+    UninstalledError,
+    WaitTimeoutError,
+    class_names,
+)
 from ..failure import is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX
 from ..operators.appends import AppendId
@@ -59,6 +67,7 @@ from ..wire.requests import (
     Snapshot,
     Stage,
     Stats,
+    Uninstall,
     Value,
     Wait,
 )
@@ -231,6 +240,9 @@ class Server:
             case Close(dataflow, name):
                 self._check_decides(request)
                 return Reply({"open": self._orders.close(dataflow, name)})
+            case Uninstall(dataflow):
+                self._check_decides(request)
+                return self._uninstall(dataflow)
             case Arrived(dataflow, epoch, expected):
                 return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
             case Leave(dataflow, output, reader):
@@ -250,6 +262,14 @@ class Server:
                 return Reply()
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
+
+    def _uninstall(self, dataflow: int) -> Reply:
+        """End a dataflow as an error would, on all workers; they hear of it after all orders of before."""
+        name = self._instance(dataflow).frozen.name
+        error = UninstalledError(f"dataflow {dataflow} ({name}) was uninstalled by a client")
+        self._worker.end(dataflow, error, self._worker.index)
+        self._on_failure(dataflow, error)
+        return Reply()
 
     def _hello(self) -> Reply:
         addresses = [self._addresses.get(index, "") for index in range(self._worker.workers)]
