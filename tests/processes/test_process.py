@@ -227,8 +227,10 @@ def test_refusing_hosts_started_for_another_number_of_workers() -> None:
 
 def test_refusing_an_address_where_nobody_listens_takes_seconds() -> None:
     started = time.monotonic()
-    with pytest.raises(timely.PeerError, match="is a cluster running there"):
-        timely.connect(f"127.0.0.1:{free_port()}")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # taken, so that no other test may listen there meanwhile
+        with pytest.raises(timely.PeerError, match="is a cluster running there"):
+            timely.connect(f"127.0.0.1:{silent.getsockname()[1]}")
     assert time.monotonic() - started < 20
 
 

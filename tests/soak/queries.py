@@ -76,13 +76,18 @@ def _sum(one: Rows, other: Rows, sign: int = 1) -> Rows:
     return Counter({row: times for row, times in total.items() if times})
 
 
+_LEAST_SHARE = -1_000_000
+"""Below all shares: asked for, so that each is worked out. What nobody reads is not, and cannot fail."""
+
+
 @timely.builder
 def filtered(dataflow: timely.Dataflow) -> None:
     """A filter, a projection, and the different keys."""
     rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     rows.filter(col.value > 50).select("key", half=lit(1_000) // col.value).output("answer")
-    rows.select("key", share=lit(1_000) // col.value).select("key").distinct().output("keys")
+    shares = rows.select("key", share=lit(1_000) // col.value)
+    shares.filter(col.share > _LEAST_SHARE).select("key").distinct().output("keys")
 
 
 def _filtered(rows: Inputs) -> Rows:
@@ -153,7 +158,7 @@ def reached(dataflow: timely.Dataflow) -> None:
     rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     checked = rows.with_columns(share=lit(1_000) // col.value)
-    edges = checked.select(src=col.key, dst=col.value % 20).distinct()
+    edges = checked.filter(col.share > _LEAST_SHARE).select(src=col.key, dst=col.value % 20).distinct()
     edges.iterate(
         lambda x: (
             x.join(edges.select(dst=col.src, last=col.dst), on="dst")
