@@ -16,7 +16,7 @@ from typing import Final, cast
 
 import msgpack
 
-from timely.errors import MisuseError
+from timely.errors import MisuseError, TimelyError
 from timely.user_code.call_site import CallSite, at_site
 
 from ..aggregates import Aggregate, AggregateKind
@@ -46,6 +46,7 @@ LOOPS_MAX: Final = 7
 """Loops in one another: a time has a word for the epoch and a field for each."""
 
 _SITES_MAX: Final = 16
+_TERMS_MAX: Final = 1_000
 
 _AddInput = Callable[[n.Input], n.Node]
 """Declares an input on this worker and gives its node."""
@@ -100,11 +101,26 @@ def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: boo
             pass
         case _:
             raise SchemaError("these bytes are no plan")
+    try:
+        return _decoded((entries, roots, functions, sites), plan, add_input, is_trusted)
+    except TimelyError:
+        raise
+    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise SchemaError(f"these bytes are no plan: {type(error).__name__}: {error}") from error
+
+
+_Parts = tuple[list[object], list[object], list[object], list[object]]
+
+
+def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
+    entries, roots, functions, sites = parts
     known = [unpacked_function(function, is_trusted) for function in functions]
     reader = _Reader({_key(function.identity): function for function in known})
     made: list[n.Node] = []
+    terms: list[int] = []
     for number, entry in enumerate(entries):
         node = reader.node(entry, made)
+        terms.append(_terms(node, entry, terms))
         written = _read_sites(sites[number] if number < len(sites) else []) or [CallSite("", 0)]
         with at_site(written):
             if isinstance(node, n.Input):
@@ -151,6 +167,17 @@ def _child(number: object, made: list[n.Node]) -> n.Node:
     return made[number]
 
 
+def _terms(node: n.Node, entry: object, before: list[int]) -> int:
+    """How many streams a node is a sum of: sums of sums of itself would have no end."""
+    if not node.is_linear:
+        return 1
+    numbers = cast("list[list[int]]", entry)[2]
+    count = sum(before[number] for number in numbers)
+    if count > _TERMS_MAX:
+        raise SchemaError(f"a plan with a sum of {count:,} parts; up to {_TERMS_MAX:,}")
+    return count
+
+
 class _Reader:
     """Makes nodes of their entries."""
 
@@ -164,6 +191,8 @@ class _Reader:
                 children = tuple(_child(number, made) for number in numbers)
             case _:
                 raise SchemaError(f"{entry!r:.200} is no node of a plan")
+        if kind not in ("leave", "loop") and any(isinstance(child, n.LetRec) for child in children):
+            raise SchemaError("what a loop of a plan comes to has a number, which `leave` names")
         node = self._leaf(kind, data) if not children else self._inner(kind, data, children)
         if node is None:
             raise SchemaError(f"{entry!r:.200} is no operator that is known here")
@@ -192,7 +221,8 @@ class _Reader:
 
     def _unary(self, kind: str, data: list[object], source: n.Node) -> n.Node | None:
         match kind, data:
-            case "select", [*columns]:
+            case "select", [_, *_]:
+                columns = data
                 return n.Select(source, tuple(_column(column) for column in columns))
             case "filter", [condition]:
                 return n.Filter(source, expr_of(condition))
@@ -204,7 +234,7 @@ class _Reader:
                 return n.Consolidate(source)
             case "apply", ["map" | "flat_map" | "map_batches" as how, identity, schema]:
                 return n.Apply(source, how, self._function(identity), schema_of(schema))
-            case "reduce", [[*keys], [*aggregates]]:
+            case "reduce", [[*keys], [*aggregates]] if aggregates:
                 return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
             case "reduce_function", [[*keys], identity, schema]:
                 return n.ReduceFunction(source, _texts(keys), self._function(identity), schema_of(schema))
@@ -226,17 +256,38 @@ class _Reader:
 def _loop(data: list[object], children: tuple[n.Node, ...]) -> n.LetRec:
     match data:
         case [int(depth), int(count), int(limit), str(name)] if (
-            1 <= depth <= LOOPS_MAX and limit >= 1 and 1 <= count <= len(children) // 2
+            1 <= depth <= LOOPS_MAX and 1 <= limit < 2**62 and 1 <= count <= len(children) // 2
         ):
             initials, bodies, effects = children[:count], children[count : 2 * count], children[2 * count :]
             for initial, body in zip(initials, bodies, strict=True):
-                if initial.schema != body.schema:
+                if (
+                    isinstance(initial, n.LetRec)
+                    or isinstance(body, n.LetRec)
+                    or initial.schema != body.schema
+                ):
                     raise SchemaError(f"the loop {name!r} of a plan changes its columns")
+            _check_variables((*bodies, *effects), depth, initials)
             loop = n.LetRec(name, depth, initials, bodies, limit, effects)
             if max(loop.free, default=0) != depth - 1:
                 raise SchemaError(f"the loop {name!r} of a plan is not where it belongs")
             return loop
     raise SchemaError(f"{data!r:.200} is no loop of a plan")
+
+
+def _check_variables(parts: tuple[n.Node, ...], depth: int, initials: tuple[n.Node, ...]) -> None:
+    """That variables of a loop have its columns; what does not depend on them has loops of its own."""
+    waiting, seen = list(parts), set[bytes]()
+    while waiting:
+        node = waiting.pop()
+        if depth not in node.free or node.digest in seen:
+            continue
+        seen.add(node.digest)
+        if isinstance(node, n.LetRec) and node.depth <= depth:
+            raise SchemaError(f"the loop {node.name!r} of a plan is not as deep as what it uses")
+        if isinstance(node, n.Variable):
+            if node.index >= len(initials) or node.schema != initials[node.index].schema:
+                raise SchemaError(f"{node.describe()} of a plan has other columns than its loop begins with")
+        waiting.extend(node.children)
 
 
 def _pair(data: object) -> tuple[str, str]:

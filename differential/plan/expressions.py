@@ -20,6 +20,7 @@ from timely.user_code.call_site import UNKNOWN_SITE, CallSite
 
 from ..columns.column_types import ColumnType, as_column_type
 from ..columns.schema import Column, Schema
+from ..columns.symbols import unpack
 from ..errors import SchemaError
 from ..expressions.expression import BinaryOp, ColumnRef, Expr, LiteralValue, Op, Operation, When
 from ..expressions.literals import Constant
@@ -29,6 +30,10 @@ __all__ = ["expr_data", "expr_of", "schema_data", "schema_of"]
 _OPERATORS: Final[frozenset[str]] = frozenset(
     (*get_args(BinaryOp), "negative", "~", "abs", "is_null", "is_in", "fill_null", "cast")
 ) | {"min_of", "max_of", "when"}
+_ONE = ("negative", "~", "abs", "is_null", "cast")
+_MANY = ("is_in", "min_of", "max_of", "when")
+_SIZE_MAX: Final = 10_000
+"""Operators, written out: what is shared counts where it is read."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -76,10 +81,16 @@ def expr_data(expr: Expr) -> list[object]:
 def expr_of(data: object, site: CallSite = UNKNOWN_SITE) -> Expr:
     """The expression with these entries, as if written at `site`; raises SchemaError if there is none."""
     made: list[Expr] = []
+    sizes: list[int] = []
     for each in _list(data, "an expression"):
         entry = _list(each, "an entry of an expression")
         expr = _of_entry(entry, made)
         object.__setattr__(expr, "site", site)
+        sizes.append(
+            1 + sum(sizes[cast("int", number)] for number in entry[2:] if isinstance(expr, Operation))
+        )
+        if sizes[-1] > _SIZE_MAX:
+            raise SchemaError(f"an expression of more than {_SIZE_MAX:,} operators")
         made.append(expr)
     if not made:
         raise SchemaError("an expression without entries")
@@ -117,6 +128,13 @@ def _of_entry(entry: list[object], made: list[Expr]) -> Expr:
         return operands[0]
     if op not in _OPERATORS or not operands:
         raise SchemaError(f"{entry!r:.200} has no operator that is known here")
+    wanted = 1 if op in _ONE else 2 if op not in _MANY else len(operands)
+    if (
+        len(operands) != wanted
+        or (op in ("is_in", "when") and wanted < 2)
+        or (op == "cast") == (rest[0] is None)
+    ):
+        raise SchemaError(f"{entry!r:.200} has not the operands that its operator takes")
     to = None if rest[0] is None else as_column_type(_texts(rest[:1], 1)[0])
     make = When if op == "when" else Operation
     return make(cast("Op", op), operands, to)
@@ -131,6 +149,13 @@ def _constant(value: object, type_: ColumnType) -> Constant:
         return None
     if type(value) not in kinds[type_.kind]:
         raise SchemaError(f"{value!r:.200} is no constant of type {type_}")
+    if type_.kind == "any":
+        try:
+            unpack(cast("bytes", value))
+        except Exception as error:
+            raise SchemaError(f"{value!r:.200} is no constant of type any") from error
+    if type_.kind in ("int", "timestamp") and not -(2**63) <= cast("int", value) < 2**63:
+        raise SchemaError(f"{value!r:.200} is beyond 64 bits")
     if type_.kind == "timestamp":
         return _EPOCH + cast("int", value) * _MICROSECOND
     return cast("Constant", value)

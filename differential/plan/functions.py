@@ -16,18 +16,19 @@ is the same as itself and no other, which the plan says by a number.
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final
 
 from timely.user_code.code_digest import digest_of
 
-__all__ = ["Function", "import_name", "source_tree"]
+__all__ = ["Function", "import_name", "names_used", "source_tree"]
 
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _DEPTH_MAX: Final = 8
@@ -78,9 +79,11 @@ def source_tree(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDe
     """
     code = function.__code__
     try:
-        lines = linecache.getlines(code.co_filename, function.__globals__)
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError, OSError):
+        text = "".join(linecache.getlines(code.co_filename, function.__globals__))
+        if code not in _codes_in(text):
+            return None  # the file was edited since, or written by another hand than Python's compiler
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, OSError, RecursionError):
         return None
     where = _body_position(code)
     found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda] = []
@@ -95,8 +98,7 @@ def source_tree(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDe
     if not found:
         return None
     # Lambdas in lambdas: the innermost that holds the position begins last.
-    tightest = max(found, key=lambda node: (node.lineno, node.col_offset))
-    return tightest if _says_the_same(tightest, code) else None
+    return max(found, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _body_position(code: CodeType) -> tuple[int, int] | None:
@@ -115,18 +117,28 @@ def _ends(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
-def _says_the_same(node: ast.AST, code: CodeType) -> bool:
-    """Whether the source is still the one that was compiled: a file may have been edited since."""
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    own = node.args
-    names = [a.arg for a in (*own.posonlyargs, *own.args, *own.kwonlyargs)]
-    if names != list(code.co_varnames[: len(names)]):
-        return False
-    used = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-    used |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    used |= {alias.name for part in ast.walk(node) if isinstance(part, ast.Import) for alias in part.names}
-    wanted = {name for name in code.co_names if not name.startswith("__")}
-    return all(name in used or any(name in known for known in used) for name in wanted)
+@lru_cache(maxsize=64)
+def _codes_in(text: str) -> frozenset[CodeType]:
+    """What this source compiles to: the code of every function in it."""
+    found: set[CodeType] = set()
+    waiting = [compile(text, "<source>", "exec", dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        found.add(code)
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found)
+
+
+def names_used(code: CodeType) -> set[str]:
+    """Names that a function, or one within it, looks up in its module; attributes are none of them."""
+    found: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            found.add(str(instruction.argval))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= names_used(constant)
+    return found
 
 
 class _Walk:
@@ -139,7 +151,7 @@ class _Walk:
 
     def parts(self, thing: object, depth: int) -> Iterator[str]:
         """What makes `thing` what it is, as lines that are the same in every process."""
-        if isinstance(thing, _PLAIN):
+        if type(thing) in _PLAIN:
             yield f"{type(thing).__name__} {thing!r}"
         elif isinstance(thing, ModuleType):
             yield f"module {thing.__name__}"
@@ -158,14 +170,15 @@ class _Walk:
     def _parts_of(self, thing: object, depth: int) -> Iterator[str]:
         if isinstance(thing, list | dict | set | bytearray):
             self._require(False)  # it can become another
-        if isinstance(thing, tuple | list):
+        if type(thing) in (tuple, list):
+            assert isinstance(thing, tuple | list)
             yield f"{type(thing).__name__} of {len(thing)}"
             for entry in thing:
                 yield from self.parts(entry, depth + 1)
         elif isinstance(thing, frozenset | set):
             yield f"{type(thing).__name__} of {len(thing)}"
             yield from sorted("\n".join(_Walk().parts(entry, depth + 1)) for entry in thing)
-            self._require(all(isinstance(entry, _PLAIN) for entry in thing))
+            self._require(all(type(entry) in _PLAIN for entry in thing))
         elif isinstance(thing, dict):
             yield f"dict of {len(thing)}"
             for key, value in thing.items():
@@ -173,14 +186,17 @@ class _Walk:
                 yield from self.parts(value, depth + 1)
         elif isinstance(thing, FunctionType):
             yield from self._parts_of_function(thing, depth)
+            self._require(not vars(thing))  # attributes of a function can change
         elif isinstance(thing, MethodType):
             yield from self.parts((thing.__func__, thing.__self__), depth + 1)
         elif isinstance(thing, partial):
             keywords = tuple(sorted(thing.keywords.items()))
             yield from self.parts((thing.func, thing.args, keywords), depth + 1)
         elif isinstance(thing, type) or inspect.isbuiltin(thing):
+            # A method of an object, as `pattern.match`, is a builtin as well: what it is bound to counts.
             yield f"{thing.__module__}.{thing.__qualname__} {digest_of(thing)}"
-            self._require(import_name(thing) is not None or inspect.isbuiltin(thing))
+            owner = getattr(thing, "__self__", None)
+            self._require(import_name(thing) is not None and (owner is None or isinstance(owner, ModuleType)))
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__} {digest_of(thing)}"
             self._require(False)
@@ -191,7 +207,8 @@ class _Walk:
             yield f"instructions {digest_of(function.__code__)} {function.__code__.co_code.hex()}"
             yield from self.parts(_constants(function.__code__), depth + 1)
         else:
-            yield from _tree_lines(tree)
+            # The outermost name says nothing of what it does; names within it do.
+            yield from _tree_lines(tree, without="name")
         yield from self.parts((function.__defaults__, function.__kwdefaults__), depth + 1)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             yield f"closed over {name}"
@@ -200,13 +217,15 @@ class _Walk:
             except ValueError:
                 self._require(False)
                 yield "no value yet"
-        for name in sorted(set(_names_in(function.__code__))):
+        for name in sorted(names_used(function.__code__)):
             used = function.__globals__.get(name)
             if used is None:
                 continue
             yield f"names {name}"
-            if isinstance(used, FunctionType) and used.__module__ != function.__module__:
-                yield f"of {used.__module__}:{used.__qualname__}"
+            is_elsewhere = isinstance(used, FunctionType) and used.__module__ != function.__module__
+            elsewhere = import_name(used) if is_elsewhere else None
+            if elsewhere is not None:
+                yield f"of {elsewhere}"
             else:
                 yield from self.parts(used, depth + 1)
 
@@ -221,20 +240,11 @@ def _constants(code: CodeType) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _names_in(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_in(constant)
-
-
-def _tree_lines(node: ast.AST) -> Iterator[str]:
+def _tree_lines(node: ast.AST, without: str = "") -> Iterator[str]:
     """The tree as text, without what differs between Pythons: positions, docstrings, empty fields."""
     yield type(node).__name__
     for name, value in ast.iter_fields(node):
-        if value is None or value == [] or name in ("ctx", "type_comment", "decorator_list", "kind"):
-            continue
-        if name == "name" and isinstance(node, ast.FunctionDef):
+        if value is None or value == [] or name in ("ctx", "type_comment", "kind", without):
             continue
         entries = value if isinstance(value, list) else [value]
         if name == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import importlib
 import inspect
 import linecache
+import sys
+from collections.abc import Set
 from types import CodeType, FunctionType, ModuleType
 from typing import Final, TypeVar, cast
 
 from timely.errors import MisuseError
 
 from ..errors import SchemaError
-from .functions import Function, import_name, source_tree
+from .functions import Function, import_name, names_used, source_tree
 
 __all__ = ["FUNCTION_BYTES_MAX", "packed_function", "unpacked_function"]
 
@@ -57,18 +60,21 @@ def unpacked_function(data: object, is_trusted: bool) -> Function:
     return Function(found, name, digest, is_whole, serial)
 
 
-def _packed(thing: object, depth: int) -> list[object]:
+def _packed(thing: object, depth: int, names: Set[str] = frozenset()) -> list[object]:
     if depth > _DEPTH_MAX:
         raise MisuseError(f"what {thing!r:.100} uses is nested more than {_DEPTH_MAX} deep")
-    if isinstance(thing, _PLAIN):
+    if type(thing) in _PLAIN:
+        if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
+            raise MisuseError(f"{thing!r:.60} is beyond 64 bits, and cannot be sent to workers")
         return ["value", thing]
-    if isinstance(thing, tuple | list):
+    if type(thing) in (tuple, list):
+        assert isinstance(thing, tuple | list)
         return [type(thing).__name__, [_packed(each, depth + 1) for each in thing]]
-    if isinstance(thing, dict):
+    if type(thing) is dict:
         pairs = [[_packed(key, depth + 1), _packed(value, depth + 1)] for key, value in thing.items()]
         return ["dict", cast("object", pairs)]
     if isinstance(thing, ModuleType):
-        return ["module", thing.__name__]
+        return ["module", thing.__name__, *_submodules(thing.__name__, names)]
     name = import_name(thing)
     if name is not None:
         return ["import", name]
@@ -81,6 +87,35 @@ def _packed(thing: object, depth: int) -> list[object]:
     )
 
 
+def _submodules(name: str, names: Set[str]) -> list[str]:
+    """Modules within a module that a function with these names and attributes can reach through it."""
+    inside = (known for known in sys.modules if known.startswith(f"{name}."))
+    return sorted(known for known in inside if set(known.removeprefix(f"{name}.").split(".")) <= names)
+
+
+def _all_names(code: CodeType) -> set[str]:
+    """Names and attributes."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _all_names(constant)
+    return found
+
+
+def _check_kept_nothing(function: FunctionType, where: str) -> None:
+    """What a function keeps between calls would be other ones in each worker, if it were there at all."""
+    code = function.__code__
+    changed = {
+        str(one.argval) for one in dis.get_instructions(code) if one.opname in ("STORE_DEREF", "DELETE_DEREF")
+    } & set(code.co_freevars)
+    if changed or vars(function):
+        kept = ", ".join(sorted(changed | set(vars(function))))
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) keeps something from call to call ({kept}), and cannot be "
+            "sent: a function of a query gives the same for the same record, every time. Keep it in a module"
+        )
+
+
 def _source(function: FunctionType, depth: int) -> list[object]:
     code = function.__code__
     where = f"{code.co_filename}:{code.co_firstlineno}"
@@ -90,6 +125,7 @@ def _source(function: FunctionType, depth: int) -> list[object]:
             f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to workers. "
             "Put it in a module that they can import"
         )
+    _check_kept_nothing(function, where)
     if getattr(tree, "decorator_list", []):
         raise MisuseError(
             f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator made "
@@ -103,9 +139,10 @@ def _source(function: FunctionType, depth: int) -> list[object]:
             "put it in a module"
         )
     used: list[object] = []
+    names = _all_names(code)
     for name, value in sorted(_uses(function).items()):
         try:
-            used.append([name, _packed(value, depth + 1)])
+            used.append([name, _packed(value, depth + 1, names)])
         except MisuseError as error:
             raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
     is_lambda = isinstance(tree, ast.Lambda)
@@ -116,7 +153,7 @@ def _uses(function: FunctionType) -> dict[str, object]:
     """By name, what the function finds around it: closed-over values, names of its module. Builtins aside."""
     code = function.__code__
     found: dict[str, object] = {}
-    for name in _names(code):
+    for name in names_used(code):
         if name in function.__globals__:
             found[name] = function.__globals__[name]
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -137,30 +174,21 @@ def _uses(function: FunctionType) -> dict[str, object]:
 _DEFAULTS: Final = "__naiad_defaults__"
 
 
-def _names(code: CodeType) -> set[str]:
-    """Names that are looked up outside; attributes are among them, which does no harm where none is meant."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
-
-
 def _unpacked(form: object, is_trusted: bool, depth: int) -> object:
     if depth > _DEPTH_MAX:
         raise SchemaError("a function of a plan is nested too deep")
     match form:
-        case ["value", value] if isinstance(value, _PLAIN):
-            return cast("object", value)
+        case ["value", value] if type(value) in _PLAIN:
+            return value
         case ["tuple", [*entries]]:
             return tuple(_unpacked(each, is_trusted, depth + 1) for each in entries)
         case ["list", [*entries]]:
             return [_unpacked(each, is_trusted, depth + 1) for each in entries]
         case ["dict", [*pairs]]:
             return dict(_pair(pair, is_trusted, depth) for pair in pairs)
-        case ["module", str(name)]:
+        case ["module", str(name), *inside] if all(isinstance(each, str) for each in inside):
             _require(is_trusted, f"the module {name}")
-            return importlib.import_module(name)
+            return _modules(name, cast("list[str]", inside))
         case ["import", str(name)] if name.count(":") == 1:
             _require(is_trusted, name)
             return _imported(name)
@@ -186,6 +214,16 @@ def _require(is_trusted: bool, what: str) -> None:
             "that has started them. Put the query in a module that the workers can import, mark its builder "
             "by @timely.builder, and install it by name"
         )
+
+
+def _modules(name: str, inside: list[str]) -> ModuleType:
+    """A module, with modules in it that are used through it."""
+    try:
+        for each in inside:
+            importlib.import_module(each)
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MisuseError(f"the module {name} of a query cannot be imported here: {error}") from error
 
 
 def _imported(name: str) -> object:

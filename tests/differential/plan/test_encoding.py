@@ -214,3 +214,52 @@ def test_refused_stages_that_were_written_by_hand() -> None:
     plan = plan_of(by_hand)
     with pytest.raises(MisuseError, match=r"written by hand \(.*test_encoding.py"):
         encode_plan(plan, plan.roots)
+
+
+def test_law_a_loop_beside_another_one_may_be_read_in_it() -> None:
+    def build(flow: Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        alone = edges.select(a=col.src).iterate(lambda y: y.distinct(), name="alone", iterations_max=3)
+        edges.iterate(
+            lambda x: x.join(alone.select(src=col.a), on="src").select("src", "dst").distinct(), name="around"
+        ).output("out")
+
+    plan = plan_of(build)
+    _, roots = decoded(encode_plan(plan, plan.roots), is_trusted=False)
+    assert [root.digest for root in roots] == [root.digest for root in plan.roots]
+
+
+SCHEMA = [["a", "int"]]
+INPUT = ["input", [SCHEMA, "i"], []]
+DOUBLED = [["col", "a"], *(["+", None, n, n] for n in range(20))]
+
+
+def loop_of(variable: list[object], limit: int = 9) -> list[object]:
+    return [INPUT, variable, ["distinct", [], [1]], ["loop", [1, 1, limit, "l"], [0, 2]], ["leave", [0], [3]]]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [INPUT, ["select", [["x", DOUBLED]], [0]]],
+        [INPUT, *(["concat", [], [n, n]] for n in range(20))],
+        [INPUT, ["select", [], [0]]],
+        [INPUT, ["filter", [[["col", "a"], ["==", None, 0]]], [0]]],
+        [INPUT, ["select", [["x", [["col", "a"], ["cast", None, 0]]]], [0]]],
+        [INPUT, ["select", [["x", [["lit", "int", 2**64 - 1]]]], [0]]],
+        [INPUT, ["select", [["x", [["lit", "timestamp", 2**62]]]], [0]]],
+        [INPUT, ["select", [["x", [["lit", "any", b"cos"]]]], [0]]],
+        [INPUT, ["filter", [[["col", "a"], ["is_in", None, 0]]], [0]]],
+        [INPUT, ["filter", [[["col", "a"], *(["negative", None, n] for n in range(9_000))]], [0]]],
+        [INPUT, ["reduce", [["a"], []], [0]]],
+        [INPUT, ["loop", [1, 1, 9, "l"], [0, 0]], ["distinct", [], [1]]],
+        loop_of(["variable", [SCHEMA, 1, 5], []]),
+        loop_of(["variable", [[["zz", "string"]], 1, 0], []]),
+        loop_of(["variable", [SCHEMA, 1, 0], []], limit=2**63),
+    ],
+    ids=lambda entries: str(entries[1])[:40],
+)
+def test_refused_plans_that_would_cost_too_much_or_are_none(entries: list[object]) -> None:
+    packed = msgpack.packb([1, [*entries, ["output", ["o"], [len(entries) - 1]]], [len(entries)], [], []])
+    with pytest.raises(TimelyError):
+        decoded(packed)

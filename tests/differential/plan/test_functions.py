@@ -9,6 +9,8 @@ named_*    what another process finds by import
 from __future__ import annotations
 
 import importlib.util
+import math
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -172,3 +174,45 @@ def test_named_are_functions_that_another_process_can_import() -> None:
     made = type(sys)("no_such_module_anywhere")
     exec(BASE, made.__dict__)
     assert import_name(made.f) is None, "its module cannot be imported"
+
+
+def starting_with(pattern: str) -> Callable[[str], object]:
+    match = re.compile(pattern).match
+    return lambda text: match(text)
+
+
+def test_whole_a_method_of_an_object_is_not_by_its_name() -> None:
+    """`pattern.match` and `mapping.get` are builtins to Python, bound to what no text says."""
+    for function in (starting_with("a"), re.compile("a").match, {1: 2}.get):
+        assert not Function.of(function).is_whole
+    assert Function.of(math.isqrt).is_whole
+
+
+def test_other_when_functions_within_it_change_names(tmp_path: Path) -> None:
+    text = "def f(x):\n    def {}(): return 1\n    def {}(): return 2\n    return a()\n"
+    assert digest(tmp_path, text.format("a", "b")) != digest(tmp_path, text.format("b", "a"))
+
+
+def test_other_when_a_factory_elsewhere_made_what_it_names(tmp_path: Path) -> None:
+    factory = module(tmp_path, "def make(n):\n    def inner(v): return v + n\n    return inner\n")
+    found = []
+    for n in (1, 100):
+        made = module(tmp_path, "def f(row): return step(row)\n")
+        made.step = factory.make(n)  # type: ignore[attr-defined]
+        found.append(Function.of(made.f).digest)
+    assert found[0] != found[1]
+
+
+def test_same_attributes_are_no_globals(tmp_path: Path) -> None:
+    text = "{}\ndef f(row): return row.x\n"
+    with_global = Function.of(module(tmp_path, text.format("x = object()")).f)
+    assert with_global.is_whole and with_global.digest == digest(tmp_path, text.format(""))
+
+
+def test_whole_attributes_of_a_function_can_change() -> None:
+    def counted(row: object) -> object:
+        return row
+
+    assert Function.of(counted).is_whole
+    counted.rate = 3  # type: ignore[attr-defined]
+    assert not Function.of(counted).is_whole

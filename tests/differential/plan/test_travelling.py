@@ -6,9 +6,12 @@ refused_*   what cannot travel, and why; who may send code
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import cast
 
 import msgpack
 import pytest
@@ -20,6 +23,10 @@ from timely.errors import MisuseError
 
 FACTOR = 3
 TABLE = {"a": [1, (2, None)], 3: b"x"}
+
+
+def closed_over(o: object) -> Callable[[int], object]:
+    return lambda x: (x, o)
 
 
 def at_the_top(x: int) -> int:
@@ -101,16 +108,78 @@ def test_law_a_traceback_names_the_line_that_was_written() -> None:
     assert (str(last.path), last.lineno + 1) == (__file__, function.__code__.co_firstlineno)
 
 
+def test_law_modules_within_modules_come_along() -> None:
+    import xml.etree.ElementTree
+
+    function = lambda x: xml.etree.ElementTree.fromstring(f"<a{x}/>").tag  # noqa: E731
+    form = packed_function(Function.of(function))[-1]
+    assert ["xml", ["module", "xml", "xml.etree", "xml.etree.ElementTree"]] in form[-1]  # type: ignore[index]
+    assert there_and_back(function)(1) == "a1"
+
+
+def test_law_imports_of_names_within_a_function_travel() -> None:
+    def root(x: int) -> float:
+        from math import sqrt
+
+        return sqrt(x)
+
+    assert there_and_back(root)(16) == 4.0
+
+
+x = object()
+"""Called like a column."""
+
+
+def test_law_a_global_that_is_called_like_an_attribute_does_no_harm() -> None:
+    assert there_and_back(lambda row: row.real)(3) == 3
+    assert packed_function(Function.of(lambda row: row.x))[-1][-1] == []  # type: ignore[index]
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+def keeping() -> Callable[[int], int]:
+    n = 0
+
+    def count(x: int) -> int:
+        nonlocal n
+        n += x
+        return n
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (closed_over(Colour.RED), "Colour"),
+        (closed_over(2**70), "64 bits"),
+        (keeping(), r"keeps something from call to call \(n\)"),
+    ],
+    ids=["enum", "large", "nonlocal"],
+)
+def test_refused_is_what_would_be_another_one_there(function: object, why: str) -> None:
+    with pytest.raises(MisuseError, match=why):
+        packed_function(Function.of(function))
+
+
+def test_refused_source_that_is_not_what_runs(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+    file.write_text("def make():\n    def f(x):\n        return x * 10\n    return f\n")
+    space: dict[str, object] = {"__name__": "edited"}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    file.write_text(file.read_text().replace("10", "99"))
+    with pytest.raises(MisuseError, match="the source of make.<locals>.f .* is not there"):
+        packed_function(Function.of(cast("Callable[[], object]", space["make"])()))
+
+
 class Unknown:
     def method(self, x: int) -> int:
         return x
 
     def __call__(self, x: int) -> int:
         return x
-
-
-def closed_over(o: object) -> Callable[[int], object]:
-    return lambda x: (x, o)
 
 
 def decorated() -> object:
