@@ -30,6 +30,8 @@ __all__ = ["Builder", "Keeping", "Watch", "Watched", "run"]
 
 EPOCHS = 3
 STEPS_MAX = 20_000
+WHOLE_STEPS = 0.2
+"""How often a worker takes a whole step and not a single action."""
 
 Record = tuple[int, int]
 """(identity, fuel): the fuel is how often it may still go round a loop."""
@@ -204,11 +206,11 @@ def run(
             for instance, share in zip(instances, records, strict=True):
                 instance.input(name).send(share)
                 instance.input(name).seal()
-        step(group, schedule, schedule.randint(0, 30))
+        step(group, schedule, schedule.randint(0, 60))
     for instance in instances:
         for handle in instance.inputs.values():
             handle.close()
-    finish(group, network, schedule)
+    finish(group, schedule)
     outputs: dict[str, Counter[tuple[int, object]]] = {}
     for name in instances[0].frozen.outputs:
         outputs[name] = Counter(entry for instance in instances for entry in outputs_of(instance, name))
@@ -222,17 +224,21 @@ def outputs_of(instance: Instance, name: str) -> list[tuple[int, object]]:
     return records_of(instance.output(name).log.changes(0, EPOCHS))
 
 
-def step(group: list[Worker], schedule: random.Random, steps: int) -> None:
-    """Workers run at their own pace: which one is next is decided by the schedule."""
+def step(group: list[Worker], schedule: random.Random, steps: int) -> bool:
+    """Workers run at their own pace, by whole steps and single actions: what is next is decided by the
+    schedule. Returns whether there was something left to do.
+    """
     for _ in range(steps):
-        schedule.choice(group).step()
+        actions = [(worker, action) for worker in group for action in worker.enabled()]
+        if not actions:
+            return False
+        worker, action = schedule.choice(actions)
+        if schedule.random() < WHOLE_STEPS:
+            worker.step()
+        else:
+            worker.perform(action)
+    return True
 
 
-def finish(group: list[Worker], network: MemoryNetwork, schedule: random.Random) -> None:
-    for _ in range(STEPS_MAX):
-        order = group[:]
-        schedule.shuffle(order)
-        moved = [worker.step() for worker in order]
-        if not any(moved) and not network.in_flight():
-            return
-    raise AssertionError("it does not become idle")
+def finish(group: list[Worker], schedule: random.Random) -> None:
+    assert not step(group, schedule, STEPS_MAX), "it does not become idle"

@@ -30,6 +30,7 @@ from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
+from progress.errors import InternalError
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal, words_are_beyond
 
@@ -74,6 +75,10 @@ class Trace:
         self._head_rows = 0
         self._owed = 0
         self.show: ShowRow = show_words
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Trace:
+        """Refused: tables name addresses, and those of a copy would be the memory of this trace."""
+        raise InternalError("a trace cannot be copied: dataflows of collections are not explored yet")
 
     @property
     def rows(self) -> int:

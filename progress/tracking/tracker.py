@@ -45,6 +45,7 @@ What tells other workers is in `broadcast.py`. What leads from where to where is
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Sequence
 from itertools import chain
@@ -288,6 +289,17 @@ class Tracker:
             f"a count was changed by {delta} at {self.graph.name_of(location)} for the word {word:#x}, which "
             f"is no time there: too many iterations or epochs for {self.graph.layout.level_bits} bits a level"
         )
+
+    def fork(self) -> Tracker:
+        """A tracker that knows the same; what one is told from here on the other does not know."""
+        made = copy.copy(self)
+        made._active, made._edges, made._result = self._active.copy(), self._edges.copy(), self._result.copy()
+        made._changes = self._changes.copy()
+        made._changes_buffer = made._changes.data.cast("B")
+        made._frontiers = self._frontiers.copy()
+        made._crowd = copy.deepcopy(self._crowd, {id(self.table): self.table})
+        assert made.active() == self.active(), "a copy knows the same"
+        return made
 
     # -- what is known --
 

@@ -40,7 +40,6 @@ from reference.collection import (
 )
 from reference.monitor import Monitor
 
-import timely.running.core as worker_core
 from differential.collection import Collection, from_stream
 from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
@@ -149,15 +148,20 @@ class Cluster:
                 for handle in instance.inputs.values():
                     handle.close()
 
-    def step(self, index: int, activations_max: int = 256) -> bool:
+    def step(self, index: int) -> bool:
         """One step of one worker; returns whether anything happened."""
-        before = worker_core.ACTIVATIONS_PER_STEP_MAX
-        worker_core.ACTIVATIONS_PER_STEP_MAX = activations_max
-        try:
-            with self._turn_of(index):
-                return self.workers[index].step()
-        finally:
-            worker_core.ACTIVATIONS_PER_STEP_MAX = before
+        with self._turn_of(index):
+            return self.workers[index].step()
+
+    def act(self, index: int, rng: random.Random) -> None:
+        """One action of one worker, or a whole step: `rng` decides."""
+        worker = self.workers[index]
+        with self._turn_of(index):
+            actions = worker.enabled()
+            if actions and rng.random() < 0.7:
+                worker.perform(rng.choice(actions))
+            else:
+                worker.step()
 
     def run(self) -> None:
         """Until nothing moves any more."""
@@ -378,7 +382,7 @@ class _Driver:
         elif choice < 0.65:
             self._advance(vertex, pending)
         elif choice < 0.9:
-            self.cluster.step(worker, rng.choice((1, 2, 256)))
+            self.cluster.act(worker, rng)
         else:
             for held in traces(self.cluster.instances[worker]).values():
                 for trace in held:

@@ -39,10 +39,12 @@ from progress.times.timestamp import Timestamp
 from progress.tracking.broadcast import changes_in
 from progress.tracking.count_changes import Change
 from timely.building.freeze import FrozenDataflow
+from timely.running.actions import Action
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
 from timely.running.snapshot import counted, first_epochs, owned, view
+from timely.running.vertex_runner import VertexRunner
 from timely.wire.batch import Batch
 from timely.wire.transport.memory import MemoryNetwork
 
@@ -95,7 +97,7 @@ class Monitor:
     # -- being told: methods of workers and instances tell the monitor, too --
 
     def _watch_worker(self, worker: Worker) -> None:
-        start, step = worker.start, worker.step
+        start, step, perform = worker.start, worker.step, worker.perform
 
         def watched_start(instance: Instance) -> None:
             self._watch_instance(instance)
@@ -108,6 +110,12 @@ class Monitor:
                     self._look(flow, f"worker {worker.index} stepped")
             return happened
 
+        def watched_perform(action: Action) -> None:
+            perform(action)
+            for flow in self._flows.values():
+                self._look(flow, f"worker {worker.index}: {action}")
+
+        worker.perform = watched_perform  # type: ignore[method-assign]
         worker.start = watched_start  # type: ignore[method-assign]
         worker.step = watched_step  # type: ignore[method-assign]
 
@@ -115,7 +123,7 @@ class Monitor:
         flow = self._flows.get(instance.index) or self._begin(instance)
         flow.instances[instance.worker] = instance
         flow.news.add(instance.worker)
-        worker, run, receive = instance.worker, instance.run, instance.receive
+        worker, activate, receive = instance.worker, instance._activate, instance.receive
         apply, count = instance.apply, instance.count
 
         def watched_count(location: int, word: int, delta: int) -> None:
@@ -136,18 +144,15 @@ class Monitor:
             self._require(flow, [("S3", f"at worker {worker}", moved)] if moved else [])
             apply(changes)
 
-        def watched_run(activations: int) -> int:
+        def watched_activate(runner: VertexRunner) -> None:
             self._look(flow, f"worker {worker} received")
-            ran = 0
-            while ran < activations and run(1):
-                ran += 1
-                self._look(flow, f"worker {worker} ran a vertex", worker)
-            return ran
+            activate(runner)
+            self._look(flow, f"worker {worker} ran a vertex", worker)
 
         instance.count = watched_count
         instance.receive = watched_receive  # type: ignore[method-assign]
         instance.apply = watched_apply  # type: ignore[method-assign]
-        instance.run = watched_run  # type: ignore[method-assign]
+        instance._activate = watched_activate  # type: ignore[method-assign]
 
     def _begin(self, instance: Instance) -> _Watched:
         workers, order = len(self._workers), PointstampOrder(instance.frozen.graph)

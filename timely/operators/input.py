@@ -357,6 +357,11 @@ class InputHandle:
                     self._entrance.let_in(batch, word)
             self._entrance.advance(sealed.old, sealed.new)
 
+    def compared(self) -> object:
+        """All that decides what it will do; who it is does not change."""
+        fixed = ("_clock", "_entrance", "codec", "name")
+        return {name: part for name, part in vars(self).items() if name not in fixed}
+
     def _check_open(self) -> None:
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")

@@ -163,6 +163,14 @@ class Vertex:
         """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
         return {}
 
+    def compared(self) -> object:
+        """All that decides what it will do, for whoever compares states of workers (`running/comparable.py`).
+
+        By default its attributes. A vertex may leave out what is told to people only, or sort what has an
+        order that it never looks at: a checker then has fewer states to look through.
+        """
+        return {name: part for name, part in vars(self).items() if name != "_bound"}
+
     # What a vertex calls.
 
     def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:

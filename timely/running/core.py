@@ -6,6 +6,7 @@
     notify    what the new frontiers allow is queued
     flush     what was sent leaves
 
+These parts have names (`actions.py`): a step performs them in bulk, and a checker one by one, in any order.
 Sockets are polled between activations, in bulk; no callback runs from a socket handler.
 
 What a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the worker,
@@ -15,7 +16,9 @@ has told nobody of its changes of counts, so nobody can take its work for done.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
 from progress.tracking.broadcast import Broadcaster
@@ -25,6 +28,7 @@ from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
 from ..wire.batch import Batch, Frame, absorb, decode
 from ..wire.transport import Transport
+from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
 from .instance import Instance
 from .progress_messages import (
@@ -175,16 +179,90 @@ class Worker:
         happened = instance.has_work()
         if happened:
             instance.run(ACTIVATIONS_PER_STEP_MAX)
-        changes = instance.take_changes()
-        if changes:
+        if self._publish(number, instance):
             happened = True
-            instance.apply(changes)
-            if instance.checker is not None:
-                instance.checker.on_step_done(changes)
-            if self.workers > 1:
-                self._tell_all(number, changes)
         instance.check_notifications()
         return happened
+
+    def _publish(self, number: int, instance: Instance) -> bool:
+        changes = instance.take_changes()
+        if not changes:
+            return False
+        instance.apply(changes)
+        if instance.checker is not None:
+            instance.checker.on_step_done(changes)
+        if self.workers > 1:
+            self._tell_all(number, changes)
+        return True
+
+    def enabled(self) -> list[Action]:
+        """What could be done now: messages to receive, in the order of peers, then what each dataflow has to
+        do, in the order of a step. `step` does all of it, `perform` one thing.
+
+        Requires: no transport, or one that hands over single messages.
+        """
+        found: list[Action] = []
+        if self._transport is not None:
+            found += [Receive(peer) for peer in self._one_by_one().heard()]
+        for number in sorted(self._instances):
+            found += self._instances[number].enabled()
+        return found
+
+    def perform(self, action: Action) -> None:
+        """Do one of the things that are `enabled`, by the code by which `step` does it."""
+        if action not in self.enabled():
+            raise InternalError(f"worker {self.index} cannot {action} now")
+        if isinstance(action, Receive):
+            self.messages_recv += 1
+            self._receive(action.peer, self._one_by_one().recv_one(action.peer))
+            return
+        try:
+            self._perform_in(self._instances[action.dataflow], action)
+        except BaseException as error:  # a vertex may call sys.exit
+            self.fail(action.dataflow, error)
+
+    def _perform_in(self, instance: Instance, action: Resume | Activate | Publish | Notify | Idle) -> None:
+        match action:
+            case Resume():
+                instance.let_resume(instance.runners[action.stage])
+            case Activate():
+                instance.activate(action.stage)
+            case Publish():
+                self._publish(action.dataflow, instance)
+            case Notify():
+                instance.check_notifications()
+            case Idle():
+                instance.idle()
+            case _:
+                assert_never(action)
+
+    def fork(self, transport: Transport | None) -> Worker:
+        """A worker in the same state, at a transport of its own, that goes its own way from here on.
+
+        Requires: nobody has put it into a server, which would be copied with it.
+        """
+        if self.on_control is not None:
+            raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
+        memo: dict[int, object] = {id(self._transport): None}
+        for instance in self._instances.values():
+            memo.update((id(part), part) for part in instance.shared())
+            memo[id(instance.tracker)] = instance.tracker.fork()
+        made = copy.deepcopy(self, memo)
+        made._transport = transport
+        return made
+
+    def compared(self) -> object:
+        """All that decides what it will do: workers forked from one are alike if this is (`comparable.py`).
+
+        Counters and texts for people are not in it, nor what other workers and the transport have.
+        """
+        return (self._instances, self._broadcasters, self._early, sorted(self._ended), self._ended_by)
+
+    def _one_by_one(self) -> OneByOne:
+        transport: object = self._transport
+        if not isinstance(transport, OneByOne):
+            raise InternalError(f"a {type(transport).__name__} hands over no single messages")
+        return transport
 
     def run_until_idle(self) -> None:
         """Step until nothing is left to do here; with other workers, until nothing has come in from them

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
 from progress.errors import InternalError, MisuseError
@@ -22,6 +23,7 @@ from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..wire.batch import Batch
 from ..wire.routing import Routing
+from .actions import Activate, Idle, Notify, Publish, Resume
 from .connector import Connector, Target
 from .vertex_runner import Checker, VertexRunner
 
@@ -82,6 +84,7 @@ class Instance:
         for runner in self.runners:
             if runner.vertex is not None:
                 runner.vertex.bind(runner)
+        self._mergers = [runner for runner in self.runners if runner.wants_idle()]
 
     def output(self, name: str) -> CaptureVertex:
         """The capturing vertex of a named output."""
@@ -150,10 +153,9 @@ class Instance:
         Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
         not starved by it.
         """
-        resumed, self._resumed = self._resumed, []
-        for runner in resumed:
-            runner.may_resume = True
-            self.wake(runner)
+        if self._resumed:
+            for runner in self._resumed.copy():
+                self.let_resume(runner)
         ready, turns, runners = self._ready, self._turns, self.runners
         ran = 0
         while ready and ran < activations:
@@ -168,8 +170,34 @@ class Instance:
             ready[:] = sorted({stage for stage in ready if runners[stage].is_queued})
             turns.extend(ready)
         if ran:
-            self._idle_runners = runners.copy()
+            self._idle_runners = self._mergers.copy()
         return ran
+
+    def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
+        """Which actions there are to perform now, in the order in which steps come to them."""
+        found: list[Resume | Activate | Publish | Notify | Idle] = []
+        found += [Activate(self.index, runner.stage) for runner in self.runners if runner.is_queued]
+        if self._changes:
+            found.append(Publish(self.index))
+        if self.recheck:
+            found.append(Notify(self.index))
+        found += [Resume(self.index, stage) for stage in sorted(runner.stage for runner in self._resumed)]
+        if self._idle_runners and not found:
+            found.append(Idle(self.index))
+        return found
+
+    def let_resume(self, runner: VertexRunner) -> None:
+        """Let a stage that asked for another turn have it."""
+        self._resumed.remove(runner)
+        runner.may_resume = True
+        self.wake(runner)
+
+    def activate(self, stage: int) -> None:
+        """Run one queued stage, whichever others would come before it."""
+        self._ready.remove(stage)
+        heapq.heapify(self._ready)
+        self._activate(self.runners[stage])
+        self._idle_runners = self._mergers.copy()
 
     def _activate(self, runner: VertexRunner) -> None:
         runner.is_queued = False
@@ -222,11 +250,37 @@ class Instance:
         least = self.tracker.least_word()
         return FOREVER if least is None else least >> shift
 
+    def compared(self) -> object:
+        """All that decides what it will do; frontiers and precursors follow from counts."""
+        return (
+            self.index,
+            (bool(self._changes), sorted(self.untold())),
+            [(location, word, count) for location, word, count, _ in self.tracker.active()],
+            (sorted(self._ready), self._turns, sorted(self.recheck)),
+            [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
+            self.runners,
+            self.inputs,
+        )
+
+    def shared(self) -> Iterator[object]:
+        """What copies of it have in common, since it never changes: the dataflow as built, and batches."""
+        yield self.frozen
+        yield from self.frozen.codes
+        for spec in self.frozen.connectors:
+            yield from (spec.transform, spec.route, spec.limits)
+        for connector in self.connectors:
+            yield from (connector.transform, connector.routing)
+        for handle in self.inputs.values():
+            yield handle.codec
+        for runner in self.runners:
+            yield from (batch for _, _, _, batch in runner.inbox)
+
     def drop(self) -> None:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
         frames of the error that ended it do.
         """
         self._idle_runners.clear()
+        self._mergers.clear()
         self.runners.clear()
         self.connectors.clear()
         self.inputs.clear()

@@ -262,6 +262,21 @@ class VertexRunner:
             self.may_resume = self.wants_resume = False
             self.vertex.on_resume()
 
+    def wants_idle(self) -> bool:
+        """Whether the vertex has a use for idle moments."""
+        return self.vertex is not None and type(self.vertex).on_idle is not Vertex.on_idle
+
+    def compared(self) -> object:
+        """All that decides what it will do: without the order in which waiting times are kept, and events."""
+        return (
+            self.stage,
+            self.inbox,
+            (sorted(self.requested), self.due, sorted(self._held.items())),
+            (self.is_queued, self.has_frontier_news, self.wants_resume, self.may_resume),
+            [(connector.transform, connector.routing) for listed in self.outputs for connector in listed],
+            self.vertex,
+        )
+
     def held_words(self) -> dict[int, int]:
         """Words held, with their counts; for reports."""
         return dict(self._held)

@@ -55,6 +55,10 @@ class MemoryNetwork:
             arrived.extend((source, queue.popleft()) for _ in range(count))
         return arrived
 
+    def take_one(self, source: int, target: int) -> list[memoryview]:
+        """The oldest message of `source` to `target`, whatever the delays."""
+        return self._queues[source, target].popleft()
+
 
 class MemoryTransport:
     """One worker's door to a `MemoryNetwork`."""
@@ -70,6 +74,15 @@ class MemoryTransport:
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
         """What the network lets through."""
         return self._network.take(self._worker)
+
+    def heard(self) -> list[int]:
+        """The peers of which a message waits, ascending."""
+        peers = (peer for peer in range(self._network.workers) if peer != self._worker)
+        return [peer for peer in peers if self._network.waiting(peer, self._worker)]
+
+    def recv_one(self, peer: int) -> list[memoryview]:
+        """The oldest message of a peer of which one waits."""
+        return self._network.take_one(peer, self._worker)
 
     def wait(self, timeout_seconds: float) -> None:
         """Returns at once: in one process nobody else runs meanwhile."""

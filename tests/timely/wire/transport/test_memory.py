@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from timely.running.actions import OneByOne
 from timely.wire.transport import Transport
 from timely.wire.transport.memory import MemoryNetwork
 
@@ -49,3 +50,16 @@ def test_waiting_returns_at_once_since_nobody_else_runs() -> None:
     door = MemoryNetwork(2).transport(0)
     door.wait(1000.0)
     door.close()
+
+
+def test_messages_can_be_taken_one_by_one_from_a_chosen_peer() -> None:
+    network = MemoryNetwork(3, seed=1)
+    doors = [network.transport(worker) for worker in range(3)]
+    door: OneByOne = doors[2]
+    assert door.heard() == []
+    for text in (b"first", b"second"):
+        doors[0].send(2, [text])
+    doors[1].send(2, [b"other"])
+    assert door.heard() == [0, 1]
+    assert [bytes(*door.recv_one(peer)) for peer in (0, 1, 0)] == [b"first", b"other", b"second"]
+    assert door.heard() == [] and network.in_flight() == 0

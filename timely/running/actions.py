@@ -1,0 +1,104 @@
+"""What can a worker do next? The parts of its step, each with a name.
+
+    Receive    take the next message of one other worker, and handle it
+    Resume     let a vertex that asked for another turn have it
+    Activate   run one vertex that has work: it consumes everything that is ready
+    Publish    apply the own changes of counts, and tell them to all others in one piece
+    Notify     find the notifications that have become due
+    Idle       let one vertex do a little of the work that may wait
+
+`Worker.enabled` lists the actions that a worker could perform now, `Worker.perform` performs one.
+`Worker.step` performs them in bulk and in the order that is quickest: receive all, resume all, run vertices
+topologically, publish, notify; what each action does is in one place for both. So whoever chooses actions one
+by one, a checker that tries all orders (`tests/reference/explorer.py`) or a test that draws them at random,
+runs the code that runs in production.
+
+An action happens as a whole. Two of different workers can be exchanged without a difference, because all that
+one worker has of another is what waits on the way between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+__all__ = ["Action", "Activate", "Idle", "Notify", "OneByOne", "Publish", "Receive", "Resume"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Take the next message of worker `peer`: data, progress or control."""
+
+    peer: int
+
+    def __str__(self) -> str:
+        return f"receive the next message of worker {self.peer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Queue a stage that has asked for another turn."""
+
+    dataflow: int
+    stage: int
+
+    def __str__(self) -> str:
+        return f"let stage {self.stage} of dataflow {self.dataflow} have the turn that it asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Activate:
+    """Run the vertex of a queued stage, or let the rows of an input's sealed epochs enter."""
+
+    dataflow: int
+    stage: int
+
+    def __str__(self) -> str:
+        return f"run stage {self.stage} of dataflow {self.dataflow}"
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Apply the changes of counts since the last time, and tell them to all other workers."""
+
+    dataflow: int
+
+    def __str__(self) -> str:
+        return f"publish the changes of counts of dataflow {self.dataflow}"
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Queue the stages for which a notification has become due."""
+
+    dataflow: int
+
+    def __str__(self) -> str:
+        return f"find the due notifications of dataflow {self.dataflow}"
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Let one vertex do a little of the work that may wait; only if there is nothing else to do."""
+
+    dataflow: int
+
+    def __str__(self) -> str:
+        return f"use an idle moment for dataflow {self.dataflow}"
+
+
+Action: TypeAlias = Receive | Resume | Activate | Publish | Notify | Idle
+"""Something that a worker does, as a whole."""
+
+
+@runtime_checkable
+class OneByOne(Protocol):
+    """A transport that hands over single messages, as `Receive` wants them. Sockets give what has come."""
+
+    def heard(self) -> list[int]:
+        """The peers of which a message waits, ascending."""
+        ...
+
+    def recv_one(self, peer: int) -> list[memoryview]:
+        """The oldest message of a peer of which one waits."""
+        ...
