@@ -20,7 +20,7 @@ side of a comparison in parentheses.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes, any: compared with == != is_in only; their order is not kept (see `symbols.py`)
 
-Printing is in `expression_text.py`, types in `expression_types.py`, evaluation in `evaluation.py`.
+Printing is in `text.py`, types in `types.py`, evaluation in `evaluation.py`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from differential.expressions.types import type_of
 from timely.user_code.call_site import call_site
 
 __all__ = [
+    "SIZE_MAX",
     "BinaryOp",
     "ColumnRef",
     "Columns",
@@ -56,6 +57,11 @@ __all__ = [
     "min_of",
     "when",
 ]
+
+
+SIZE_MAX: Final = 100_000
+"""Operators, columns and constants of an expression. It is walked through as it would be written out, so
+`x = x + x`, a few dozen times, would have no end."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,6 +230,18 @@ class Operation(Expr, OperationTree):
     """An operator and its operands; see `OperationTree`."""
 
     operands: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = 1 + sum(operand.size for operand in self.operands)
+        if size > SIZE_MAX:
+            # Printing it would take as long as everything else that is refused here.
+            raise ExpressionError(
+                f"an expression of {size:,} operators, columns and constants ({self.site}); there may be "
+                f"{SIZE_MAX:,}.\n  What is used again counts again: compute it as a column first, by "
+                "with_columns(…). In place of very many constants, join."
+            )
+        object.__setattr__(self, "size", size)
 
     def columns(self) -> frozenset[str]:
         """The names of the columns it reads."""

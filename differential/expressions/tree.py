@@ -28,6 +28,8 @@ class Tree:
     """Something that has a value in every row, and the line that wrote it."""
 
     site: CallSite = field(default=UNKNOWN_SITE, init=False)
+    size: int = field(default=1, init=False)
+    """Operators, columns and constants in it; what is shared counts as often as it would be written."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,16 +1,16 @@
 """A plan as bytes: the same for the same query, in every process, and back.
 
-    [version, [node, …], [root, …], [function, …], [sites, …]]        in msgpack
+    [version, [node, …], [root, …], functions, [sites, …]]        in msgpack
 
 A node is [kind, its data, the numbers of its children]; children come first, in the order in which the roots
-need them. Only what the roots need is in it. Functions stand in a table by identity (`travelling.py`). Where
-nodes were written comes last: it is no part of what `query_identity` is taken of, so that a query keeps its
-identity while its lines move.
+need them. Only what the roots need is in it. Nodes name functions by identity; what these are is said apart,
+once for each (`travelling.py`). Where nodes were written comes last: it is no part of what `query_identity`
+is taken of, so that a query keeps its identity while its lines move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Final, cast
 
@@ -27,9 +27,10 @@ from .building import Plan
 from .expressions import expr_of, schema_of
 from .functions import Function
 from .rewriting import beneath
-from .travelling import packed_function, unpacked_function
+from .travelling import packed_functions, unpacked_functions
 
 __all__ = [
+    "EXPRESSIONS_MAX",
     "LOOPS_MAX",
     "NODES_MAX",
     "PLAN_BYTES_MAX",
@@ -42,6 +43,8 @@ __all__ = [
 VERSION: Final = 1
 PLAN_BYTES_MAX: Final = 4 << 20
 NODES_MAX: Final = 10_000
+EXPRESSIONS_MAX: Final = 200_000
+"""Operators, columns and constants of all expressions together, counted as they would be written out."""
 LOOPS_MAX: Final = 7
 """Loops in one another: a time has a word for the epoch and a field for each."""
 
@@ -57,6 +60,9 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     ordered = list(beneath(roots))
     if len(ordered) > NODES_MAX:
         raise MisuseError(f"a query has {len(ordered):,} operators; up to {NODES_MAX:,} can be installed")
+    size = sum(expr.size for node in ordered for expr in _expressions(node))
+    if size > EXPRESSIONS_MAX:
+        raise MisuseError(f"a query has expressions of {size:,} operators; up to {EXPRESSIONS_MAX:,} can be")
     functions: dict[str, Function] = {}
     for node in ordered:
         if isinstance(node, n.FromStream):
@@ -67,11 +73,11 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
         if isinstance(node, n.Apply | n.ReduceFunction | n.Inspect):
             functions.setdefault(_key(node.function.identity), node.function)
     try:
-        table = [packed_function(function) for function in functions.values()]
+        sources = packed_functions(functions.values())
     except MisuseError as error:
         raise MisuseError(f"the query cannot be sent to workers: {error}") from error
     sites = [[list(site) for site in plan.sites.get(node.digest, ())][:_SITES_MAX] for node in ordered]
-    packed = cast("bytes", msgpack.packb([VERSION, *_graph(ordered, roots), table, sites]))
+    packed = cast("bytes", msgpack.packb([VERSION, *_graph(ordered, roots), sources, sites]))
     if len(packed) > PLAN_BYTES_MAX:
         raise MisuseError(f"a query takes {len(packed):,} bytes; up to {PLAN_BYTES_MAX:,} can be installed")
     return packed
@@ -97,7 +103,7 @@ def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: boo
     match data:
         case [int(version), *_] if version != VERSION:
             raise SchemaError(f"a plan of version {version}; this release reads {VERSION}")
-        case [int(), [*entries], [*roots], [*functions], [*sites]] if len(entries) <= NODES_MAX:
+        case [int(), [*entries], [*roots], functions, [*sites]] if len(entries) <= NODES_MAX:
             pass
         case _:
             raise SchemaError("these bytes are no plan")
@@ -109,20 +115,24 @@ def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: boo
         raise SchemaError(f"these bytes are no plan: {type(error).__name__}: {error}") from error
 
 
-_Parts = tuple[list[object], list[object], list[object], list[object]]
+_Parts = tuple[list[object], list[object], object, list[object]]
 
 
 def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
     entries, roots, functions, sites = parts
-    known = [unpacked_function(function, is_trusted) for function in functions]
+    known = unpacked_functions(functions, is_trusted)
     reader = _Reader({_key(function.identity): function for function in known})
     made: list[n.Node] = []
     terms: list[int] = []
+    size = 0
     for number, entry in enumerate(entries):
-        node = reader.node(entry, made)
-        terms.append(_terms(node, entry, terms))
         written = _read_sites(sites[number] if number < len(sites) else []) or [CallSite("", 0)]
-        with at_site(written):
+        with at_site(written):  # the node, and the expressions in it
+            node = reader.node(entry, made)
+            terms.append(_terms(node, entry, terms))
+            size += sum(expr.size for expr in _expressions(node))
+            if size > EXPRESSIONS_MAX:  # before anything walks through them
+                raise SchemaError(f"a plan with expressions of more than {EXPRESSIONS_MAX:,} operators")
             if isinstance(node, n.Input):
                 node = add_input(node)
             for site in written:
@@ -165,6 +175,13 @@ def _child(number: object, made: list[n.Node]) -> n.Node:
     if type(number) is not int or not 0 <= number < len(made):
         raise SchemaError(f"a node of a plan rests on number {number!r:.50}, which does not come before it")
     return made[number]
+
+
+def _expressions(node: n.Node) -> Iterator[Expr]:
+    if isinstance(node, n.Select):
+        yield from (expr for _, expr in node.columns)
+    elif isinstance(node, n.Filter):
+        yield node.condition
 
 
 def _terms(node: n.Node, entry: object, before: list[int]) -> int:

@@ -16,8 +16,6 @@ from typing import Final, cast, get_args
 
 import msgpack
 
-from timely.user_code.call_site import UNKNOWN_SITE, CallSite
-
 from ..columns.column_types import ColumnType, as_column_type
 from ..columns.schema import Column, Schema
 from ..columns.symbols import unpack
@@ -32,8 +30,6 @@ _OPERATORS: Final[frozenset[str]] = frozenset(
 ) | {"min_of", "max_of", "when"}
 _ONE = ("negative", "~", "abs", "is_null", "cast")
 _MANY = ("is_in", "min_of", "max_of", "when")
-_SIZE_MAX: Final = 10_000
-"""Operators, written out: what is shared counts where it is read."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -78,20 +74,14 @@ def expr_data(expr: Expr) -> list[object]:
     return cast("list[object]", entries)
 
 
-def expr_of(data: object, site: CallSite = UNKNOWN_SITE) -> Expr:
-    """The expression with these entries, as if written at `site`; raises SchemaError if there is none."""
+def expr_of(data: object) -> Expr:
+    """The expression with these entries, as if written by who calls (see `at_site`).
+
+    Raises SchemaError if there is none, ExpressionError if it is too large.
+    """
     made: list[Expr] = []
-    sizes: list[int] = []
     for each in _list(data, "an expression"):
-        entry = _list(each, "an entry of an expression")
-        expr = _of_entry(entry, made)
-        object.__setattr__(expr, "site", site)
-        sizes.append(
-            1 + sum(sizes[cast("int", number)] for number in entry[2:] if isinstance(expr, Operation))
-        )
-        if sizes[-1] > _SIZE_MAX:
-            raise SchemaError(f"an expression of more than {_SIZE_MAX:,} operators")
-        made.append(expr)
+        made.append(_of_entry(_list(each, "an entry of an expression"), made))
     if not made:
         raise SchemaError("an expression without entries")
     return made[-1]

@@ -1,8 +1,7 @@
 """Functions of users in a plan: which one is meant, and when are two the same?
 
 A plan keeps a function's *identity* in place of the function: text that is the same in every process and
-holds still while lines move, comments change or names of arguments stay, but not when its body does. It is
-made of
+holds still while lines move and comments change, but not when its body does. It is made of
 
     what it does       its syntax tree without positions and docstrings; where there is no source (a REPL, a
                        notebook whose cell is gone), its instructions
@@ -161,9 +160,8 @@ class _Walk:
             self.is_whole = False
             yield f"deep {type(thing).__name__}"
         else:
-            if not isinstance(
-                thing, tuple | frozenset
-            ):  # equal ones may be one object here and two elsewhere
+            # Equal tuples may be one object here and two elsewhere: each is said in full.
+            if not isinstance(thing, tuple | frozenset):
                 self._seen[id(thing)] = (len(self._seen), thing)
             yield from self._parts_of(thing, depth)
 

@@ -1,8 +1,15 @@
 """How does a function of the user get to the workers? By import name, or as source; never pickled.
 
-    import    ["import", "module:name"]: workers import it. What they find must be the same function
-    source    ["source", text, is a lambda, file, line, what it names]: its text, and by name the plain
-              values, modules and functions that it uses or has closed over
+    [[function, …], [source, …]]
+
+    a function    [name, digest, whether this says all, its serial, its form]
+    a form        ["import", "module:name"]: workers import it. What they find must be the same function
+                  ["source", number]: a source of the second list
+                  ["value", …], ["list", …], ["module", …] …: what functions name or have closed over
+    a source      [text, is a lambda, file, line, [[name, form], …]]: its text, and by name the plain values,
+                  modules and functions that it uses or has closed over
+
+A source stands there once, whoever uses it: functions may share others, and call one another and themselves.
 
 Source runs with the rights of the worker. So workers take it from the client that has started them and from
 no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without
@@ -18,7 +25,7 @@ import importlib
 import inspect
 import linecache
 import sys
-from collections.abc import Set
+from collections.abc import Iterable, Iterator, Set
 from types import CodeType, FunctionType, ModuleType
 from typing import Final, TypeVar, cast
 
@@ -27,7 +34,7 @@ from timely.errors import MisuseError
 from ..errors import SchemaError
 from .functions import Function, import_name, names_used, source_tree
 
-__all__ = ["FUNCTION_BYTES_MAX", "packed_function", "unpacked_function"]
+__all__ = ["FUNCTION_BYTES_MAX", "packed_functions", "unpacked_functions"]
 
 FUNCTION_BYTES_MAX: Final = 65_536
 """Of one function's source."""
@@ -36,18 +43,32 @@ _DEPTH_MAX: Final = 16
 _PLAIN: Final = (int, float, str, bytes, bool, type(None))
 
 
-def packed_function(function: Function) -> list[object]:
-    """`function` as plain data; raises MisuseError if it cannot travel."""
-    return [function.name, function.digest, function.is_whole, function.serial, _packed(function.function, 0)]
+def packed_functions(functions: Iterable[Function]) -> list[object]:
+    """`functions` as plain data; raises MisuseError if one of them cannot travel."""
+    packer = _Packer()
+    packed = [
+        [function.name, function.digest, function.is_whole, function.serial, packer.form(function.function)]
+        for function in functions
+    ]
+    return [packed, packer.sources()]
 
 
-def unpacked_function(data: object, is_trusted: bool) -> Function:
-    """The inverse of `packed_function`, in a worker; raises SchemaError for what is none, and MisuseError for
-    what may not be run here or is not the same function here.
+def unpacked_functions(data: object, is_trusted: bool) -> list[Function]:
+    """The inverse of `packed_functions`, in a worker; raises SchemaError for what is none, and MisuseError
+    for what may not be run here or is not the same function here.
     """
     match data:
+        case [[*packed], [*sources]]:
+            reader = _Reader(sources, is_trusted)
+        case _:
+            raise SchemaError(f"{data!r:.200} are no functions of a plan")
+    return [_read(each, reader) for each in packed]
+
+
+def _read(data: object, reader: _Reader) -> Function:
+    match data:
         case [str(name), str(digest), bool(is_whole), (int() | None) as serial, form]:
-            found = _unpacked(form, is_trusted, 0)
+            found = reader.read(form)
         case _:
             raise SchemaError(f"{data!r:.200} is no function of a plan")
     if not callable(found):
@@ -60,31 +81,82 @@ def unpacked_function(data: object, is_trusted: bool) -> Function:
     return Function(found, name, digest, is_whole, serial)
 
 
-def _packed(thing: object, depth: int, names: Set[str] = frozenset()) -> list[object]:
-    if depth > _DEPTH_MAX:
-        raise MisuseError(f"what {thing!r:.100} uses is nested more than {_DEPTH_MAX} deep")
-    if type(thing) in _PLAIN:
-        if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
-            raise MisuseError(f"{thing!r:.60} is beyond 64 bits, and cannot be sent to workers")
-        return ["value", thing]
-    if type(thing) in (tuple, list):
-        assert isinstance(thing, tuple | list)
-        return [type(thing).__name__, [_packed(each, depth + 1) for each in thing]]
-    if type(thing) is dict:
-        pairs = [[_packed(key, depth + 1), _packed(value, depth + 1)] for key, value in thing.items()]
-        return ["dict", cast("object", pairs)]
-    if isinstance(thing, ModuleType):
-        return ["module", thing.__name__, *_submodules(thing.__name__, names)]
-    name = import_name(thing)
-    if name is not None:
-        return ["import", name]
-    if isinstance(thing, FunctionType):
-        return _source(thing, depth)
-    raise MisuseError(
-        f"a {type(thing).__module__}.{type(thing).__qualname__} ({thing!r:.100}) cannot be sent to workers: "
-        "functions of a query may use plain values, modules and functions. Put what needs it in a module "
-        "that the workers can import"
-    )
+class _Packer:
+    """Packs the functions of one plan, and numbers those that travel as source."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        """By id; the functions are kept below, so that no other one is given it meanwhile."""
+        self._functions: list[FunctionType] = []
+
+    def form(self, thing: object, depth: int = 0, names: Set[str] = frozenset()) -> list[object]:
+        """The form of `thing`, which is used by a function with these names and attributes."""
+        if depth > _DEPTH_MAX:
+            raise MisuseError(f"{thing!r:.100} is nested more than {_DEPTH_MAX} deep")
+        if type(thing) in _PLAIN:
+            if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
+                raise MisuseError(f"{thing!r:.60} is beyond 64 bits, and cannot be sent to workers")
+            return ["value", thing]
+        if type(thing) in (tuple, list):
+            assert isinstance(thing, tuple | list)
+            return [type(thing).__name__, [self.form(each, depth + 1) for each in thing]]
+        if type(thing) is dict:
+            pairs = [[self.form(key, depth + 1), self.form(value, depth + 1)] for key, value in thing.items()]
+            return ["dict", cast("object", pairs)]
+        if isinstance(thing, ModuleType):
+            return ["module", thing.__name__, *_submodules(thing.__name__, names)]
+        name = import_name(thing)
+        if name is not None:
+            return ["import", name]
+        if isinstance(thing, FunctionType):
+            if id(thing) not in self._numbers:
+                self._numbers[id(thing)] = len(self._functions)
+                self._functions.append(thing)
+            return ["source", self._numbers[id(thing)]]
+        raise MisuseError(
+            f"a {type(thing).__module__}.{type(thing).__qualname__} ({thing!r:.100}) cannot be sent to "
+            "workers: functions of a query may use plain values, modules and functions. Put what needs it in "
+            "a module that the workers can import"
+        )
+
+    def sources(self) -> list[object]:
+        """Those that forms have named so far, and those that they name in turn."""
+        found: list[object] = []
+        while len(found) < len(self._functions):
+            found.append(self._source(self._functions[len(found)]))
+        return found
+
+    def _source(self, function: FunctionType) -> list[object]:
+        code = function.__code__
+        where = f"{code.co_filename}:{code.co_firstlineno}"
+        tree = source_tree(function)
+        if tree is None:
+            raise MisuseError(
+                f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to "
+                "workers. Put it in a module that they can import"
+            )
+        _check_kept_nothing(function, where)
+        if getattr(tree, "decorator_list", []):
+            raise MisuseError(
+                f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator "
+                "made of it. Put it in a module that they can import"
+            )
+        lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
+        text = ast.get_source_segment(lines, tree, padded=True) or ""
+        if len(text.encode()) > FUNCTION_BYTES_MAX:
+            raise MisuseError(
+                f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
+                "put it in a module"
+            )
+        used: list[object] = []
+        names = _all_names(code)
+        for name, value in sorted(_uses(function).items()):
+            try:
+                used.append([name, self.form(value, 0, names)])
+            except MisuseError as error:
+                raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
+        is_lambda = isinstance(tree, ast.Lambda)
+        return [text, is_lambda, code.co_filename, tree.lineno, used]
 
 
 def _submodules(name: str, names: Set[str]) -> list[str]:
@@ -116,39 +188,6 @@ def _check_kept_nothing(function: FunctionType, where: str) -> None:
         )
 
 
-def _source(function: FunctionType, depth: int) -> list[object]:
-    code = function.__code__
-    where = f"{code.co_filename}:{code.co_firstlineno}"
-    tree = source_tree(function)
-    if tree is None:
-        raise MisuseError(
-            f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to workers. "
-            "Put it in a module that they can import"
-        )
-    _check_kept_nothing(function, where)
-    if getattr(tree, "decorator_list", []):
-        raise MisuseError(
-            f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator made "
-            "of it. Put it in a module that they can import"
-        )
-    lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    text = ast.get_source_segment(lines, tree, padded=True) or ""
-    if len(text.encode()) > FUNCTION_BYTES_MAX:
-        raise MisuseError(
-            f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
-            "put it in a module"
-        )
-    used: list[object] = []
-    names = _all_names(code)
-    for name, value in sorted(_uses(function).items()):
-        try:
-            used.append([name, _packed(value, depth + 1, names)])
-        except MisuseError as error:
-            raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
-    is_lambda = isinstance(tree, ast.Lambda)
-    return ["source", text, is_lambda, code.co_filename, tree.lineno, used]
-
-
 def _uses(function: FunctionType) -> dict[str, object]:
     """By name, what the function finds around it: closed-over values, names of its module. Builtins aside."""
     code = function.__code__
@@ -161,9 +200,7 @@ def _uses(function: FunctionType) -> dict[str, object]:
             value: object = cell.cell_contents
         except ValueError:
             continue
-        if value is not function:  # it calls itself: its own name is there already
-            found[name] = value
-    found.pop(function.__name__, None)
+        found[name] = value
     defaults = inspect.signature(function).parameters.values()
     if any(parameter.default is not parameter.empty for parameter in defaults):
         # Defaults are expressions that were evaluated long ago; what they came to is what counts.
@@ -174,36 +211,68 @@ def _uses(function: FunctionType) -> dict[str, object]:
 _DEFAULTS: Final = "__naiad_defaults__"
 
 
-def _unpacked(form: object, is_trusted: bool, depth: int) -> object:
-    if depth > _DEPTH_MAX:
-        raise SchemaError("a function of a plan is nested too deep")
-    match form:
-        case ["value", value] if type(value) in _PLAIN:
-            return value
-        case ["tuple", [*entries]]:
-            return tuple(_unpacked(each, is_trusted, depth + 1) for each in entries)
-        case ["list", [*entries]]:
-            return [_unpacked(each, is_trusted, depth + 1) for each in entries]
-        case ["dict", [*pairs]]:
-            return dict(_pair(pair, is_trusted, depth) for pair in pairs)
-        case ["module", str(name), *inside] if all(isinstance(each, str) for each in inside):
-            _require(is_trusted, f"the module {name}")
-            return _modules(name, cast("list[str]", inside))
-        case ["import", str(name)] if name.count(":") == 1:
-            _require(is_trusted, name)
-            return _imported(name)
-        case ["source", str(text), bool(is_lambda), str(file), int(line), [*used]]:
-            _require(is_trusted, f"a function of {file}:{line}")
-            around = dict(_pair(pair, is_trusted, depth, is_named=True) for pair in used)
-            return _compiled(text, is_lambda, (file, line), cast("dict[str, object]", around))
-    raise SchemaError(f"{form!r:.200} is no part of a function of a plan")
+class _Reader:
+    """Makes the functions of one plan out of their sources, and what forms stand for."""
+
+    def __init__(self, sources: list[object], is_trusted: bool) -> None:
+        self._is_trusted = is_trusted
+        self._made: list[FunctionType] = []
+        used: list[list[object]] = []
+        for source in sources:
+            match source:
+                case [str(text), bool(is_lambda), str(file), int(line), [*names]]:
+                    _require(is_trusted, f"a function of {file}:{line}")
+                    self._made.append(_compiled(text, is_lambda, (file, line)))
+                    used.append(names)
+                case _:
+                    raise SchemaError(f"{source!r:.200} is no source of a function of a plan")
+        # All are there now, so that they can name one another, and themselves.
+        for function, names in zip(self._made, used, strict=True):
+            self._give(function, names)
+
+    def read(self, form: object, depth: int = 0) -> object:
+        """What this form stands for."""
+        if depth > _DEPTH_MAX:
+            raise SchemaError("a value of a plan is nested too deep")
+        match form:
+            case ["value", value] if type(value) in _PLAIN:
+                return value
+            case ["tuple", [*entries]]:
+                return tuple(self.read(each, depth + 1) for each in entries)
+            case ["list", [*entries]]:
+                return [self.read(each, depth + 1) for each in entries]
+            case ["dict", [*pairs]]:
+                return {
+                    self.read(key, depth + 1): self.read(value, depth + 1) for key, value in _pairs(pairs)
+                }
+            case ["module", str(name), *inside] if all(isinstance(each, str) for each in inside):
+                _require(self._is_trusted, f"the module {name}")
+                return _modules(name, cast("list[str]", inside))
+            case ["import", str(name)] if name.count(":") == 1:
+                _require(self._is_trusted, name)
+                return _imported(name)
+            case ["source", number] if type(number) is int and 0 <= number < len(self._made):
+                return self._made[number]
+        raise SchemaError(f"{form!r:.200} is no part of a function of a plan")
+
+    def _give(self, function: FunctionType, names: list[object]) -> None:
+        """What it uses, to a function that has been made of its text."""
+        for name, form in _pairs(names):
+            if not isinstance(name, str):
+                raise SchemaError(f"{name!r:.200} is no name in a function of a plan")
+            value = self.read(form)
+            if name != _DEFAULTS:
+                function.__globals__[name] = value
+            elif isinstance(value, tuple) and len(value) == 2:
+                function.__defaults__ = cast("tuple[object, ...] | None", value[0])
+                function.__kwdefaults__ = cast("dict[str, object] | None", value[1])
 
 
-def _pair(pair: object, is_trusted: bool, depth: int, is_named: bool = False) -> tuple[object, object]:
-    if not isinstance(pair, list | tuple) or len(pair) != 2 or (is_named and not isinstance(pair[0], str)):
-        raise SchemaError(f"{pair!r:.200} is no name and value of a function of a plan")
-    key = pair[0] if is_named else _unpacked(pair[0], is_trusted, depth + 1)
-    return key, _unpacked(pair[1], is_trusted, depth + 1)
+def _pairs(entries: list[object]) -> Iterator[tuple[object, object]]:
+    for entry in entries:
+        if not isinstance(entry, list | tuple) or len(entry) != 2:
+            raise SchemaError(f"{entry!r:.200} is no name and value of a function of a plan")
+        yield entry[0], entry[1]
 
 
 def _require(is_trusted: bool, what: str) -> None:
@@ -240,15 +309,12 @@ def _imported(name: str) -> object:
     return found
 
 
-def _compiled(text: str, is_lambda: bool, where: tuple[str, int], around: dict[str, object]) -> FunctionType:
-    """The function with this source, among these names."""
+def _compiled(text: str, is_lambda: bool, where: tuple[str, int]) -> FunctionType:
+    """The function with this source; it has no more names than its own yet."""
     file, line = where
-    defaults = around.pop(_DEFAULTS, None)
-    names: dict[str, object] = {"__builtins__": builtins, "__name__": "naiad_query", **around}
+    names: dict[str, object] = {"__builtins__": builtins, "__name__": "naiad_query"}
     try:
-        tree = ast.parse(
-            f"({text}\n)" if is_lambda else f"if 1:\n{text}" if text[:1].isspace() else text, file
-        )
+        tree = ast.parse(_as_module(text, is_lambda), file)
         statement = tree.body[0]
         if isinstance(statement, ast.If):  # around a function that stood further to the right
             statement, line = statement.body[0], line - 1
@@ -266,10 +332,16 @@ def _compiled(text: str, is_lambda: bool, where: tuple[str, int], around: dict[s
         raise SchemaError(f"the source of a function of {file}:{line} cannot be read: {error}") from error
     made = names[name]
     assert isinstance(made, FunctionType)
-    if isinstance(defaults, tuple) and len(defaults) == 2:
-        made.__defaults__ = cast("tuple[object, ...] | None", defaults[0])
-        made.__kwdefaults__ = cast("dict[str, object] | None", defaults[1])
     return made
+
+
+def _as_module(text: str, is_lambda: bool) -> str:
+    """The text of a function as one that Python can read by itself."""
+    if is_lambda:
+        return f"({text}\n)"  # it may go on over several lines, and end in a comment
+    if text[:1].isspace():
+        return f"if 1:\n{text}"  # it stood in something, further to the right
+    return text
 
 
 _LAMBDA: Final = "__naiad_lambda__"

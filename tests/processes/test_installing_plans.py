@@ -86,6 +86,19 @@ def test_installed_it_is_listed_by_its_name_and_errors_name_the_users_line(clust
     assert "plain" in cluster.flows()[flow.index]
 
 
+@pytest.mark.parametrize(("op", "why"), [("//", "divides by zero"), ("*", "64 bits")])
+def test_installed_errors_of_expressions_name_the_users_line(
+    cluster: timely.Cluster, op: str, why: str
+) -> None:
+    def selects(flow: timely.Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        edges.select(src=1 // (col.dst - 2) if op == "//" else col.dst * 2**62).output("out")
+
+    line = selects.__code__.co_firstlineno + 2
+    with pytest.raises(dd.errors.RowError, match=rf"test_installing_plans.py:{line}\).*{why}"):
+        answers(cluster, selects)
+
+
 def test_installed_from_a_repl_and_a_script(tmp_path: Path) -> None:
     program = """
 import differential as dd

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from differential.errors import ExpressionError
-from differential.expressions.expression import col, min_of, when
+from differential.expressions.expression import Expr, col, min_of, when
 
 
 def test_print_expressions_are_immutable_data_that_can_be_copied_and_sent() -> None:
@@ -18,6 +18,14 @@ def test_print_expressions_are_immutable_data_that_can_be_copied_and_sent() -> N
     assert expr.columns() == {"a", "b"}
     with pytest.raises(AttributeError):
         expr.op = "+"  # type: ignore[misc]
+
+
+def test_type_an_expression_without_end_is_refused_where_it_is_written() -> None:
+    x: Expr = col.x
+    with pytest.raises(ExpressionError, match=r"131,071 .*\(.*test_expression.py:\d+\).*100,000"):
+        for _ in range(60):
+            x = x + x
+    assert x.size == 2**16 - 1, "what is shared counts as often as it would be written"
 
 
 def test_type_misuse_is_refused_where_it_is_written() -> None:

@@ -163,18 +163,25 @@ def _spoil(data: object, rng: random.Random) -> None:
         return
 
 
+NO_FUNCTIONS: list[object] = [[], []]
+
+
 @pytest.mark.parametrize(
     ("packed", "why"),
     [
         (b"", "not msgpack"),
         (b"\xc1", "not msgpack"),
-        (msgpack.packb([2, [], [], [], []]), "version 2; this release reads 1"),
+        (msgpack.packb([2, [], [], [[], []], []]), "version 2; this release reads 1"),
         (msgpack.packb([1]), "no plan"),
         (msgpack.packb({}), "no plan"),
-        (msgpack.packb([1, [], [], [], []]), "asks for nothing"),
-        (msgpack.packb([1, [["variable", [[["a", "int"]], 1, 0], []]], [0], [], []]), "inside a loop"),
-        (msgpack.packb([1, [["negate", [], [0]]], [0], [], []]), "does not come before it"),
-        (msgpack.packb([1, [["from_stream", [[["a", "int"]], 0], []]], [0], [], []]), "no operator"),
+        (msgpack.packb([1, [], [], [], []]), "no functions of a plan"),
+        (msgpack.packb([1, [], [], NO_FUNCTIONS, []]), "asks for nothing"),
+        (msgpack.packb([1, [["variable", [[["a", "int"]], 1, 0], []]], [0], NO_FUNCTIONS, []]), "inside a"),
+        (msgpack.packb([1, [["negate", [], [0]]], [0], NO_FUNCTIONS, []]), "does not come before it"),
+        (
+            msgpack.packb([1, [["from_stream", [[["a", "int"]], 0], []]], [0], NO_FUNCTIONS, []]),
+            "no operator",
+        ),
     ],
 )
 def test_refused_plans_say_why(packed: bytes, why: str) -> None:
@@ -205,6 +212,22 @@ def test_refused_more_than_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "NODES_MAX", 5)
     with pytest.raises(MisuseError, match="operators; up to 5"):
         encode_plan(plan, plan.roots)
+
+
+def test_refused_expressions_that_are_too_large_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int").filter(col.a > 1)  # of size 3
+        rows.select(a=col.a + col.a, b=col.a).output("out")  # of 3 and 1
+
+    plan = plan_of(build)
+    monkeypatch.setattr(encoding, "EXPRESSIONS_MAX", 7)
+    packed = encode_plan(plan, plan.roots)
+    assert decoded(packed)
+    monkeypatch.setattr(encoding, "EXPRESSIONS_MAX", 6)
+    with pytest.raises(MisuseError, match="expressions of 7 operators; up to 6"):
+        encode_plan(plan, plan.roots)
+    with pytest.raises(SchemaError, match="expressions of more than 6 operators"):
+        decoded(packed)
 
 
 def test_refused_stages_that_were_written_by_hand() -> None:
@@ -242,6 +265,7 @@ def loop_of(variable: list[object], limit: int = 9) -> list[object]:
     "entries",
     [
         [INPUT, ["select", [["x", DOUBLED]], [0]]],
+        [INPUT, *(["filter", [[*DOUBLED[:15], ["==", None, 14, 14]]], [n]] for n in range(20))],
         [INPUT, *(["concat", [], [n, n]] for n in range(20))],
         [INPUT, ["select", [], [0]]],
         [INPUT, ["filter", [[["col", "a"], ["==", None, 0]]], [0]]],
@@ -260,6 +284,7 @@ def loop_of(variable: list[object], limit: int = 9) -> list[object]:
     ids=lambda entries: str(entries[1])[:40],
 )
 def test_refused_plans_that_would_cost_too_much_or_are_none(entries: list[object]) -> None:
-    packed = msgpack.packb([1, [*entries, ["output", ["o"], [len(entries) - 1]]], [len(entries)], [], []])
+    asked = [[*entries, ["output", ["o"], [len(entries) - 1]]], [len(entries)]]
+    packed = msgpack.packb([1, *asked, NO_FUNCTIONS, []])
     with pytest.raises(TimelyError):
         decoded(packed)

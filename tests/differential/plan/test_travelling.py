@@ -18,7 +18,7 @@ import pytest
 
 from differential.errors import SchemaError
 from differential.plan.functions import Function
-from differential.plan.travelling import FUNCTION_BYTES_MAX, packed_function, unpacked_function
+from differential.plan.travelling import FUNCTION_BYTES_MAX, packed_functions, unpacked_functions
 from timely.errors import MisuseError
 
 FACTOR = 3
@@ -33,11 +33,27 @@ def at_the_top(x: int) -> int:
     return x * FACTOR
 
 
+Packed = list[list[list[object]]]
+"""Functions, and sources."""
+
+
+def packed(function: object) -> Packed:
+    return cast("Packed", packed_functions([Function.of(function)]))
+
+
 def there_and_back(function: object) -> Callable[..., object]:
-    packed = msgpack.unpackb(msgpack.packb(packed_function(Function.of(function))), strict_map_key=False)
-    found = unpacked_function(packed, is_trusted=True)
+    sent = msgpack.unpackb(msgpack.packb(packed(function)), strict_map_key=False)
+    (found,) = unpacked_functions(sent, is_trusted=True)
     assert found.digest == Function.of(function).digest and callable(found.function)
     return found.function
+
+
+def renamed() -> Callable[[int], int]:
+    def step(x: int) -> int:
+        return step(x) + 1
+
+    first, step = step, lambda x: x * FACTOR
+    return first
 
 
 def made_here() -> dict[str, Callable[..., object]]:
@@ -53,6 +69,14 @@ def made_here() -> dict[str, Callable[..., object]]:
     def with_defaults(x: int, by: int = one + 1, *, plus: int | None = FACTOR) -> int:
         """What it does."""
         return x * by + (plus or 0)
+
+    by_another_name = lambda x: 1 if x < 2 else x * by_another_name(x - 1)  # noqa: E731
+
+    def is_even(x: int) -> bool:
+        return x == 0 or is_odd(x - 1)
+
+    def is_odd(x: int) -> bool:
+        return x != 0 and is_even(x - 1)
 
     def on_several_lines(
         x: int,
@@ -78,6 +102,9 @@ def made_here() -> dict[str, Callable[..., object]]:
         "helper": lambda x: helper(x) + len(TABLE),
         "at the top": lambda x: at_the_top(x),
         "recursive": recursive,
+        "recursive lambda": by_another_name,
+        "one another": is_even,
+        "uses another of its name": renamed(),
         "defaults": with_defaults,
         "several lines": on_several_lines,
         "imports": with_imports,
@@ -95,8 +122,8 @@ def test_law_what_arrives_does_the_same(name: str) -> None:
 
 
 def test_law_what_can_be_imported_travels_by_name() -> None:
-    packed = packed_function(Function.of(math.isqrt))
-    assert packed[-1] == ["import", "math:isqrt"]
+    (function,), sources = packed(math.isqrt)
+    assert function[-1] == ["import", "math:isqrt"] and not sources
     assert there_and_back(math.isqrt)(17) == 4
 
 
@@ -112,8 +139,9 @@ def test_law_modules_within_modules_come_along() -> None:
     import xml.etree.ElementTree
 
     function = lambda x: xml.etree.ElementTree.fromstring(f"<a{x}/>").tag  # noqa: E731
-    form = packed_function(Function.of(function))[-1]
-    assert ["xml", ["module", "xml", "xml.etree", "xml.etree.ElementTree"]] in form[-1]  # type: ignore[index]
+    _, (source,) = packed(function)
+    names = cast("list[object]", source[-1])
+    assert ["xml", ["module", "xml", "xml.etree", "xml.etree.ElementTree"]] in names
     assert there_and_back(function)(1) == "a1"
 
 
@@ -132,7 +160,32 @@ x = object()
 
 def test_law_a_global_that_is_called_like_an_attribute_does_no_harm() -> None:
     assert there_and_back(lambda row: row.real)(3) == 3
-    assert packed_function(Function.of(lambda row: row.x))[-1][-1] == []  # type: ignore[index]
+    _, (source,) = packed(lambda row: row.x)
+    assert source[-1] == []
+
+
+def over(one: Callable[[int], int], other: Callable[[int], int]) -> Callable[[int], int]:
+    return lambda x: (one if x % 2 else other)(x // 2) + 1
+
+
+def test_law_what_many_use_is_sent_once() -> None:
+    """Written out, thirty layers of a function that uses the one below twice would be 2^30 functions."""
+    ladder = over(at_the_top, at_the_top)
+    for _ in range(29):
+        ladder = over(ladder, ladder)
+    _, sources = packed(ladder)
+    assert len(sources) == 30 and len(cast("bytes", msgpack.packb(sources))) < 30 * 300
+    assert [there_and_back(ladder)(x) for x in range(9)] == [ladder(x) for x in range(9)]
+
+
+def test_law_functions_of_one_plan_share_what_they_use() -> None:
+    scale = 7
+    shared = lambda x: x * scale  # noqa: E731
+    functions = [Function.of(lambda x: shared(x) + 1), Function.of(lambda x: shared(x) + 2)]
+    sent = cast("Packed", packed_functions(functions))
+    assert len(sent[1]) == 3
+    one, two = unpacked_functions(sent, is_trusted=True)
+    assert callable(one.function) and callable(two.function) and (one.function(1), two.function(1)) == (8, 9)
 
 
 class Colour(enum.IntEnum):
@@ -161,7 +214,7 @@ def keeping() -> Callable[[int], int]:
 )
 def test_refused_is_what_would_be_another_one_there(function: object, why: str) -> None:
     with pytest.raises(MisuseError, match=why):
-        packed_function(Function.of(function))
+        packed(function)
 
 
 def test_refused_source_that_is_not_what_runs(tmp_path: Path) -> None:
@@ -171,7 +224,7 @@ def test_refused_source_that_is_not_what_runs(tmp_path: Path) -> None:
     exec(compile(file.read_text(), str(file), "exec"), space)
     file.write_text(file.read_text().replace("10", "99"))
     with pytest.raises(MisuseError, match="the source of make.<locals>.f .* is not there"):
-        packed_function(Function.of(cast("Callable[[], object]", space["make"])()))
+        packed(cast("Callable[[], object]", space["make"])())
 
 
 class Unknown:
@@ -209,53 +262,66 @@ def decorated() -> object:
 )  # fmt: skip
 def test_refused_is_what_has_no_name_and_no_source(function: object, why: str) -> None:
     with pytest.raises(MisuseError, match=rf"(?s){why}.*[pP]ut .*in a module"):
-        packed_function(Function.of(function))
+        packed(function)
 
 
 def test_law_what_a_decorator_made_travels_as_such() -> None:
     """`inner` is `run` now, whose source is there and undecorated; what it decorates is not."""
     with pytest.raises(MisuseError, match="inner.*is decorated"):
-        packed_function(Function.of(decorated()))
+        packed(decorated())
 
 
 def test_refused_source_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("differential.plan.travelling.FUNCTION_BYTES_MAX", 10)
     with pytest.raises(MisuseError, match="longer than 10 bytes"):
-        packed_function(Function.of(made_here()["lambda"]))
+        packed(made_here()["lambda"])
     assert FUNCTION_BYTES_MAX == 65_536
 
 
 @pytest.mark.parametrize("name", ["lambda", "helper"])
 def test_refused_code_of_a_stranger(name: str) -> None:
-    packed = packed_function(Function.of(made_here()[name]))
     with pytest.raises(MisuseError, match=r"started them.*mark its builder by @timely.builder"):
-        unpacked_function(packed, is_trusted=False)
+        unpacked_functions(packed(made_here()[name]), is_trusted=False)
     with pytest.raises(MisuseError, match="code that this cluster was not started with"):
-        unpacked_function(packed_function(Function.of(math.isqrt)), is_trusted=False)
+        unpacked_functions(packed(math.isqrt), is_trusted=False)
 
 
 def test_refused_a_function_that_is_another_one_here() -> None:
-    name, digest, *rest = packed_function(Function.of(at_the_top))
-    assert rest[-1][0] == "import", rest  # type: ignore[index]
+    ((name, digest, *rest),), sources = packed(at_the_top)
+    assert cast("list[object]", rest[-1])[0] == "import", rest
     with pytest.raises(MisuseError, match="at_the_top is another function on this worker"):
-        unpacked_function([name, "0" * len(str(digest)), *rest], is_trusted=True)
+        unpacked_functions([[[name, "0" * len(str(digest)), *rest]], sources], is_trusted=True)
 
 
 @pytest.mark.parametrize(
     "form",
     [
         None, [], ["value"], ["value", [1]], ["import", "math"], ["import", 7], ["import", "a:b:c"],
-        ["module"], ["source", "1 + 1", False, "f", 1, []], ["source", "lambda x: (", True, "f", 1, []],
-        ["source", "import os", False, "f", 1, []], ["source", "", False, "f", 1, []],
-        ["source", "lambda x: x", True, "f", 1, [["a"]]],
-        ["source", "lambda x: x", True, "f", 1, [[1, ["value", 1]]]],
+        ["module"], ["source"], ["source", 1], ["source", -1], ["source", False], ["source", "lambda x: x"],
         ["tuple", 3], ["dict", [[1]]], ["value", 3], ["list", [["value", 1]]],
     ],
     ids=repr,
 )  # fmt: skip
 def test_refused_bytes_that_are_no_function(form: object) -> None:
+    sources = [["lambda x: x", True, "f", 1, []]]
+    assert unpacked_functions([[["f", "00", True, None, ["source", 0]]], sources], is_trusted=True)
     with pytest.raises(SchemaError):
-        unpacked_function(["f", "00", True, None, form], is_trusted=True)
+        unpacked_functions([[["f", "00", True, None, form]], sources], is_trusted=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None, [], ["1 + 1", False, "f", 1, []], ["lambda x: (", True, "f", 1, []],
+        ["import os", False, "f", 1, []], ["", False, "f", 1, []], ["lambda x: x", True, "f", 1, [["a"]]],
+        ["lambda x: x", True, "f", 1, [[1, ["value", 1]]]],
+        ["lambda x: x", True, "f", 1, [["a", ["source", 1]]]],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_refused_bytes_that_are_no_source(source: object) -> None:
+    with pytest.raises(SchemaError):
+        unpacked_functions([[], [source]], is_trusted=True)
 
 
 def test_refused_nesting_has_an_end() -> None:
@@ -263,4 +329,4 @@ def test_refused_nesting_has_an_end() -> None:
     for _ in range(100):
         form = ["list", [form]]
     with pytest.raises(SchemaError, match="nested too deep"):
-        unpacked_function(["f", "00", True, None, form], is_trusted=True)
+        unpacked_functions([[["f", "00", True, None, form]], []], is_trusted=True)
