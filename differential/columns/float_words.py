@@ -14,7 +14,7 @@ import numpy as np
 
 from differential.columns.column_types import Floats, Int64s
 
-__all__ = ["NAN_WORD", "float_to_word", "floats_to_words", "word_to_float", "words_to_floats"]
+__all__ = ["NAN_WORD", "float_to_word", "floats_to_words", "words_to_floats"]
 
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 NAN_WORD = 0x7FF8_0000_0000_0000
@@ -41,8 +41,3 @@ def words_to_floats(words: Int64s) -> Floats:
 def float_to_word(value: float) -> int:
     """The word of one float."""
     return int(floats_to_words(np.array([value], dtype=np.float64))[0])
-
-
-def word_to_float(word: int) -> float:
-    """The float of one word."""
-    return float(words_to_floats(np.array([word], dtype=np.int64))[0])

@@ -62,14 +62,6 @@ class Projection:
         """How many value words the new row has."""
         return len(self.sources)
 
-    def index(self) -> Int64s:
-        """`sources` as an array, int64[width]."""
-        return np.array(self.sources, dtype=np.int64)
-
-    def constant_words(self) -> Int64s:
-        """`constants` as an array, int64[width]."""
-        return np.array(self.constants, dtype=np.int64)
-
     def is_identity(self, width: int) -> bool:
         """Whether it leaves rows of `width` value words as they are."""
         return self.sign == 1 and self.sources == tuple(range(width))

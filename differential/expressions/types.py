@@ -24,8 +24,9 @@ from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.text import text_of
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
+from timely.user_code.call_site import call_site
 
-__all__ = ["type_of"]
+__all__ = ["check_condition", "type_of"]
 
 _CASTS: Final[frozenset[tuple[Kind, Kind]]] = frozenset(
     {
@@ -65,6 +66,15 @@ def type_of(expr: Tree, schema: Schema) -> ColumnType:
             raise _error(expr, types, "takes a number")
         return types[0]
     return _special(expr, types)
+
+
+def check_condition(expr: Tree, schema: Schema) -> None:
+    """Raises ExpressionError if `filter(expr)` has no meaning over the columns of `schema`."""
+    type_ = type_of(expr, schema)
+    if type_.kind != "bool":
+        raise ExpressionError(
+            f"filter({text_of(expr)}) ({call_site()}) needs a condition, but this is of type {type_}."
+        )
 
 
 def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:

@@ -16,10 +16,7 @@ from differential.columns.column_types import Bools, Int64s
 from differential.expressions.compiled import Natural
 from differential.kernels.arithmetic import ADD, MULTIPLY, SUBTRACT, combine
 
-__all__ = ["BINARY", "beyond", "combined"]
-
-BINARY: Final = ("+", "-", "*")
-"""The operators of two whole numbers that may leave 64 bits; `//` is looked at together with zero."""
+__all__ = ["beyond", "combined"]
 
 _KERNELS: Final = {"+": ADD, "-": SUBTRACT, "*": MULTIPLY}
 _PYTHON: Final[dict[str, Callable[[object, object], object]]] = {

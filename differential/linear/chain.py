@@ -28,6 +28,7 @@ from differential.columns.symbols import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection
+from differential.expressions.types import check_condition
 from differential.linear.passes import (
     Filter,
     Negate,
@@ -68,11 +69,6 @@ class LinearChain:
         schema = Schema.of(schema)
         return cls(schema, schema)
 
-    @classmethod
-    def to_key_layout(cls, schema: SchemaSpec, key_columns: Sequence[str]) -> LinearChain:
-        """The chain that puts the words of `key_columns` first, in that order, and then the others."""
-        return cls.over(schema).keyed_by(key_columns)
-
     def select(self, columns: Mapping[str, ExprLike]) -> LinearChain:
         """Rows of these columns, each an expression over the columns so far.
 
@@ -90,11 +86,7 @@ class LinearChain:
     def filter(self, condition: ExprLike) -> LinearChain:
         """Only the rows where `condition` is true; raises ExpressionError if it is not a condition."""
         expr = as_expr(condition)
-        type_ = expr.type_in(self.schema_out)
-        if type_.kind != "bool":
-            raise ExpressionError(
-                f"filter({expr.describe()}) ({call_site()}) needs a condition, but this is of type {type_}."
-            )
+        check_condition(expr, self.schema_out)
         return self._longer(Filter(expr), self.schema_out)
 
     def negate(self) -> LinearChain:
@@ -155,7 +147,7 @@ class LinearChain:
 
     def compile(self, symbols: SymbolTable) -> RowFunction:
         """The one function: int64[schema_in.width + 2, n] → int64[schema_out.width + 2, m], or None for no
-        rows. m] or None.
+        rows.
 
         It may raise RowError and UserFunctionError. A chain that only moves words costs 0.2 µs, a filter
         some 2 µs.

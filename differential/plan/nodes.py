@@ -23,12 +23,11 @@ from typing import ClassVar, Literal, Self, cast
 
 import msgpack
 
-from timely.user_code.call_site import call_site
-
 from ..aggregates import Aggregate
 from ..columns.schema import Column, Schema
-from ..errors import ExpressionError, SchemaError
+from ..errors import SchemaError
 from ..expressions.expression import Expr
+from ..expressions.types import check_condition
 from .expressions import expr_data, schema_data
 from .functions import Function
 
@@ -232,14 +231,8 @@ class Filter(_Unary):
     @cached_property
     def schema(self) -> Schema:
         """The same columns; raises ExpressionError if the condition is none."""
-        over = self.source.schema
-        type_ = self.condition.type_in(over)
-        if type_.kind != "bool":
-            raise ExpressionError(
-                f"filter({self.condition.describe()}) ({call_site()}) needs a condition, but this is of type "
-                f"{type_}."
-            )
-        return over
+        check_condition(self.condition, self.source.schema)
+        return self.source.schema
 
     def describe(self) -> str:
         """As it would be written."""

@@ -7,6 +7,7 @@ refused_*   what a user may do wrong, and what he is told
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -180,6 +181,12 @@ def test_refused_an_expression_without_a_name() -> None:
 def test_refused_a_condition_that_is_none() -> None:
     said = _refused(lambda c: c.filter(col.k + 1), ExpressionError)
     assert "needs a condition" in said and "int" in said and "test_collection.py" in said
+
+
+def test_refused_what_is_no_function() -> None:
+    for build, name in ((lambda c: c.map(5), "map"), (lambda c: c.flat_map(5), "flat_map")):
+        said = _refused(build, ExpressionError)
+        assert re.fullmatch(name + r"\(5\) \(.*test_collection.py:\d+\) needs a function\.", said)
 
 
 def test_refused_the_sum_of_different_columns() -> None:
