@@ -18,6 +18,7 @@ from timely.building.loop import Loop
 from timely.building.scope import ITERATIONS_MAX
 from timely.building.stream import Feed, Stream
 from timely.errors import GraphError
+from timely.user_code.call_site import call_site
 
 from .aggregates import Aggregate
 from .columns.schema import Schema, SchemaSpec
@@ -261,7 +262,7 @@ class Collection:
         self, how: ApplyKind, function: MapFunction | BatchFunction, schema: SchemaSpec | None
     ) -> Collection:
         if not callable(function):
-            raise ExpressionError(f"{how}({function!r}) needs a function.")
+            raise ExpressionError(f"{how}({function!r}) ({call_site()}) needs a function.")
         declared = self.schema if schema is None else Schema.of(schema)
         return self._with(Apply(self.node, how, self.plan.function(function), declared))
 
@@ -329,26 +330,26 @@ class Grouped:
         return self.collection._with(ReduceFunction(self.collection.node, self.keys, known, given))
 
 
-def input(flow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
-    """A named input of `flow` as a collection with the columns of `schema`."""
+def input(dataflow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
+    """A named input of `dataflow` as a collection with the columns of `schema`."""
     declared = Schema.of(schema)
     for reserved in (DIFF, EPOCH):
         if reserved in declared.names:
             raise SchemaError(
                 f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
             )
-    stream = flow.input(name, TableIn(declared, name))
-    plan = Plan.of(flow)
+    stream = dataflow.input(name, TableIn(declared, name))
+    plan = Plan.of(dataflow)
     return Collection(plan, plan.leaf(Input(declared, name), stream))
 
 
 def from_stream(
-    flow: Dataflow, stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()
+    dataflow: Dataflow, stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()
 ) -> Collection:
     """What a stage that was written by hand puts out (update batches with the columns of `schema`) as a
     collection; `loops` are those that the stream is in, outermost first.
     """
-    plan = Plan.of(flow)
+    plan = Plan.of(dataflow)
     leaf = FromStream(Schema.of(schema), plan.from_stream_serial())
     return Collection(plan, plan.leaf(leaf, stream, loops), loops)
 

@@ -68,8 +68,8 @@ def warm() -> None:
         flow.output("components").snapshot()
 
 
-def _every_operator(flow: Dataflow) -> None:
-    edges = table_input(flow, "edges", "src: int, dst: int")
+def _every_operator(dataflow: Dataflow) -> None:
+    edges = table_input(dataflow, "edges", "src: int, dst: int")
     connected_components(edges.filter(col.src < _EDGES_MANY // 8)).output("components")
     grouped = edges.group_by("src")
     grouped.agg(n=count(), top=greatest("dst")).output("aggregates")

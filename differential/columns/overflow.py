@@ -37,9 +37,9 @@ def show_words(words: Sequence[int]) -> str:
     return f"with the words ({', '.join(map(str, words))})"
 
 
-def row_overflow(tables: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflowError:
-    """The error about rows that do not add up: tables of words, time and diff last."""
-    words = np.concatenate(tables, axis=1)
+def row_overflow(parts: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflowError:
+    """The error about rows that do not add up: arrays of words, time and diff last."""
+    words = np.concatenate(parts, axis=1)
     found = _first_beyond(words[:-2], np.ones(words.shape[1], np.int64), words[-1])
     if found is None:
         return MultiplicityOverflowError(f"the multiplicity of a row leaves 64 bits.\n  {_MEND_ROW}")
@@ -67,7 +67,7 @@ def sum_overflow(
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
     """The error about two rows that match and whose multiplicities have too large a product.
 
-    delta, history   tables of words, key words first, time and diff last
+    delta, history   arrays of words, key words first, time and diff last
     """
     largest = max((abs(diff) for diff in history[-1].tolist()), default=0)
     for index, diff in enumerate(delta[-1].tolist()):
@@ -85,7 +85,7 @@ def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> 
 
 
 def negate_diffs(words: Int64s) -> None:
-    """Give every row of a table of words, diff last, the opposite multiplicity, in place."""
+    """Give every row of an array of words, diff last, the opposite multiplicity, in place."""
     try:
         negate_all(words[-1])
     except OverflowError:

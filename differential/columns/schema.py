@@ -1,7 +1,7 @@
 """Which columns does a collection have, and where are their words?
 
 A *schema* is an ordered list of named, typed columns. A row is the words of its columns one after another,
-so column k starts at the word `offset(k)`. A table of n rows is an int64 array `words[width, n]`,
+so column k starts at the word `offset(k)`. Rows are an int64 array `words[width, n]`, n of them,
 column-major and C-contiguous: `words[i]` is word i of every row. (Collections append two more words to each
 row, time and diff; a schema does not know about them.)
 

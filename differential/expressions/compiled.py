@@ -22,9 +22,9 @@ from differential.columns.float_words import floats_to_words, words_to_floats
 
 __all__ = [
     "Compiled",
+    "Evaluate",
     "Natural",
     "Pair",
-    "Run",
     "as_float",
     "column_at",
     "constant",
@@ -38,7 +38,7 @@ Natural: TypeAlias = Int64s | Floats | Bools
 """Values in natural form."""
 
 Pair: TypeAlias = tuple[Natural, Bools | None]
-Run: TypeAlias = Callable[[Int64s], Pair]
+Evaluate: TypeAlias = Callable[[Int64s], Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Compiled:
     """
 
     type: ColumnType
-    run: Run
+    run: Evaluate
     constant: Pair | None = None
     can_fail: bool = False
     column: int | None = None
@@ -105,7 +105,7 @@ class Compiled:
         return write_nullable
 
 
-def _word_run(run: Run, column: int) -> Run:
+def _word_run(run: Evaluate, column: int) -> Evaluate:
     """Read column words as they are, with the validity that `run` finds."""
     return lambda words: (words[column], run(words)[1])
 
@@ -145,7 +145,7 @@ def _natural(words: Int64s, type_: ColumnType) -> Natural:
     return words.astype(np.bool_) if type_.kind == "bool" else words
 
 
-def converted(run: Run, dtype: npt.DTypeLike) -> Run:
+def converted(run: Evaluate, dtype: npt.DTypeLike) -> Evaluate:
     """`run` with its values as another dtype."""
 
     def convert(words: Int64s) -> Pair:

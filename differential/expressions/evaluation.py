@@ -1,7 +1,7 @@
 """How is an expression evaluated on whole columns of words?
 
 It is compiled once, for given columns, to a tree of closures with one numpy call per operator
-(`compiled.py`, `expression_operators.py`); then called with many batches. Columns and constants cost next
+(`compiled.py`, `operators.py`); then called with many batches. Columns and constants cost next
 to nothing: a column is a row of the words, read where a `Projection` says it is, so that a filter after a
 renaming reads the words from before it.
 """
@@ -20,8 +20,8 @@ from differential.columns.symbols import SymbolTable
 from differential.errors import RowError
 from differential.expressions.compiled import (
     Compiled,
+    Evaluate,
     Pair,
-    Run,
     as_float,
     column_at,
     constant,
@@ -125,7 +125,7 @@ class Compiler:
             return Compiled(type_, run, can_fail=can_fail, can_overflow=True)
         return Compiled(type_, unary(expr, parts), can_fail=can_fail)
 
-    def _checked(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Run:
+    def _checked(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Evaluate:
         """`+`, `-` or `*` of integers; raises RowError where a result leaves 64 bits."""
         left, right = parts[0].run, parts[1].run
 
@@ -140,10 +140,10 @@ class Compiler:
 
         return run
 
-    def _negative(self, expr: Operation, part: Compiled) -> Run:
+    def _negative(self, expr: Operation, part: Compiled) -> Evaluate:
         return self._checked(expr, "-", (constant(part.type, 0), part))
 
-    def _absolute(self, expr: Operation, part: Compiled) -> Run:
+    def _absolute(self, expr: Operation, part: Compiled) -> Evaluate:
         run = part.run
 
         def absolute(words: Int64s) -> Pair:
@@ -162,7 +162,7 @@ class Compiler:
         if failing.any():
             raise self._row_error(expr, words, failing, "leaves 64 bits")
 
-    def _division(self, expr: Operation, parts: Sequence[Compiled]) -> Run:
+    def _division(self, expr: Operation, parts: Sequence[Compiled]) -> Evaluate:
         """`//` or `%` of integers; raises RowError where a value is divided by zero."""
         divide = np.floor_divide if expr.op == "//" else np.remainder
         left, right = parts[0].run, parts[1].run

@@ -18,9 +18,9 @@ from differential.columns.float_words import words_to_floats
 from differential.errors import RowError
 from differential.expressions.compiled import (
     Compiled,
+    Evaluate,
     Natural,
     Pair,
-    Run,
     as_float,
     in_common_words,
     null_constant,
@@ -72,7 +72,7 @@ def both(left: Bools | None, right: Bools | None) -> Bools | None:
     return left if right is None else left & right
 
 
-def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Compiled]) -> Run:
+def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Compiled]) -> Evaluate:
     """A function of two values, with null where one of them is null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
@@ -86,7 +86,7 @@ def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Comp
     return run
 
 
-def extreme(is_min: bool, parts: Sequence[Compiled]) -> Run:
+def extreme(is_min: bool, parts: Sequence[Compiled]) -> Evaluate:
     """The least or greatest by the order of words."""
     choose = np.minimum if is_min else np.maximum
     is_float = parts[0].type.kind == "float"
@@ -104,7 +104,7 @@ def extreme(is_min: bool, parts: Sequence[Compiled]) -> Run:
     return run
 
 
-def logical(is_and: bool, parts: Sequence[Compiled]) -> Run:
+def logical(is_and: bool, parts: Sequence[Compiled]) -> Evaluate:
     """`&` or `|` with SQL's null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
@@ -113,7 +113,7 @@ def logical(is_and: bool, parts: Sequence[Compiled]) -> Run:
     return lambda words: combine(*left(words), *right(words))
 
 
-def unary(expr: Operation, parts: Sequence[Compiled]) -> Run:
+def unary(expr: Operation, parts: Sequence[Compiled]) -> Evaluate:
     """Operators of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
     run = parts[0].run
     if expr.op == "is_in":
@@ -136,7 +136,7 @@ def unary(expr: Operation, parts: Sequence[Compiled]) -> Run:
     return apply
 
 
-def _is_in(parts: Sequence[Compiled]) -> Run:
+def _is_in(parts: Sequence[Compiled]) -> Evaluate:
     """Membership in constants, by binary search in their sorted words."""
     sides = in_common_words(parts)
     run = sides[0].run
@@ -145,17 +145,17 @@ def _is_in(parts: Sequence[Compiled]) -> Run:
     if not constants:
         return lambda words: (np.zeros(words.shape[1], dtype=np.bool_), run(words)[1])
     # The greatest constant twice: a value beyond it is looked up at the end, and differs from what is there.
-    table = np.array([*constants, constants[-1]], dtype=np.int64)
-    search = table[:-1]
+    known = np.array([*constants, constants[-1]], dtype=np.int64)
+    search = known[:-1]
 
     def is_in(words: Int64s) -> Pair:
         values, valid = run(words)
-        return table[search.searchsorted(values)] == values, valid
+        return known[search.searchsorted(values)] == values, valid
 
     return is_in
 
 
-def _fill_null(parts: Sequence[Compiled]) -> Run:
+def _fill_null(parts: Sequence[Compiled]) -> Evaluate:
     """The first value, or the second where it is null; the second sees only those rows if it can fail."""
     can_overflow = parts[1].can_overflow
     if parts[1].type.kind != parts[0].type.kind:
@@ -174,7 +174,7 @@ def _fill_null(parts: Sequence[Compiled]) -> Run:
     return run
 
 
-def _filled(values: Natural, valid: Bools, default: Run, words: Int64s) -> Pair:
+def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> Pair:
     """`values` with those of `default` where they are null, which alone it is asked for."""
     missing = (~valid).nonzero()[0]
     if not missing.size:
@@ -187,7 +187,7 @@ def _filled(values: Natural, valid: Bools, default: Run, words: Int64s) -> Pair:
     return values, valid
 
 
-def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Run:
+def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Evaluate:
     """Branches: the value whose condition is the first to be true."""
     tests = list(parts[:-1:2])
     values = list(parts[1::2])
@@ -204,7 +204,7 @@ def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Run:
     return _tried(at_once, by_rows) if any(part.can_overflow for part in parts) else at_once
 
 
-def _tried(run: Run, instead: Run) -> Run:
+def _tried(run: Evaluate, instead: Evaluate) -> Evaluate:
     """`run`; where that fails, `instead`, which costs more and looks at fewer rows."""
 
     def tried(words: Int64s) -> Pair:
@@ -216,7 +216,7 @@ def _tried(run: Run, instead: Run) -> Run:
     return tried
 
 
-def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Run:
+def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Evaluate:
     """Every part sees all rows, and the first true condition chooses."""
     runs = [(test.mask, value.run) for test, value in zip(tests, values[:-1], strict=True)]
     last = values[-1].run
@@ -237,7 +237,7 @@ def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Run:
     return run
 
 
-def _when_by_rows(tests: Sequence[Compiled], values: Sequence[Compiled], type_: ColumnType) -> Run:
+def _when_by_rows(tests: Sequence[Compiled], values: Sequence[Compiled], type_: ColumnType) -> Evaluate:
     """As `when_run`, but every part sees only the rows that reach it, because it might fail on the others."""
     dtype = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}.get(type_.kind, np.dtype(np.int64))
 

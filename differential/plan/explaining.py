@@ -79,28 +79,28 @@ def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
     if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
         yield "(known once the loop, or the stages written by hand around it, are there)"
         return
-    flow = plan.dataflow
+    dataflow = plan.dataflow
     leaves: Leaves = {}
     for node in beneath(roots):
         if isinstance(node, Input):
-            leaves[node.digest] = (flow.input(node.name, TableIn(node.columns, node.name)), ())
-    lowering = Lowering(flow, leaves, plan.sites)
+            leaves[node.digest] = (dataflow.input(node.name, TableIn(node.columns, node.name)), ())
+    lowering = Lowering(dataflow, leaves, plan.sites)
     for root in roots:
         feeds = lowering.feeds(root)
-        flow.stage("result", _never, feeds)
-    for stage in flow.stages:
+        dataflow.stage("result", _never, feeds)
+    for stage in dataflow.stages:
         if stage.kind == "vertex":
-            yield from _stage(flow, stage)
+            yield from _stage(dataflow, stage)
 
 
 def _never() -> Vertex:
     raise AssertionError("stages of an explanation do not run")
 
 
-def _stage(flow: Dataflow, stage: StageDeclaration) -> Iterator[str]:
+def _stage(dataflow: Dataflow, stage: StageDeclaration) -> Iterator[str]:
     yield f"{stage.index:>3}  {stage.name}   in {stage.scope.path()}"
     for feed in stage.feeds:
-        source = flow.stages[feed.stream.stage_index]
+        source = dataflow.stages[feed.stream.stage_index]
         text = f"from {source.index} {source.name}"
         if feed.detail:
             text += f": {feed.detail}"

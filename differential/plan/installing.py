@@ -33,18 +33,18 @@ def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
 
 
 @timely.builder
-def carry_out(flow: timely.Dataflow, plan: object, name: object = "", token: object = "") -> None:
+def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token: object = "") -> None:
     """Build what `plan` says; `token` shows that it comes from the client that has started this worker.
 
     `name` is what the query is called where it was written.
     """
-    flow.name = str(name) or flow.name
+    dataflow.name = str(name) or dataflow.name
     if not isinstance(plan, bytes):
         raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
-    made = Plan.of(flow)
+    made = Plan.of(dataflow)
 
     def add_input(node: Input) -> Node:
-        stream = flow.input(node.name, TableIn(node.columns, node.name))
+        stream = dataflow.input(node.name, TableIn(node.columns, node.name))
         return made.leaf(node, stream)
 
     for root in decode_plan(plan, made, add_input, is_trusted(token)):
