@@ -12,7 +12,8 @@
         reached.output("reached")
 
 An ordinary client of what `timely` offers: whatever is needed here, a user's vertex can have too. Read
-`collection.py` first, then `operators/`, `trace/` and `kernels/`, from the top to the bottom of an operator.
+`collection.py` first, which writes plans, and `plan/`, which makes stages of them; then `operators/`,
+`trace/` and `kernels/`, from the top to the bottom of an operator.
 """
 
 from differential.aggregates import Aggregate, count, max, min, sum
