@@ -34,6 +34,7 @@ from differential.errors import SchemaError
 
 __all__ = [
     "ANY_METADATA",
+    "ROW_WORDS_MAX",
     "Bools",
     "ColumnType",
     "Floats",
@@ -53,6 +54,10 @@ __all__ = [
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+ROW_WORDS_MAX: Final = 4_096
+"""Words of a row, time and difference included. A batch that claims more is malformed, so no schema may have
+more: the error should be the user's line, not the end of a worker."""
 
 Kind: TypeAlias = Literal["int", "float", "bool", "timestamp", "string", "bytes", "any"]
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -16,17 +16,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA, ColumnType, Int64s, TypeSpec, as_column_type
+from differential.columns.column_types import (
+    ANY_METADATA,
+    ROW_WORDS_MAX,
+    ColumnType,
+    Int64s,
+    TypeSpec,
+    as_column_type,
+)
 from differential.columns.conforming import conform_table
 from differential.columns.encoding import decode_column, encode_column
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError, shown
 
 __all__ = ["Column", "Schema", "SchemaSpec"]
+
+
+_BESIDE_COLUMNS: Final = 2
+"""Time and difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,12 @@ class Schema:
                 raise SchemaError(f"two columns are called {column.name!r} in {self}. Rename one of them.")
             offsets[column.name] = width
             width += column.words
+        if width > ROW_WORDS_MAX - _BESIDE_COLUMNS:
+            raise SchemaError(
+                f"{len(self.columns):,} columns of {width:,} words: a row may have "
+                f"{ROW_WORDS_MAX - _BESIDE_COLUMNS:,}, two of them for a column that may be null. Select "
+                "fewer, or keep several values in one column of type any"
+            )
         object.__setattr__(self, "_offsets", offsets)
         object.__setattr__(self, "_width", width)
 

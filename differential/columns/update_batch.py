@@ -25,6 +25,7 @@ from typing import ClassVar, Final, Self
 import msgpack
 import numpy as np
 
+from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.symbols import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
@@ -36,9 +37,6 @@ from timely.wire.claims import shown
 from timely.wire.routing import Routing
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
-
-_WORDS_MAX: Final = 4096
-"""Columns of a batch; a header that names more is malformed."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
 
@@ -134,7 +132,7 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     if not isinstance(header, dict) or header.keys() != {"words", "rows"}:
         raise PeerError(f"worker {peer} sent updates with a header that is not {{words, rows}}")
     columns, rows = header["words"], header["rows"]
-    if type(columns) is not int or type(rows) is not int or not 2 <= columns <= _WORDS_MAX or rows < 1:
+    if type(columns) is not int or type(rows) is not int or not 2 <= columns <= ROW_WORDS_MAX or rows < 1:
         raise PeerError(
             f"worker {peer} sent updates of an impossible shape: {shown(columns)} words, {shown(rows)} rows"
         )

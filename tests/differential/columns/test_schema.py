@@ -31,6 +31,15 @@ def test_declare_nonsense_is_refused(spec: str, said: str) -> None:
         Schema.of(spec)
 
 
+def test_declare_more_words_than_a_row_may_have_is_refused() -> None:
+    """A worker that received such rows would take their sender for broken."""
+    assert Schema.of({f"c{i}": int for i in range(4_094)}).width == 4_094
+    with pytest.raises(SchemaError, match="4,095 columns of 4,095 words: a row may have 4,094"):
+        Schema.of({f"c{i}": int for i in range(4_095)})
+    with pytest.raises(SchemaError, match="2,048 columns of 4,096 words"):
+        Schema.of({f"c{i}": "int?" for i in range(2_048)})
+
+
 def test_layout_a_nullable_column_is_a_flag_and_a_value() -> None:
     schema = Schema.of("a: int, b: string?, c: bool")
     assert schema.width == 4
