@@ -33,6 +33,7 @@ from .plan.explaining import explain_plan
 from .plan.nodes import (
     Apply,
     ApplyKind,
+    Arrange,
     Concat,
     Consolidate,
     Distinct,
@@ -139,6 +140,20 @@ class Collection:
     def consolidate(self) -> Collection:
         """The same collection, each time's updates summed before they go on."""
         return self._with(Consolidate(self.node))
+
+    def arrange(self, by: str | Sequence[str]) -> Collection:
+        """The same collection, kept by the columns `by` once: joins and groups by just these, in this order,
+        read it, and none keeps rows of its own. Inside loops, too.
+
+        What several operators read alike is arranged without being asked; this is for what differs in
+        filters: write them behind the join. It keeps what its readers need of it. Rust: `arrange_by_key`.
+        """
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        for key in keys:
+            self.schema.offset(key)
+        if not keys or len(set(keys)) != len(keys):
+            raise SchemaError(f"arrange: by takes the names of different columns, not {by!r}")
+        return self._with(Arrange(self.node, keys))
 
     def distinct(self) -> Collection:
         """Each row that has a positive multiplicity, once."""

@@ -2,11 +2,21 @@
 
     output = { (words of the pair, lub of the two times, product of the two diffs) }
 
-Each pair is made exactly once, by whichever row came later: rows that come in are matched with all that the
-other side has had, then stored. So a join never waits for a frontier. What it needs frontiers for is
-forgetting: no row will come in on the right at a time that is not ≥ one of the right frontier, hence the
-*left* history may be compacted to the right frontier, and dropped when the right input is complete for ever;
-and the same the other way round.
+    accept    rows that come in on one side are matched with what was accepted of the other side, and are
+              accepted themselves then. So each pair is made once, by whichever of its rows is accepted later,
+              and a join never waits for a frontier.
+
+A side has one or more inputs, of which it is the sum. An input is either rows that come to this join alone,
+which it keeps itself (`OwnRows`), or an arrangement that is kept elsewhere, of which it is a reader with a
+position. A join of an arrangement with itself has two positions in it.
+
+What a join needs frontiers for is forgetting. Rows that come in on the right are matched with the left, at
+their times or later: so the left history may be compacted to the right frontier, and dropped when the right
+is complete for ever; and the same the other way round. Batches that were sent and not received yet count in
+that frontier.
+
+Pairs that are too many for one activation are put off: acceptance has decided which they are, and what they
+read is pinned. So what was accepted later does not change them, and they hold nothing back.
 
 This is the logic alone: words and frontiers in, words out. `match.py` in `differential/kernels` does the
 work.
@@ -15,16 +25,22 @@ work.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from differential.columns.overflow import ShowRow, product_overflow, row_overflow, show_words
 from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
 from differential.kernels.history.ready import lower_bounds, minimal_times
+from differential.kernels.rows.columns import decode_words
+from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.arrangement import ArrangedBatch
+from differential.trace.readers import Path, Reader, delayed
 from differential.trace.trace import Trace
+from differential.trace.view import View
+from progress.errors import InternalError
 from progress.kernel import Int64s
 
 LEFT: Final = 0
@@ -38,30 +54,73 @@ Source = tuple[Literal["key", "left", "right", "constant"], int]
 """Where a word of the output comes from: which word of the key, of a side's values, or a constant."""
 
 
-class _Batch:
-    """Rows that came in on one side; `delta` once they are sorted; those before `start` are matched."""
+class OwnRows:
+    """Rows that come to one join alone: its trace, read as `Reader` reads one that is kept elsewhere."""
 
-    __slots__ = ("_times", "delta", "port", "start", "words")
+    __slots__ = ("is_done", "path", "trace")
 
-    def __init__(self, port: int, words: Int64s, delta: Int64s | None, start: int) -> None:
-        self.port = port
-        self.words = words
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.path = Path()
+        self.is_done = False
+
+    @property
+    def look(self) -> Callable[[], None] | None:
+        """See `Trace.look`."""
+        return self.trace.look
+
+    @look.setter
+    def look(self, look: Callable[[], None] | None) -> None:
+        self.trace.look = look
+
+    @property
+    def table(self) -> Int64s:
+        """Lines of all rows that were accepted."""
+        return self.trace.table
+
+    def pin(self) -> View:
+        """The same, to be kept."""
+        return self.trace.pin()
+
+    def set_frontier(self, *frontiers: Int64s) -> None:
+        """See `Reader.set_frontier`."""
+        self.is_done = not any(map(len, frontiers))
+        self.trace.set_since(*frontiers)
+
+
+class JoinInput(NamedTuple):
+    """What is, or is a part of, a side of a join."""
+
+    side: int
+    source: OwnRows | Reader
+
+
+class _Work:
+    """Rows of a side that were accepted; those before `start` are matched with what `lines` describe."""
+
+    __slots__ = ("_times", "delta", "lines", "pins", "side", "start")
+
+    def __init__(self, side: int, delta: Int64s, start: int, lines: Int64s, pins: Sequence[View]) -> None:
+        self.side = side
         self.delta = delta
         self.start = start
+        self.lines = lines
+        self.pins = pins  # they own the memory that `lines` name
         self._times: tuple[int, Int64s] | None = None
 
     def times(self, guards: int) -> Int64s:
         """The minimal times of the rows not matched yet, as int64[1, ·]."""
         if self._times is None or self._times[0] != self.start:
-            column = (self.words if self.delta is None else self.delta)[-2, self.start :]
-            self._times = (self.start, minimal_times(column, guards).reshape(1, -1))
+            times = minimal_times(self.delta[-2, self.start :], guards)
+            self._times = (self.start, times.reshape(1, -1))
         return self._times[1]
 
 
 class JoinMachine:
-    """Joins two inputs on `kw` key words; port 0 (left) has `vw_left` value words, port 1 (right) `vw_right`.
+    """Joins two sides on `kw` key words; the left has `vw_left` value words, the right `vw_right`.
 
     projection   for each word of the output where it comes from; None: key, left values, right values
+    inputs       in the order of the ports; by default each side has rows of its own
     Output rows: int64[words of the projection + 2, m], neither sorted nor consolidated.
 
     What `recv` leaves is matched with `work`, piece by piece, so that a large output does not
@@ -69,133 +128,169 @@ class JoinMachine:
     """
 
     def __init__(
-        self, kw: int, vw_left: int, vw_right: int, guards: int, projection: Sequence[Source] | None = None
+        self,
+        kw: int,
+        vw_left: int,
+        vw_right: int,
+        guards: int,
+        projection: Sequence[Source] | None = None,
+        inputs: Sequence[JoinInput] | None = None,
     ) -> None:
         if projection is None:
-            everything: list[Source] = [("key", word) for word in range(kw)]
-            everything += [("left", word) for word in range(vw_left)]
-            everything += [("right", word) for word in range(vw_right)]
-            projection = everything
+            projection = whole_pairs(kw, vw_left, vw_right)
+        if inputs is None:
+            widths = ((LEFT, vw_left), (RIGHT, vw_right))
+            inputs = [JoinInput(side, OwnRows(Trace(kw, vw, guards))) for side, vw in widths]
         self.kw = kw
         self.guards = guards
         self.words = len(projection)
-        self.traces: list[Trace | None] = [Trace(kw, vw_left, guards), Trace(kw, vw_right, guards)]
-        self._projections = [_projection_array(projection, kw, port) for port in (LEFT, RIGHT)]
-        self._unfinished: deque[_Batch] = deque()
+        self.inputs = tuple(inputs)
+        self._sources = [[one.source for one in inputs if one.side == side] for side in (LEFT, RIGHT)]
+        self._ports = [[n for n, one in enumerate(inputs) if one.side == side] for side in (LEFT, RIGHT)]
+        self._projections = [projection_array(projection, kw, side) for side in (LEFT, RIGHT)]
+        self._unfinished: deque[_Work] = deque()
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
 
     def recv(self, port: int, words: Int64s) -> Int64s:
-        """Rows came in on `port`: the first piece of their pairs, perhaps none.
+        """Accept rows of this join's own that came in at `port`: the first piece of their pairs.
 
-        If rows wait already, these do, too. The array may be kept.
+        If pairs wait already, these do, too, and none come at once. The array may be kept.
         """
-        if self._unfinished:
-            self._unfinished.append(_Batch(port, words, None, 0))
-            return self._nothing
-        delta = self._sorted(port, words)
-        pairs, start = self._match(port, delta, 0)
+        side, source = self.inputs[port]
+        assert isinstance(source, OwnRows)
+        delta = self._sorted(side, words)
+        pairs = self._accepted(side, delta)
+        if not source.is_done:
+            source.trace.insert(delta)
+        return pairs
+
+    def recv_arranged(self, port: int, batches: Sequence[ArrangedBatch]) -> Int64s:
+        """Accept all inserts of an arrangement of which `port` was told; otherwise as `recv`."""
+        side, source = self.inputs[port]
+        assert isinstance(source, Reader) and source.position is not None
+        for number, batch in enumerate(batches, source.position + 1):
+            if batch.sequence != number:
+                raise InternalError(f"{source.name!r} was told of insert {batch.sequence}, not of {number}")
+        delta = batches[0].words
+        if len(batches) > 1:
+            delta = self._sorted(side, np.concatenate([batch.words for batch in batches], axis=1))
+        # In this order: to accept may change the lines that are read.
+        pairs = self._accepted(side, delta)
+        source.accept(batches[-1].sequence)
+        return pairs
+
+    def _accepted(self, side: int, delta: Int64s) -> Int64s:
+        """The first piece of the pairs of `delta`; what is left waits."""
+        pairs, start = self._nothing, 0
+        sources = self._sources[1 - side]
+        if not self._unfinished:
+            lines = self._lines([source.table for source in sources], 1 - side)
+            pairs, start = self._match(side, delta, 0, lines)
         if start < delta.shape[1]:
-            self._unfinished.append(_Batch(port, words, delta, start))
+            pins = [source.pin() for source in sources]
+            lines = self._lines([pin.table for pin in pins], 1 - side)
+            self._unfinished.append(_Work(side, delta, start, lines, pins))
         return pairs
 
     @property
     def is_done(self) -> bool:
-        """Whether no rows wait, in whole or in part."""
+        """Whether no pairs wait."""
         return not self._unfinished
 
     def work(self) -> Int64s:
-        """Make one more piece: pairs of rows that wait, first come first; perhaps there are none.
+        """Make one more piece: pairs that wait, first come first; perhaps there are none.
 
         Requires: not `is_done`.
         """
-        batch = self._unfinished[0]
-        if batch.delta is None:
-            batch.delta = self._sorted(batch.port, batch.words)
-        pairs, batch.start = self._match(batch.port, batch.delta, batch.start)
-        if batch.start == batch.delta.shape[1]:
+        work = self._unfinished[0]
+        pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
+        if work.start == work.delta.shape[1]:
             self._unfinished.popleft()
         return pairs
 
-    def _match(self, port: int, delta: Int64s, start: int) -> tuple[Int64s, int]:
+    def _match(self, side: int, delta: Int64s, start: int, lines: Int64s) -> tuple[Int64s, int]:
         """A piece, and the row where the next begins; it has less than MATCHED_ROWS_MAX rows but for those of
         the last row matched.
-
-        Rows are stored when all are matched: until then, what is read stays as it was at the first piece.
         """
-        rows = delta.shape[1]
-        pairs = self._nothing
-        other = self.traces[1 - port]
-        if other is None:
-            start = rows
-        elif rows:
-            projection = self._projections[port]
-            try:
-                pairs, start = match(
-                    delta, start, other.table, self.kw, projection, self.guards, MATCHED_ROWS_MAX
-                )
-            except OverflowError:
-                raise product_overflow(delta, other.words(), self.kw, self._shows[port]) from None
-        if start == rows:
-            own = self.traces[port]
-            if own is not None:
-                own.insert(delta)
-        return pairs, start
+        if delta.shape[1] == 0:
+            return self._nothing, 0
+        projection = self._projections[side]
+        try:
+            return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_ROWS_MAX)
+        except OverflowError:
+            columns = (lines.shape[1] - HEADER) // 3
+            seen = [decode_words(lines, line, columns) for line in range(len(lines))]
+            others = np.concatenate(seen, axis=1)
+            raise product_overflow(delta, others, self.kw, self._shows[side]) from None
+
+    def _lines(self, tables: Sequence[Int64s], side: int) -> Int64s:
+        """What is seen of the inputs of a side, one below the other."""
+        if len(tables) == 1 and not self._sources[side][0].path.delay:
+            return tables[0]
+        return np.concatenate(
+            [
+                delayed(table, source.path.delay) if source.path.delay else table
+                for table, source in zip(tables, self._sources[side], strict=True)
+            ]
+        )
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent before more comes in, ascending."""
         bounds = _NO_TIMES
-        for port in (LEFT, RIGHT):
-            bounds = self._bounds(port, bounds)
+        for work in self._unfinished:
+            bounds = lower_bounds(work.times(self.guards), 0, bounds, self.guards)
         return bounds
 
-    def set_frontiers(self, left: Int64s, right: Int64s) -> None:
-        """What may still come in: no row of a side is at a time that is not ≥ one of its frontier. Cost:
-        nothing, unless rows wait: these still want to meet all of the other side's history.
+    def set_frontiers(self, *frontiers: Int64s) -> None:
+        """What may still come in at each port: no row is at a time that is not ≥ one of its frontier. Cost:
+        a µs or two, however many times there are in them.
         """
-        for port, frontier in ((LEFT, right), (RIGHT, left)):
-            trace = self.traces[port]
-            if trace is not None:
-                since = self._bounds(1 - port, frontier) if self._unfinished else frontier
-                trace.set_since(since)
-                if since.shape[0] == 0:
-                    self.traces[port] = None
+        for side, source in self.inputs:
+            source.set_frontier(*[frontiers[port] for port in self._ports[1 - side]])
 
     def show_rows(self, left: ShowRow, right: ShowRow) -> None:
         """How messages show rows of either side."""
         self._shows = (left, right)
-        for trace, show in zip(self.traces, self._shows, strict=True):
-            if trace is not None:
-                trace.show = show
+        for side, source in self.inputs:
+            if isinstance(source, OwnRows):
+                source.trace.show = self._shows[side]
 
-    def _sorted(self, port: int, words: Int64s) -> Int64s:
+    @property
+    def traces(self) -> list[Trace]:
+        """Those of its own, as far as they are still needed."""
+        return [
+            source.trace for _, source in self.inputs if isinstance(source, OwnRows) and not source.is_done
+        ]
+
+    def _sorted(self, side: int, words: Int64s) -> Int64s:
         try:
             return sort_consolidate(words)
         except OverflowError:
-            raise row_overflow([words], self._shows[port]) from None
-
-    def _bounds(self, port: int, bounds: Int64s) -> Int64s:
-        """The minimal antichain of `bounds` and the times of the rows of a side that wait."""
-        for batch in self._unfinished:
-            if batch.port == port:
-                bounds = lower_bounds(batch.times(self.guards), 0, bounds, self.guards)
-        return bounds
+            raise row_overflow([words], self._shows[side]) from None
 
     def effort(self, rows: int) -> bool:
         """Spend some rows of merging while idle; returns whether there is more to do."""
-        more = [trace.effort(rows) for trace in self.traces if trace is not None]
+        more = [trace.effort(rows) for trace in self.traces]
         return any(more)
 
     def check_invariants(self) -> None:
-        """Assert those of both traces."""
+        """Assert those of its own traces."""
         for trace in self.traces:
-            if trace is not None:
-                trace.check_invariants()
+            trace.check_invariants()
 
 
-def _projection_array(projection: Sequence[Source], kw: int, port: int) -> Int64s:
-    """The projection as the kernel wants it, for rows that came in on `port`."""
-    mine = "left" if port == LEFT else "right"
+def whole_pairs(kw: int, vw_left: int, vw_right: int) -> list[Source]:
+    """The projection to the key, the left values, and the right values."""
+    everything: list[Source] = [("key", word) for word in range(kw)]
+    everything += [("left", word) for word in range(vw_left)]
+    everything += [("right", word) for word in range(vw_right)]
+    return everything
+
+
+def projection_array(projection: Sequence[Source], kw: int, side: int) -> Int64s:
+    """The projection as the kernel wants it, for rows that came in on `side`."""
+    mine = "left" if side == LEFT else "right"
     pairs = []
     for source, word in projection:
         if source == "constant":

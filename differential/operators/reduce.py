@@ -8,6 +8,10 @@ once, the keys with new rows or pending times are looked at, and their answers a
 interesting time (`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at
 (0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
 
+Its rows may be in an arrangement (`arrangement.py`), which it reads by time: rows that are not complete count
+at no time that it asks about. What it is told of such rows waits, by reference, and says then which keys have
+to be looked at. Its answers may be an arrangement for others.
+
 Invariants: waiting rows and pending times are beyond the frontier, rows of the input trace are not; at every
 time that is not ≥ a waiting or pending time the output is right.
 
@@ -28,6 +32,8 @@ from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
+from differential.trace.readers import Reader
+from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
 
@@ -73,20 +79,34 @@ class ReduceMachine:
     on the length of its history; otherwise a key's whole history is read when it changes.
     """
 
-    def __init__(self, kw: int, vw: int, guards: int, aggregate: Aggregates | GroupFunction) -> None:
+    def __init__(
+        self,
+        kw: int,
+        vw: int,
+        guards: int,
+        aggregate: Aggregates | GroupFunction,
+        source: tuple[SharedTrace, Reader] | None = None,
+        answers: SharedTrace | None = None,
+    ) -> None:
+        """`source`: the trace that it reads, which others fill, and its reader; None: rows come to it alone.
+
+        `answers`: where others read its answers; who calls `advance` inserts them. None: it keeps them.
+        """
         self.kw = kw
         self.vw = vw
         self.guards = guards
         self.aggregate = aggregate
         self.words = kw + aggregate.words
-        self.input = Trace(kw, vw, guards)
-        self.output = Trace(kw, aggregate.words, guards)
-        self._waiting = WaitingRows(kw + vw + 2, guards)
+        self.input = Trace(kw, vw, guards) if source is None else source[0]
+        self.output = Trace(kw, aggregate.words, guards) if answers is None else answers
+        self._reader = None if source is None else source[1]
+        self._own_reader = None if answers is None else answers.read("its own answers", by_position=False)
+        self._waiting = WaitingRows(kw + vw + 2, guards, are_sorted=source is not None)
         self._pending = PendingTimes(kw, guards)
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._show_key: ShowRow = show_words
         self._names: tuple[str, ...] = ()
-        self._shape = np.array([kw, vw, guards, aggregate.words], np.int64)
+        self._shape = np.array([kw, vw, guards, aggregate.words, -1], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
         if isinstance(aggregate, Aggregates):
@@ -94,7 +114,7 @@ class ReduceMachine:
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
-                self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1], np.int64)
+                self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1, -1], np.int64)
 
     def show_rows(self, key: ShowRow, row: ShowRow, answer: ShowRow, names: Sequence[str] = ()) -> None:
         """How messages show keys, rows and answers; `names`: what they call the aggregates."""
@@ -125,11 +145,28 @@ class ReduceMachine:
                 raise self._overflow(ready, pending) from None
             if pended.shape[1]:
                 self._pending.add(pended)
-            self.input.insert(ready)
-            self.output.insert(corrections)
-        self.input.set_since(frontier)
-        self.output.set_since(frontier)
+            if self._reader is None:
+                self.input.insert(ready)
+            if self._own_reader is None:
+                self.output.insert(corrections)
+        self.set_since(frontier)
         return corrections
+
+    def set_since(self, frontier: Int64s) -> None:
+        """Nothing will be asked about times that are not ≥ one of the frontier."""
+        if self._reader is None:
+            self.input.set_since(frontier)
+        else:
+            self._reader.set_frontier(frontier)
+        if self._own_reader is None:
+            self.output.set_since(frontier)
+        else:
+            self._own_reader.set_frontier(frontier)
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Those that it writes."""
+        return [self.output] if self._reader is not None else [self.input, self.output]
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent: ascending words, to be held."""
@@ -149,7 +186,12 @@ class ReduceMachine:
 
     def _reduce(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> tuple[Int64s, Int64s]:
         """Corrections, and (key, time) pairs that are pending from now on."""
-        tables = self.input.table, self.output.table
+        if self._reader is not None:
+            exact = self._reader.exact_from
+            self._shape[4] = exact
+            if self._least_shape is not None:
+                self._least_shape[3] = exact
+        tables = self.input.lines, self.output.lines
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
         if isinstance(self.aggregate, Aggregates):
@@ -160,7 +202,10 @@ class ReduceMachine:
     def _overflow(self, ready: Int64s, pending: Int64s) -> Exception:
         """Which group it was that could not be reduced: looked for among all that were to be."""
         kw = self.kw
-        words = np.concatenate([self.input.words(), ready], axis=1)
+        # What is ready is in a trace that others fill already.
+        words = self.input.words()
+        if self._reader is None:
+            words = np.concatenate([words, ready], axis=1)
         if kw:
             keys = {tuple(key) for part in (ready, pending) for key in part[:kw].T.tolist()}
             words = words[:, [tuple(key) in keys for key in words[:kw].T.tolist()]]

@@ -6,8 +6,8 @@ what arrives, sends what it returns, and holds exactly the capabilities that the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -17,27 +17,21 @@ from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
-from differential.expressions.projection import CONSTANT
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
-from differential.linear.transform import LinearTransform
+from differential.operators.arrangement import Arrangement
 from differential.operators.consolidate import ConsolidateMachine
-from differential.operators.join import LEFT, RIGHT, JoinMachine, Source
-from differential.operators.reduce import Aggregates, GroupFunction, Kind, ReduceMachine
 from differential.trace.trace import Trace
 from progress.times.antichain import not_beyond
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
 
 __all__ = [
-    "AggregateVertex",
     "ConsolidateVertex",
-    "DistinctVertex",
-    "GroupFunctionVertex",
-    "JoinVertex",
     "OperatorVertex",
-    "Shown",
     "WaitingMachine",
     "WaitingVertex",
+    "joined_words",
+    "show_schema",
 ]
 
 _IDLE_ROWS = 16_384
@@ -49,7 +43,7 @@ _FEW_WORDS = 32
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
-def _joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
+def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
     """All rows of several messages in one array."""
     if len(messages) == 1:
         return words_of(messages[0][1])
@@ -60,6 +54,8 @@ class OperatorVertex(Vertex):
     """What all operators share: exact capabilities, and sending rows under the tightest envelope."""
 
     word_times: ClassVar[bool] = True
+    arrangement: Arrangement | None = None
+    """What it lets others read."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
@@ -103,11 +99,18 @@ class OperatorVertex(Vertex):
         The envelopes are the minimal times of the rows: anything earlier would hold receivers back for
         nothing.
         """
+        for envelope, rows in self.parts_by_envelope(words):
+            self.send(0, UpdateBatch(rows), envelope)
+
+    def parts_by_envelope(self, words: Int64s) -> Iterator[tuple[int, Int64s]]:
+        """Rows in parts, each with one of the minimal times of all rows, which is ≤ those of the part; their
+        order is kept. Rows with one minimal time are one part, the array itself.
+        """
         if words.shape[1] == 0:
             return
         envelopes = lower_bounds(words, words.shape[0] - 2, _NO_TIMES, self.code.guards)
         if envelopes.shape[0] == 1:
-            self.send(0, UpdateBatch(words), int(envelopes[0]))
+            yield int(envelopes[0]), words
             return
         # All rows of an envelope together, so that each is looked at once, however many envelopes there are.
         number = bound_of_rows(words, words.shape[0] - 2, envelopes, self.code.guards)
@@ -115,104 +118,12 @@ class OperatorVertex(Vertex):
         rows = words[:, order]
         starts = np.searchsorted(number[order], np.arange(envelopes.shape[0] + 1)).tolist()
         for envelope, start, stop in zip(envelopes.tolist(), starts, starts[1:], strict=False):
-            self.send(0, UpdateBatch(rows[:, start:stop].copy()), envelope)
+            yield envelope, rows[:, start:stop].copy()
 
 
-def _show(schema: Schema | None) -> ShowRow:
+def show_schema(schema: Schema | None) -> ShowRow:
     """How messages show rows of these columns."""
     return show_words if schema is None else row_shower(schema, SYMBOLS)
-
-
-class JoinVertex(OperatorVertex):
-    """Joins two inputs as rows come in; see `JoinMachine`.
-
-    If all its rows go to one place and only move words on the way there, it writes them in that layout at
-    once.
-    """
-
-    wants_end: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        key_words: int,
-        left_words: int,
-        right_words: int,
-        schemas: tuple[Schema, Schema] | None = None,
-    ) -> None:
-        """`schemas`: of the rows that come in on either side, for messages."""
-        super().__init__()
-        self._widths = (key_words, left_words, right_words)
-        self._schemas = (None, None) if schemas is None else schemas
-        self._machine: JoinMachine | None = None
-        self._frontiers = (_NO_TIMES, _NO_TIMES)
-
-    def on_frontier(self) -> None:
-        """An input is complete for ever: what the other side keeps for its rows goes."""
-        assert self._machine is not None
-        self._look_at_frontiers(self._machine)
-
-    def on_start(self) -> None:
-        """Take over the projection of the only connector, if there is one."""
-        self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted())
-        self._machine.show_rows(_show(self._schemas[0]), _show(self._schemas[1]))
-
-    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Match what came in with the other side, and send the first piece of the pairs, mostly all of them.
-
-        While pieces are left, whatever comes in waits behind them.
-        """
-        machine = self._machine
-        assert machine is not None
-        self._look_at_frontiers(machine)
-        self._send(machine, machine.recv(port, _joined_words(messages)))
-
-    def on_resume(self) -> None:
-        """Send the next piece of what waits; what other vertices made of the last one is done."""
-        machine = self._machine
-        assert machine is not None
-        self._look_at_frontiers(machine)
-        self._send(machine, machine.work())
-
-    def _send(self, machine: JoinMachine, pairs: Int64s) -> None:
-        """Send a piece; if there is more, hold the right to send it, and ask to be called again."""
-        self.send_rows(pairs)
-        if not machine.is_done:
-            self.hold_exactly(machine.capabilities())
-            self.resume()
-        elif self._held:
-            self.hold_exactly(_NO_TIMES)
-
-    def _look_at_frontiers(self, machine: JoinMachine) -> None:
-        left, right = self.frontier(LEFT), self.frontier(RIGHT)
-        if left is not self._frontiers[0] or right is not self._frontiers[1]:
-            self._frontiers = (left, right)
-            machine.set_frontiers(left, right)
-
-    def traces(self) -> list[Trace]:
-        """Both sides, as far as they are still needed."""
-        assert self._machine is not None
-        return [trace for trace in self._machine.traces if trace is not None]
-
-    def _adopted(self) -> list[Source] | None:
-        connectors = self.connectors(0)
-        if len(connectors) != 1 or not isinstance(connectors[0].transform, LinearTransform):
-            return None
-        projection = connectors[0].transform.projection
-        if projection is None or projection.sign != 1:
-            return None
-        connectors[0].transform = None
-        key_words, left_words, _ = self._widths
-        sources: list[Source] = []
-        for source, constant in zip(projection.sources, projection.constants, strict=True):
-            if source == CONSTANT:
-                sources.append(("constant", constant))
-            elif source < key_words:
-                sources.append(("key", source))
-            elif source < key_words + left_words:
-                sources.append(("left", source - key_words))
-            else:
-                sources.append(("right", source - key_words - left_words))
-        return sources
 
 
 class WaitingMachine(Protocol):
@@ -267,78 +178,6 @@ class WaitingVertex(OperatorVertex):
             any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held
         )
 
-    def traces(self) -> list[Trace]:
-        """Those of the machine; a consolidation has none."""
-        machine = self._machine
-        return [machine.input, machine.output] if isinstance(machine, ReduceMachine) else []
-
-
-class Shown(NamedTuple):
-    """What messages of a reduce need to know: the columns of keys, rows and answers, names of aggregates."""
-
-    key: Schema
-    row: Schema
-    answer: Schema
-    names: tuple[str, ...] = ()
-
-
-def _show_reduced(machine: ReduceMachine, shown: Shown | None) -> ReduceMachine:
-    if shown is not None:
-        machine.show_rows(_show(shown.key), _show(shown.row), _show(shown.answer), shown.names)
-    return machine
-
-
-class AggregateVertex(WaitingVertex):
-    """count, sum, min, max of groups; see `ReduceMachine`. `wanted`: kind and value word of each."""
-
-    def __init__(
-        self,
-        key_words: int,
-        value_words: int,
-        wanted: Sequence[tuple[Kind, int]],
-        shown: Shown | None = None,
-    ) -> None:
-        super().__init__()
-        self._widths = (key_words, value_words)
-        self._wanted = tuple(wanted)
-        self._shown = shown
-
-    def on_start(self) -> None:
-        """The machine needs the order of the scope's times."""
-        machine = ReduceMachine(*self._widths, self.code.guards, Aggregates(self._wanted))
-        self._machine = _show_reduced(machine, self._shown)
-
-
-class DistinctVertex(WaitingVertex):
-    """Rows of `words` words with a positive multiplicity, once each; `schema` is for messages."""
-
-    def __init__(self, words: int, schema: Schema | None = None) -> None:
-        super().__init__()
-        self._words = words
-        self._shown = None if schema is None else Shown(schema, schema, schema)
-
-    def on_start(self) -> None:
-        """A distinct is a reduce whose key is the whole row."""
-        machine = ReduceMachine(self._words, 0, self.code.guards, Aggregates(()))
-        self._machine = _show_reduced(machine, self._shown)
-
-
-class GroupFunctionVertex(WaitingVertex):
-    """A Python function of each group, on words."""
-
-    def __init__(
-        self, key_words: int, value_words: int, function: GroupFunction, shown: Shown | None = None
-    ) -> None:
-        super().__init__()
-        self._widths = (key_words, value_words)
-        self._function = function
-        self._shown = shown
-
-    def on_start(self) -> None:
-        """The machine needs the order of the scope's times."""
-        machine = ReduceMachine(*self._widths, self.code.guards, self._function)
-        self._machine = _show_reduced(machine, self._shown)
-
 
 class ConsolidateVertex(WaitingVertex):
     """Rows of `words` words, summed per time before they go on; `schema`: their columns, for messages."""
@@ -351,4 +190,4 @@ class ConsolidateVertex(WaitingVertex):
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
         self._machine = ConsolidateMachine(self._words, self.code.guards)
-        self._machine.show_rows(_show(self._schema))
+        self._machine.show_rows(show_schema(self._schema))

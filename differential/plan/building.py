@@ -23,9 +23,10 @@ from timely.user_code.call_site import CallSite, at_site, call_site
 
 from .functions import Function
 from .improving import Improved, improve
-from .lowering import Lowering
 from .nodes import FromStream, Inspect, LetRec, Node, Output, Variable
 from .rewriting import rewrite
+from .rules.sharing import share
+from .stages.lowering import Lowering
 
 __all__ = ["OpenLoop", "Place", "Plan"]
 
@@ -172,6 +173,7 @@ class Plan:
     def carry_out(self) -> None:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
         self.improved = improve(self.roots, self.again, lambda node: self.sites.get(node.digest, ()))
+        self.lowering.sharing = share(self.improved.roots)
         for root in self.improved.roots:
             self.lowering.root(root)
 

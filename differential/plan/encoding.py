@@ -249,6 +249,10 @@ class _Reader:
                 return n.Distinct(source)
             case "consolidate", []:
                 return n.Consolidate(source)
+            case "arrange", [[_, *_] as keys] if all(
+                isinstance(key, str) and key in source.schema for key in keys
+            ):
+                return n.Arrange(source, _texts(list(keys)))
             case "apply", ["map" | "flat_map" | "map_batches" as how, identity, schema]:
                 return n.Apply(source, how, self._function(identity), schema_of(schema))
             case "reduce", [[*keys], [*aggregates]] if aggregates:

@@ -13,9 +13,11 @@ from timely.user_code.call_site import CallSite
 from ..operators.table_io import TableIn
 from .building import Plan
 from .improving import improve
-from .lowering import Leaves, Lowering
 from .nodes import FromStream, Input, LetRec, Node
 from .rewriting import beneath
+from .rules.sharing import share
+from .stages.lowering import Lowering
+from .stages.terms import Leaves
 
 __all__ = ["explain_plan"]
 
@@ -85,6 +87,7 @@ def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
         if isinstance(node, Input):
             leaves[node.digest] = (dataflow.input(node.name, TableIn(node.columns, node.name)), ())
     lowering = Lowering(dataflow, leaves, plan.sites)
+    lowering.sharing = share(roots)
     for root in roots:
         feeds = lowering.feeds(root)
         dataflow.stage("result", _never, feeds)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from .nodes import Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, ReduceFunction, Select
+from .nodes import Arrange, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, ReduceFunction, Select
 
-__all__ = ["can_raise", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
+__all__ = ["can_raise", "is_arranged", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
 
 _NEVER_RAISE = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in")) | frozenset(
     ("fill_null", "min_of", "max_of", "when")
@@ -18,7 +18,7 @@ def is_consolidated(node: Node) -> bool:
     A reduce sends corrections that are sums already; what leaves a loop are all its iterations, most of which
     cancel. To be asked after all other changes to a plan: what it rests on must still be there.
     """
-    while isinstance(node, Negate) or (isinstance(node, Select) and keeps_all_columns(node)):
+    while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
     return isinstance(node, Consolidate | Distinct | Reduce | ReduceFunction)
 
@@ -30,9 +30,16 @@ def is_set(node: Node) -> bool:
     """
     if isinstance(node, Distinct | Reduce):
         return True
-    if isinstance(node, Filter) or (isinstance(node, Select) and keeps_all_columns(node)):
+    if isinstance(node, Filter | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         return is_set(node.children[0])
     return isinstance(node, Join) and is_set(node.left) and is_set(node.right)
+
+
+def is_arranged(node: Node) -> bool:
+    """Whether it is, but for names and order of columns, an arrangement that somebody asked for."""
+    while isinstance(node, Select) and moves_columns(node) is not None:
+        node = node.source
+    return isinstance(node, Arrange)
 
 
 def keeps_all_columns(select: Select) -> bool:

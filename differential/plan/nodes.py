@@ -34,6 +34,7 @@ from .functions import Function
 __all__ = [
     "Apply",
     "ApplyKind",
+    "Arrange",
     "Concat",
     "Consolidate",
     "Distinct",
@@ -421,6 +422,23 @@ class Consolidate(_Unary):
     """The same collection; the updates of each time are summed before they go on."""
 
     kind: ClassVar[str] = "consolidate"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arrange(_Unary):
+    """The same collection; operators that look it up by `keys` read one arrangement of it."""
+
+    kind: ClassVar[str] = "arrange"
+    is_linear: ClassVar[bool] = True
+    keys: tuple[str, ...]
+
+    def data(self) -> list[object]:
+        """The keys."""
+        return [list(self.keys)]
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"arrange by {', '.join(self.keys)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,30 +12,34 @@ Invariants (`check_invariants`): runs and head are sorted and consolidated; the 
 one for the head, in this order, and each names memory that the trace holds; every run's lub is ≥ its times.
 
 Who may do what: a trace belongs to one operator. Only it inserts, and reading happens inside its activations,
-between inserts: the head changes in place. An arrangement that several operators share will want to read "up
-to insert number s": `sequence` counts inserts, runs are in order of insertion and only neighbours are merged,
-so a reader that lags at s needs no more than (1) `freeze_head` after insert s, and (2) no merge across s
-until it has moved on. Neither is wanted yet; both belong into `_begin_merges`.
+between inserts: the head changes in place. A trace that several operators read is a `SharedTrace`
+(`shared.py`): this one, and a tail of what some of them have not accepted yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.kernels.history.ready import minimal_times
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
+from differential.trace.view import View
 from progress.errors import InternalError
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal, words_are_beyond
 
 HEAD_ROWS_MAX: Final = 1024
 """Rows of the head: what a tiny insert copies, in the worst case."""
+
+HEAD_ROWS_MIN: Final = 16
+"""Room of a new head, which doubles as it is needed: most traces of a dataflow are small."""
 
 EFFORT_PER_ROW: Final = 4
 """Rows of merging in each merge under way, paid for each row inserted; two would just do."""
@@ -66,15 +70,24 @@ class Trace:
         self.vw = vw
         self.guards = guards
         self.columns = kw + vw + 2
-        self.sequence = 0
         self._runs: list[Run] = []
         self._merges: dict[int, Merging] = {}  # by position of the older of the two runs
         self._since: Int64s = np.zeros(1, np.int64)
-        self._head = np.empty((2 * self.columns, HEAD_ROWS_MAX), np.int64)
+        self._bounds: tuple[Int64s, ...] = (self._since,)
+        self._head = np.empty((2 * self.columns, min(HEAD_ROWS_MIN, HEAD_ROWS_MAX)), np.int64)
         self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
+        self._head_room = self._head.shape[1]
         self._head_rows = 0
         self._owed = 0
         self.show: ShowRow = show_words
+        self.look: Callable[[], None] | None = None
+        """Called before merges begin: who reads may say then, by `set_since`, what it will still ask about.
+        It must not end its reading there."""
+
+    @property
+    def lines(self) -> Int64s:
+        """The lines of the run table in which all rows are, for kernels: to be used at once."""
+        return self.table
 
     def __deepcopy__(self, memo: dict[int, object]) -> Trace:
         """Refused: tables name addresses, and those of a copy would be the memory of this trace."""
@@ -100,10 +113,11 @@ class Trace:
         assert words.shape[0] == self.columns
         if rows == 0:
             return
-        self.sequence += 1
         if self._head_rows + rows > HEAD_ROWS_MAX:
             self.freeze_head()
         if rows <= HEAD_ROWS_MAX // 2:
+            if self._head_rows + rows > self._head_room:
+                self._grow_head(self._head_rows + rows)
             try:
                 self._head_rows = insert_into_head(
                     self._head, self.table, len(self._runs), words, self.guards
@@ -124,6 +138,12 @@ class Trace:
         owed, self._owed = self._owed, 0
         self._work(owed)
 
+    def _grow_head(self, rows: int) -> None:
+        """Make room for `rows` rows and as many again; the table names the new memory at the next insert."""
+        larger = np.empty((2 * self.columns, min(2 * rows, HEAD_ROWS_MAX)), np.int64)
+        larger[:, : self._head_rows] = self._head[:, : self._head_rows]
+        self._head, self._head_room = larger, larger.shape[1]
+
     def freeze_head(self) -> None:
         """Make the head a run of its own."""
         rows, self._head_rows = self._head_rows, 0
@@ -131,18 +151,26 @@ class Trace:
             return
         self._append(Run.from_words(self._head_words(rows).copy(), self.guards))
 
-    def set_since(self, since: Int64s) -> None:
-        """Nobody will ask about times that are not ≥ one of `since`; none at all: about no time, all is
-        dropped.
+    def set_since(self, *bounds: Int64s) -> None:
+        """Nobody will ask about times that are not ≥ one of those of some antichain in `bounds`; if there is
+        none, about no time: all is dropped.
 
-        Requires: every time of `since` is ≥ one of the last. Cost: nothing now; merges do the work.
+        Requires: each time is ≥ one of the last call. Cost: nothing now; merges do the work.
         """
-        self._since = since
-        if since.shape[0] == 0:
+        self._since, self._bounds = bounds[0], bounds
+        if not any(map(len, bounds)):
             self._runs.clear()
             self._merges.clear()
             self._head_rows = 0
             self._rewrite_table()
+
+    @property
+    def since(self) -> Int64s:
+        """The minimal times that somebody may still ask about."""
+        if len(self._bounds) > 1:
+            self._since = minimal_times(np.concatenate(self._bounds), self.guards)
+            self._bounds = (self._since,)
+        return self._since
 
     def settle(self, rows: int) -> bool:
         """Spend `rows` rows on the merges under way, beginning no others; returns whether more is left.
@@ -158,21 +186,23 @@ class Trace:
         Begins merges until one run is left: for a trace that is to be small, not for every idle moment.
         """
         if not self._merges:
+            self._look()
             if len(self._runs) > 1:
                 self._merge_at(len(self._runs) - 2)
-            elif len(self._runs) == 1 and self._runs[0].compacted != self._since.tobytes():
+            elif len(self._runs) == 1 and self._runs[0].compacted != self.since.tobytes():
                 self._merge_at(0)
         self._work(rows)
         return bool(self._merges) or len(self._runs) > 1
 
     def compact(self) -> None:
         """Merge everything into one run, with all times advanced to since; a pause of some 20 ns a row."""
-        if self._since.shape[0] == 0:
+        self._look()
+        if self.since.shape[0] == 0:
             return
         self.freeze_head()
         while self._merges or len(self._runs) > 1:
             self.effort(1 << 40)
-        if self._runs and self._runs[0].compacted != self._since.tobytes():
+        if self._runs and self._runs[0].compacted != self.since.tobytes():
             self._merge_at(0)
             self._work(1 << 40)
 
@@ -192,6 +222,10 @@ class Trace:
         except OverflowError:
             raise row_overflow([words], self.show) from None
 
+    def pin(self) -> View:
+        """What is seen now, to be kept."""
+        return View(self.table, self._runs, self._head_words(), ())
+
     def words(self) -> Int64s:
         """All rows as they are held, those of each run sorted."""
         return np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
@@ -201,7 +235,12 @@ class Trace:
         start = self.columns * int(self.table[-1, SIDE])
         return self._head[start : start + self.columns, : self._head_rows if rows is None else rows]
 
+    def _look(self) -> None:
+        if self.look is not None:
+            self.look()
+
     def _append(self, run: Run) -> None:
+        self._look()
         self._runs.append(run)
         self._begin_merges()
         self._rewrite_table()
@@ -220,7 +259,7 @@ class Trace:
     def _merge_at(self, index: int) -> None:
         """Begin merging run `index` with the next newer one, if there is one."""
         newer = self._runs[index + 1] if index + 1 < len(self._runs) else None
-        self._merges[index] = Merging(self._runs[index], newer, self._since, self.guards)
+        self._merges[index] = Merging(self._runs[index], newer, self.since, self.guards)
 
     def _work(self, budget: int) -> None:
         """Give every merge under way `budget` rows; put the results of those that are done in place."""
@@ -254,13 +293,11 @@ class Trace:
 
     def check_invariants(self) -> None:
         """Assert what the module says; reads every row."""
+        head = self.table[-1]
         assert len(self.table) == len(self._runs) + 1
-        assert self._head_rows == self.table[-1, ROWS]
-        start = self.columns * int(self.table[-1, SIDE])
+        assert self._head_rows == head[ROWS] <= self._head.shape[1] <= HEAD_ROWS_MAX
         pieces = [(run.words(), int(run.line[LUB])) for run in self._runs]
-        pieces.append(
-            (self._head[start : start + self.columns, : self._head_rows].copy(), int(self.table[-1, LUB]))
-        )
+        pieces.append((self._head_words().copy(), int(head[LUB])))
         for index, (words, lub) in enumerate(pieces):
             assert words.shape[1] > 0 or index == len(self._runs), "an empty run"
             again = sort_consolidate(words)

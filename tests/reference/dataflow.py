@@ -236,7 +236,7 @@ def compact_traces(cluster: Cluster) -> None:
         for runner in instance.runners:
             machine: object = getattr(runner.vertex, "_machine", None)
             if isinstance(machine, JoinMachine):
-                machine.set_frontiers(runner.frontier(0), runner.frontier(1))
+                machine.set_frontiers(*[runner.frontier(port) for port in range(len(machine.inputs))])
             elif isinstance(machine, ReduceMachine):
                 machine.advance(runner.frontier(0))
         for held in traces(instance).values():

@@ -65,6 +65,8 @@ class _Interpreter:
                 )
             case n.Filter():
                 return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
+            case n.Arrange():
+                return rows
             case n.Negate():
                 return plainly.negate(rows)
             case n.Distinct():

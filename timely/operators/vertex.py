@@ -17,7 +17,7 @@ be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from progress.errors import InternalError, MisuseError
 from progress.kernel import Int64s
@@ -33,6 +33,20 @@ class Outlet(Protocol):
 
     transform: Transform | None
     routing: Routing
+
+
+class Feeder(NamedTuple):
+    """A vertex of this worker that sends to another one, and what its connector does on the way.
+
+    A time `t` arrives as `(t & keep) + add`; `is_plain`: batches arrive as they are, on the same worker.
+    """
+
+    vertex: Vertex | None
+    name: str
+    code: TimeCode
+    keep: int
+    add: int
+    is_plain: bool
 
 
 class Runner(Protocol):
@@ -61,6 +75,10 @@ class Runner(Protocol):
     @property
     def outputs(self) -> Sequence[Sequence[Outlet]]:
         """Where each output leads."""
+        ...
+
+    def feeding(self, port: int) -> list[Feeder]:
+        """Who sends to input `port` on this worker."""
         ...
 
     def title(self) -> str:
@@ -219,6 +237,12 @@ class Vertex:
     def connectors(self, output: int) -> Sequence[Outlet]:
         """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
         return self._runner.outputs[output]
+
+    def feeding(self, port: int) -> list[Feeder]:
+        """Who sends to input `port` on this worker; for vertices that share state with those that feed them.
+        Not all of these have started when `on_start` is called.
+        """
+        return self._runner.feeding(port)
 
     @property
     def code(self) -> TimeCode:

@@ -21,6 +21,7 @@ from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
+from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
@@ -110,6 +111,16 @@ class Instance:
         if handle is None:
             raise MisuseError(f"no input {name!r}: there are {sorted(self.inputs) or 'none'}")
         return handle
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Who sends to input `port` of a stage on this worker."""
+        found = []
+        for spec in self.frozen.connectors:
+            if spec.target == stage and spec.port == port:
+                runner, connector = self.runners[spec.source], self.connectors[spec.index]
+                is_plain = connector.route is None and connector.transform is None
+                found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
+        return found
 
     def take_changes(self) -> list[Change]:
         """The changes of counts since the last call, consolidated, increments first."""

@@ -22,7 +22,7 @@ from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 
 from ..operators.input import InputHandle
-from ..operators.vertex import Vertex
+from ..operators.vertex import Feeder, Vertex
 from ..wire.batch import Batch
 from .connector import Connector
 
@@ -83,6 +83,10 @@ class Surroundings(Protocol):
     @property
     def tracker(self) -> Tracker:
         """Knows the frontiers of all ports."""
+        ...
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Who sends to input `port` of a stage on this worker."""
         ...
 
     @property
@@ -214,6 +218,10 @@ class VertexRunner:
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
         return self._surroundings.tracker.frontier(self.ports[port])
+
+    def feeding(self, port: int) -> list[Feeder]:
+        """Who sends to input `port` on this worker."""
+        return self._surroundings.feeding(self.stage, port)
 
     def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
         """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""

@@ -23,6 +23,7 @@ from differential.kernels.history.history import (
     consolidate_rows,
     correct,
     gathered,
+    gathered_complete,
     more_rows,
     multiplicity,
     pended_times,
@@ -31,7 +32,7 @@ from differential.kernels.history.history import (
 )
 from differential.kernels.overflow import add_product, excess, far, is_positive, refuse, wide_add
 from differential.kernels.rows.merge import first_rows
-from differential.kernels.rows.search import compare_keys, cursors_of
+from differential.kernels.rows.search import cursors_of, whose_turn
 from progress.kernel import Int64s, kernel
 from progress.times.time_words import word_is_beyond
 
@@ -104,31 +105,23 @@ def reduce_groups(
     shape: Int64s,
     aggregates: Int64s,
 ) -> tuple[Int64s, Int64s]:
-    """Corrections of the output, and what stays pending: (int64[kw + m + 2, ·] sorted, int64[kw + 1, ·]
-    sorted).
+    """Corrections of the output, and what stays pending: int64[kw + m + 2, ·] and int64[kw + 1, ·], sorted.
 
-    ready         int64[kw + vw + 2, n] sorted consolidated rows, none beyond the frontier
-    pending       int64[kw + 1, q] sorted (key, time), none beyond the frontier
-    table         history of the input without `ready`; `answers_table` that of the output
-    shape         int64[3]: kw, vw, guards
-    aggregates    int64[2, m]: kind and value word of each
+    ready, pending   int64[kw + vw + 2, n] consolidated rows, int64[kw + 1, q] (key, time): sorted, complete
+    tables           history of the input, without `ready` if shape[4] is -1, and of the output
+    shape            int64[5]: kw, vw, guards, the answer's value words, and `exact` of `gathered_complete`
+    aggregates       int64[2, m]: kind and value word of each
     Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
-    cursors, answer_cursors = cursors_of(table), cursors_of(answers_table)
-    times, state = np.empty((3, 32), np.int64), np.zeros(5, np.int64)
-    rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((parts + 2, 64), np.int64)
+    cursors, answer_cursors, state = cursors_of(table), cursors_of(answers_table), np.zeros(5, np.int64)
+    times, rows = np.empty((3, 32), np.int64), np.empty((vw + 2, 64), np.int64)
+    answers = np.empty((parts + 2, 64), np.int64)
     made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(2 * parts + 2, np.int64)
     out, pended = np.empty((kw + parts + 2, 64), np.int64), np.empty((kw + 1, 64), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = (
-            -1
-            if p == pending.shape[1]
-            else 1
-            if i == ready.shape[1]
-            else compare_keys(ready, i, pending, p, kw)
-        )
+        order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
         first, first_pending, state[0] = i, p, 0
         if order <= 0:
@@ -140,8 +133,11 @@ def reduce_groups(
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_rows(answers, state[2])
-        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
-        rows = with_new(ready, first, i, kw, state, guards, rows)
+        if shape[4] < 0:
+            rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+            rows = with_new(ready, first, i, kw, state, guards, rows)
+        else:
+            rows = gathered_complete(table, cursors, keys, (key, kw, guards), state, frontier, shape[4], rows)
         size = consolidate_key(rows, state)
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)
@@ -155,8 +151,10 @@ def reduce_groups(
             present = evaluate(rows, size, times[0, index], guards, aggregates, wanted)
             if corrections + held + 4 > made.shape[1]:
                 made = more_rows(made, corrections + held + 4)
-            before = corrections
-            corrections = correct(answers, held, wanted, present, guards, made, before)
+            before, corrections = (
+                corrections,
+                correct(answers, held, wanted, present, guards, made, corrections),
+            )
             if 2 * held + 4 > answers.shape[1]:
                 answers = more_rows(answers, 2 * held + 4)
             if index + 1 < state[0]:  # later times have to know
@@ -193,7 +191,7 @@ def collect_groups(
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """What a Python function has to look at: (groups, their rows, answers so far, what stays pending).
 
-    Arguments as in `reduce_groups`, `shape` int64[4] with the answer's value words as the last.
+    Arguments as in `reduce_groups`.
     groups    int64[kw + 5, g]: key, time, bounds of its rows, bounds of its key's answers; times ascend
     rows      int64[vw + 1, ·]: values and multiplicity, none zero, sorted
     answers   int64[ow + 2, ·]: the history of the key's answers, consolidated
@@ -208,13 +206,7 @@ def collect_groups(
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
     found, answered, i, p = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = (
-            -1
-            if p == pending.shape[1]
-            else 1
-            if i == ready.shape[1]
-            else compare_keys(ready, i, pending, p, kw)
-        )
+        order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
         first, first_pending, state[0] = i, p, 0
         if order <= 0:
@@ -226,8 +218,11 @@ def collect_groups(
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_rows(answers, state[2])
-        rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
-        rows = with_new(ready, first, i, kw, state, guards, rows)
+        if shape[4] < 0:
+            rows = gathered(table, cursors, keys, key, kw, state, guards, rows)
+            rows = with_new(ready, first, i, kw, state, guards, rows)
+        else:
+            rows = gathered_complete(table, cursors, keys, (key, kw, guards), state, frontier, shape[4], rows)
         size = consolidate_key(rows, state)
         times = closed_with(rows, size, vw, times, state, frontier, guards)
         times = closed_with(answers, held, answers.shape[0] - 2, times, state, frontier, guards)

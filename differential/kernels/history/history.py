@@ -35,6 +35,43 @@ def more_rows(rows: Int64s, count: int) -> Int64s:
 
 
 @kernel
+def read_run(
+    table: Int64s,
+    run: int,
+    span: tuple[int, int],
+    kw: int,
+    floor_guards: tuple[int, int],
+    rows: Int64s,
+    count: int,
+) -> int:
+    """Read the rows of `span` (the first, and the one after the last) of a run behind `count` rows, times
+    advanced to the floor; returns the or-ed magnitudes of their diffs. Requires: room.
+    """
+    words = rows.shape[0] - 2
+    floor, guards = floor_guards
+    first, size = span[0], span[1] - span[0]
+    early = word_less_equal(table[run, LUB], floor, guards)
+    for word in range(words + 2):
+        at = HEADER + 3 * (kw + word)
+        address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+        if word != words:
+            for row in range(size):
+                rows[word, count + row] = load(address, width, base, first + row)
+        elif early:
+            for row in range(size):
+                rows[word, count + row] = floor
+        else:
+            for row in range(size):
+                rows[word, count + row] = word_lub(load(address, width, base, first + row), floor, guards)
+    if width < 4:
+        return magnitude(base)  # no more than 2²⁴ from it, which does not matter
+    largest = np.int64(0)
+    for row in range(count, count + size):
+        largest |= magnitude(rows[words + 1, row])
+    return largest
+
+
+@kernel
 def gathered(
     table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
@@ -83,6 +120,63 @@ def gathered(
     state[2] = count
     state[LARGEST] = largest
     return rows
+
+
+@kernel
+def gathered_complete(
+    table: Int64s,
+    cursors: Int64s,
+    keys: Int64s,
+    place: tuple[int, int, int],
+    state: Int64s,
+    frontier: Int64s,
+    exact: int,
+    rows: Int64s,
+) -> Int64s:
+    """`gathered`, without rows beyond the frontier as far as that can be told; place: key, kw, guards.
+
+    exact   the first line from which on no time was ever advanced; -1: no row of the table is beyond
+    In the lines before it a row may be beyond the frontier because it was advanced. Such a row is complete,
+    and its lub with a ready time has to stay pending. Those that are not complete do no harm: they count at
+    no ready time, and what they leave pending is looked at in vain.
+    """
+    key, kw, guards = place
+    size = locate(table, cursors, keys, key, kw)
+    if 2 * size + 4 > rows.shape[1]:
+        rows = more_rows(rows, 2 * size + 4)
+    count = np.int64(0)
+    largest = np.int64(0)
+    for run in range(table.shape[0]):
+        if cursors[1, run] == cursors[0, run]:
+            continue
+        span = (cursors[0, run], cursors[1, run])
+        largest |= read_run(table, run, span, kw, (state[1], guards), rows, count)
+        stop = count + span[1] - span[0]
+        if 0 <= exact <= run and not word_less_equal(table[run, LUB], state[1], guards):
+            stop = without_beyond(table, run, span[0], frontier, guards, rows, count, stop)
+        count = sum_neighbours(rows, count, stop) if largest >> SMALL_BITS == 0 else stop
+    state[2] = count
+    state[LARGEST] = largest
+    return rows
+
+
+@kernel
+def without_beyond(
+    table: Int64s, run: int, first: int, frontier: Int64s, guards: int, rows: Int64s, start: int, stop: int
+) -> int:
+    """Drop those of the rows [start, stop), read from row `first` of a run on, that are beyond the frontier
+    at the times that they have there; returns where they end now.
+    """
+    at = table.shape[1] - 6
+    address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
+    kept = start
+    for row in range(start, stop):
+        if not word_is_beyond(load(address, width, base, first + row - start), frontier, guards):
+            if kept != row:
+                for column in range(rows.shape[0]):
+                    rows[column, kept] = rows[column, row]
+            kept += 1
+    return kept
 
 
 @kernel

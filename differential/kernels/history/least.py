@@ -33,7 +33,7 @@ from differential.kernels.history.history import (
 from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.rows.memory import LUB, read
 from differential.kernels.rows.merge import copy_rows, first_rows
-from differential.kernels.rows.search import compare_keys, cursors_of, locate
+from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from progress.kernel import Int64s, kernel
 from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
 
@@ -101,16 +101,22 @@ def next_value(table: Int64s, cursors: Int64s, kw: int, ready: Int64s, flip: int
 def take_value(
     table: Int64s,
     cursors: Int64s,
-    kw: int,
     ready: Int64s,
-    flip: int,
-    value: int,
-    floor_guards: tuple[int, int],
+    shape: Int64s,
+    wanted: tuple[int, int],
+    frontier: Int64s,
     rows: Int64s,
 ) -> int:
-    """Move the cursors past the rows of `value`, which go into `rows` int64[2, room]; returns how many."""
+    """Move the cursors past the rows of a value, which go into `rows` int64[2, room]; returns how many.
+
+    shape    as in `reduce_least`; wanted: the value (flipped), and the floor of times
+    Rows that are beyond the frontier in the lines of which shape[3] says so are left out; see
+    `gathered_complete`.
+    """
+    kw, guards, flip = shape[0], shape[1], shape[2]
+    value, floor = wanted
     runs = table.shape[0]
-    floor, guards = floor_guards
+    exact = shape[3] if shape[3] >= 0 else runs
     count = np.int64(0)
     for run in range(runs + 1):
         early = run < runs and word_less_equal(table[run, LUB], floor, guards)
@@ -119,18 +125,21 @@ def take_value(
             mine = ready[kw, row] if run == runs else read(table, run, kw, row)
             if mine ^ flip != value:
                 break
-            time = floor
-            if run == runs:
-                time = word_lub(ready[kw + 1, row], floor, guards)
-            elif not early:
-                time = word_lub(read(table, run, kw + 1, row), floor, guards)
-            rows[0, count] = time
-            rows[1, count] = ready[kw + 2, row] if run == runs else read(table, run, kw + 2, row)
-            count += 1
             if flip == 0:
                 cursors[0, run] += 1
             else:
                 cursors[1, run] -= 1
+            time = floor
+            if run == runs:
+                time = word_lub(ready[kw + 1, row], floor, guards)
+            elif not early:
+                time = read(table, run, kw + 1, row)
+                if run >= exact and word_is_beyond(time, frontier, guards):
+                    continue
+                time = word_lub(time, floor, guards)
+            rows[0, count] = time
+            rows[1, count] = ready[kw + 2, row] if run == runs else read(table, run, kw + 2, row)
+            count += 1
     return count
 
 
@@ -170,7 +179,7 @@ def walk(
 ) -> Int64s:
     """Find the answer at every ready time, from the smallest value on; returns `times`, or a larger copy.
 
-    cursors   as in `next_value`; shape int64[3]: kw, guards, flip; rows int64[2, room for all of the key]
+    cursors   as in `next_value`; shape as in `reduce_least`; rows int64[2, room for all of the key]
     Ensures: times[1] is ≥ 0 where there is an answer, which is times[2] then.
     """
     kw, guards, flip = shape[0], shape[1], shape[2]
@@ -179,7 +188,7 @@ def walk(
         times[1, index] = -1
     missing = 1
     while missing > 0 and next_value(table, cursors, kw, ready, flip, found):
-        taken = take_value(table, cursors, kw, ready, flip, found[0], (state[1], guards), rows)
+        taken = take_value(table, cursors, ready, shape, (found[0], state[1]), frontier, rows)
         times = closed_with(rows, taken, np.int64(0), times, state, frontier, guards)
         missing = cover(times, state, rows, taken, found[0] ^ flip, frontier, guards)
     return times
@@ -219,8 +228,9 @@ def reduce_least(
 
     ready         int64[kw + 3, n] sorted consolidated rows, none beyond the frontier
     pending       int64[kw + 1, q] sorted (key, time), none beyond the frontier
-    table         history of the input without `ready`; `answers_table` that of the output
-    shape         int64[3]: kw, guards, flip
+    table         history of the input; `answers_table` that of the output
+    shape         int64[4]: kw, guards, flip, and -1 if `table` is without `ready`; else it has `ready`,
+                  perhaps also rows beyond the frontier: `exact` of `gathered_complete`
     Cost: for each key a search in every run of the output, and in every run of the input unless skipped.
     """
     kw, guards = shape[0], shape[1]
@@ -238,13 +248,7 @@ def reduce_least(
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
-        order = (
-            -1
-            if p == pending.shape[1]
-            else 1
-            if i == ready.shape[1]
-            else compare_keys(ready, i, pending, p, kw)
-        )
+        order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
         first, first_pending, last_seed = i, p, i
         state[0] = 0
@@ -268,7 +272,7 @@ def reduce_least(
         if size > rows.shape[1]:
             rows = more_rows(rows, size)
         copy_rows(cursors, table.shape[0], left)
-        left[0, table.shape[0]], left[1, table.shape[0]] = first, i
+        left[0, table.shape[0]], left[1, table.shape[0]] = first if shape[3] < 0 else i, i
         times = walk(table, left, ready, times, state, frontier, shape, rows)
         state[2] = held
         made = corrections_of(times, state, frontier, guards, answers, wanted, made)

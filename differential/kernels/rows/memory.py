@@ -6,9 +6,9 @@ Through a *run table*: one line of integers per run, `table int64[runs, HEADER +
 
 `lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of
 `search.py`. A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values
-themselves (base 0); of width 0, nothing: all are `base`. Reading width 3 touches one byte more, so memory
-ends with one to spare. Addresses instead of arrays: a kernel then has one signature for any number of runs
-and any widths.
+themselves (base 0, unless a copy of the line moves them all); of width 0, nothing: all are `base`. Reading
+width 3 touches one byte more, so memory ends with one to spare. Addresses instead of arrays: a kernel then
+has one signature for any number of runs and any widths.
 
 Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
 a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
@@ -74,7 +74,7 @@ def load(address: int, width: int, base: int, row: int) -> int:
     if width == 4:
         return base + _load_32(address, row)
     if width == 8:
-        return _load_64(address, row)
+        return base + _load_64(address, row)
     if width == 1:
         return base + _load_8(address, row)
     if width == 3:

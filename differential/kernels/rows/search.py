@@ -145,3 +145,16 @@ def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
         if a[column, i] != b[column, j]:
             return -1 if a[column, i] < b[column, j] else 1
     return 0
+
+
+@kernel
+def whose_turn(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
+    """The same of rows i and j of two arrays that are gone through together; one that is at its end is last.
+
+    Requires: not both are at their ends.
+    """
+    if j == b.shape[1]:
+        return -1
+    if i == a.shape[1]:
+        return 1
+    return compare_keys(a, i, b, j, kw)

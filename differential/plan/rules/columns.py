@@ -1,7 +1,7 @@
 """Columns that nobody reads are dropped before an operator with state keeps them.
 
 First it is worked out, from the roots down, which columns of each node its readers need, all readers
-together; then every join, and every consolidation, is given no others. Selecting costs no stage.
+together; then every join, arrangement and consolidation is given no others. Selecting costs no stage.
 
 All columns are needed: of what is put out or looked at; by functions of the user, who see whole rows; below
 distinct, where rows that differ in one column only are two; of variables of loops, whose columns are those of
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expressions.expression import ColumnRef
-from ..nodes import Concat, Consolidate, Filter, Join, Negate, Node, Reduce, Select
+from ..nodes import Arrange, Concat, Consolidate, Filter, Join, Negate, Node, Reduce, Select
 from ..rewriting import beneath
 
 __all__ = ["needed_columns", "with_needed_only"]
@@ -44,8 +44,9 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     if isinstance(node, Join):
         sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
         return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
-    if isinstance(node, Consolidate):
-        return node.with_children((_only(children[0], _ordered(node.source, needed)),))
+    if isinstance(node, Consolidate | Arrange):
+        (kept,) = _of_children(node, needed)
+        return node.with_children((_only(children[0], _ordered(node.source, kept)),))
     if isinstance(node, Filter | Negate | Reduce):
         return node.with_children(children)
     # Whoever needs all columns has them, in the order in which they were: nothing was dropped beneath it.
@@ -61,6 +62,8 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
         return (needed | node.condition.columns(),)
     if isinstance(node, Negate | Consolidate):
         return (needed or frozenset(node.source.schema.names[:1]),)
+    if isinstance(node, Arrange):
+        return (needed | frozenset(node.keys),)
     if isinstance(node, Concat):
         return tuple(needed or frozenset(node.schema.names[:1]) for _ in node.sources)
     if isinstance(node, Reduce):

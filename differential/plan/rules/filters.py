@@ -7,7 +7,8 @@
 
 Not a part that can raise, but past a select: further down it would see rows that are dropped now. Not past a
 function of the user or what is looked at, a loop, or columns that are computed, which would be so twice. Not
-past an operator with state that others read, too: it would be made for each of them.
+past an operator with state that others read, too: it would be made for each of them. Not to a side of a join
+that is arranged, because somebody asked for that: what is filtered is another collection.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
-from ..facts import can_raise
+from ..facts import can_raise, is_arranged
 from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select
 
 __all__ = ["push_filter"]
@@ -75,12 +76,14 @@ def _past_join(node: Filter, join: Join) -> Node | None:
     kept: list[Expr] = []
     for part in _parts(node.condition):
         reads = part.columns()
-        if can_raise(part) or not (reads <= on_left or reads <= on_right):
+        to_left = reads <= on_left and not is_arranged(join.left)
+        to_right = reads <= on_right and not is_arranged(join.right)
+        if can_raise(part) or not (to_left or to_right):
             kept.append(part)
             continue
-        if reads <= on_left:
+        if to_left:
             left.append(part)
-        if reads <= on_right:
+        if to_right:
             right.append(_written_out(part, as_right))
     if not left and not right:
         return None

@@ -199,7 +199,7 @@ def test_kernels_of_groups_are_right_at_every_time_or_refuse(
     numbers += [word for rows in answered.values() for row in rows for word in row[1:]]
 
     def run() -> list[Row]:
-        shape = np.array([1, 1, GUARDS])
+        shape = np.array([1, 1, GUARDS, len(parts), -1])
         out, pended = reduce_groups(new, NONE, trace.table, answers.table, frontier, shape, aggregates)
         assert pended.shape[1] == 0
         return rows_of(out)
@@ -221,7 +221,7 @@ def test_kernels_of_groups_look_at_rows_that_are_new(kind: int) -> None:
     times = [CODE.pack((0, 0)), CODE.pack((0, 1))]
     new = as_words([(1, 1, time, MAX) for time in times], 4)
     trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
-    shape, aggregates = np.array([1, 1, GUARDS]), np.array([[kind], [0]])
+    shape, aggregates = np.array([1, 1, GUARDS, 1, -1]), np.array([[kind], [0]])
     with pytest.raises(OverflowError):
         reduce_groups(new, NONE, trace.table, answers.table, np.empty(0, np.int64), shape, aggregates)
 
@@ -246,7 +246,12 @@ def test_kernels_of_the_least_are_right_although_sums_wrap(some: list[Row]) -> N
         return
     trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
     out, _ = reduce_least(
-        as_words(some, 4), NONE, trace.table, answers.table, np.empty(0, np.int64), np.array([1, GUARDS, 0])
+        as_words(some, 4),
+        NONE,
+        trace.table,
+        answers.table,
+        np.empty(0, np.int64),
+        np.array([1, GUARDS, 0, -1]),
     )
     for time in [CODE.pack((epoch, i)) for epoch in range(3) for i in range(3)]:
         want = reduced(accumulated(some, time, GUARDS), 1, [("min", 0)])

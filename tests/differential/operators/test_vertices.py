@@ -2,7 +2,6 @@
 
 holds_*     exactly the capabilities at which something may still be sent
 envelope_*  rows go out under the minimal ones of their times
-adopts_*    a join writes its rows in the layout that its only receiver wants
 memory_*    a window that slides for long takes no more room than one that slid for a while
 """
 
@@ -38,7 +37,8 @@ import timely
 from differential import Collection, col
 from differential.algorithms import connected_components
 from differential.operators import join as join_module
-from differential.operators.vertices import ConsolidateVertex, JoinVertex, OperatorVertex
+from differential.operators.join_vertex import JoinVertex
+from differential.operators.vertices import ConsolidateVertex, OperatorVertex
 from timely.building.dataflow import Dataflow
 
 
@@ -201,62 +201,6 @@ def test_envelope_is_each_minimal_time_of_the_rows() -> None:
     steps.emit(((1, 1), (2, 0), 1), ((1, 2), (0, 2), 1), ((1, 3), (2, 3), 1))
     steps.emit(((1, 5), (0, 0), 1), source=1)
     assert sorted(seen) == [((0, 2), [(0, 2), (2, 3)]), ((2, 0), [(2, 0)])]
-
-
-# adopts_
-
-
-def _join_connectors(build: Callable[[Collection, Collection], list[Collection]]) -> list[object]:
-    def build_all(flow: Dataflow) -> None:
-        inputs = [dd.input(flow, name, NUMBERS) for name in ("left", "right")]
-        for number, result in enumerate(build(*inputs)):
-            result.output(f"result {number}")
-
-    runners = Cluster(build_all).instances[0].runners
-    (join,) = (runner for runner in runners if isinstance(runner.vertex, JoinVertex))
-    return [connector.transform for connector in join.outputs[0]]
-
-
-def _joined(left: Collection, right: Collection) -> Collection:
-    return left.join(right.select(k=col.k, w=col.v), on="k")
-
-
-def test_adopts_the_projection_of_its_only_receiver() -> None:
-    assert _join_connectors(lambda a, b: [_joined(a, b).select(v=col.w, one=1, k=col.v)]) == [None]
-
-
-def test_adopts_nothing_that_computes_negates_or_is_not_the_same_for_all() -> None:
-    for build in (
-        lambda a, b: [_joined(a, b).select(k=col.v + 1)],
-        lambda a, b: [_joined(a, b).filter(col.v > col.w).select(k=col.v)],
-        lambda a, b: [_joined(a, b).negate().select(k=col.v)],
-    ):
-        assert None not in _join_connectors(build)
-
-    def two(a: Collection, b: Collection) -> list[Collection]:
-        joined = _joined(a, b)
-        return [joined.select(k=col.v), joined.select(k=col.w)]
-
-    assert None not in _join_connectors(two)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_adopts_without_changing_the_result(sign: int) -> None:
-    changes: list[list[Change]] = [
-        [((1, 2), (0, 1), 1), ((1, 3), (1, 0), 2), ((2, 2), (0, 0), 1)],
-        [((1, 7), (0, 0), 1), ((2, 8), (1, 1), -1), ((1, 9), (0, 2), 3)],
-    ]
-
-    def build(left: Collection, right: Collection) -> Collection:
-        joined = _joined(left, right).select(v=col.w, five=5, k=col.v, key=col.k)
-        return joined if sign == 1 else joined.negate()
-
-    def plain(left: plainly.Collection, right: plainly.Collection) -> plainly.Collection:
-        found = plainly.map_rows(plainly.join(left, right), lambda row: (row[2], 5, row[1], row[0]))
-        return found if sign == 1 else plainly.negate(found)
-
-    for seed in range(5):
-        check_at_times(build, plain, changes, depth=2, seed=seed)
 
 
 # memory_

@@ -54,6 +54,7 @@ MAKERS = {
     "reduce_function": lambda: n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int")),
     "distinct": lambda: n.Distinct(AB),
     "consolidate": lambda: n.Consolidate(AB),
+    "arrange": lambda: n.Arrange(AB, ("a",)),
     "inspect": lambda: n.Inspect(AB, Function.of(double), 0),
     "output": lambda: n.Output(AB, "out"),
     "loop": loop,
@@ -117,6 +118,7 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
         n.FromStream(Schema.of("a: int"), 4),
         loop(limit=8),
         loop(body=n.Distinct(n.Variable(AB.schema, 1, 0))),
+        n.Arrange(AB, ("b",)),
     ],
     ids=repr,
 )

@@ -39,7 +39,7 @@ def test_a_function_is_shown_each_group_at_each_of_its_times() -> None:
     trace.insert(as_words([(1, 5, times[1], 1), (2, 6, times[0], 1)], 4))
     answers.insert(as_words([(1, 50, times[1], 1), (2, 60, times[0], 1)], 4))
     ready, none = as_words([(1, 7, times[2], 2)], 4), np.empty((2, 0), np.int64)
-    frontier, shape = np.array([code.pack((2, 0))]), np.array([1, 1, GUARDS, 1])
+    frontier, shape = np.array([code.pack((2, 0))]), np.array([1, 1, GUARDS, 1, -1])
     groups, members, history, pended = collect_groups(
         ready, none, trace.table, answers.table, frontier, shape
     )

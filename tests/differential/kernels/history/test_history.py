@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.words import Row, accumulated, as_words, consolidated, less_equal, lub, rows_of
-from strategies_words import CODES, rows
+from reference.words import Row, accumulated, as_words, beyond, consolidated, less_equal, lub, rows_of
+from strategies_words import CODES, frontiers, rows
 
-from differential.kernels.history.history import consolidate_rows, correct, gathered, put_rows, with_new
+from differential.kernels.history.history import (
+    consolidate_rows,
+    correct,
+    gathered,
+    gathered_complete,
+    put_rows,
+    with_new,
+)
 from differential.kernels.rows.search import cursors_of
 from differential.trace.trace import Trace
 
@@ -44,6 +51,27 @@ def test_gathered_is_the_history_advanced_to_the_floor(
     count = consolidate_rows(room, int(state[2]))
     want = [(row[1], lub(row[2], floor, GUARDS), row[3]) for row in held + mine if row[0] == key]
     assert rows_of(room[:, :count]) == consolidated(want)
+
+
+@given(st.lists(rows(2, rows_max=12), min_size=1, max_size=3), frontiers(2), TIMES, st.integers(-1, 3))
+def test_gathered_complete_leaves_out_what_is_beyond_in_lines_of_exact_times(
+    inserts: list[list[Row]], frontier: np.typing.NDArray[np.int64], floor: int, exact: int
+) -> None:
+    """By the time that a row came with: its lub with the floor may be beyond although it is not."""
+    if beyond(floor, frontier, GUARDS):
+        return
+    trace, want = Trace(1, 1, GUARDS), []
+    for insert in inserts:
+        trace.insert(as_words(consolidated(insert), 4))
+        trace.freeze_head()
+    for line, run in enumerate(trace._runs):
+        for key, value, time, diff in rows_of(run.words()):
+            if key == 1 and not (0 <= exact <= line and beyond(time, frontier, GUARDS)):
+                want.append((value, lub(time, floor, GUARDS), diff))
+    state, keys = np.array([0, floor, 0, 0, 0]), np.array([[1]])
+    cursors, room = cursors_of(trace.table), np.empty((3, 1), np.int64)
+    room = gathered_complete(trace.table, cursors, keys, (0, 1, GUARDS), state, frontier, exact, room)
+    assert rows_of(room[:, : consolidate_rows(room, int(state[2]))]) == consolidated(want)
 
 
 @given(rows(1, rows_max=12), st.integers(-2, 3), TIMES, st.booleans())

@@ -23,7 +23,7 @@ def _reduce(
     table.insert(as_words(sorted(held), 4))
     answers_table.insert(as_words(sorted(answers), 4))
     frontier = np.array([CODE.pack((1, 1)), CODE.pack((2, 0))])
-    shape = np.array([1, CODE.guards, flip])
+    shape = np.array([1, CODE.guards, flip, -1])
     pending = np.empty((2, 0), np.int64)
     out, pended = reduce_least(
         as_words(sorted(new), 4), pending, table.table, answers_table.table, frontier, shape

@@ -1,0 +1,186 @@
+"""Arrange: keep a collection by key, once, for all stages that look it up by that key.
+
+    arrange           builds an arrangement of what some feeds bring
+    join_stage     joins arrangements
+    reduce_stage   reduces an arrangement; its answers may be an arrangement in turn
+
+These put stages together from streams. An arrangement of a scope may be read in loops within it as it is:
+`Arranged.entered`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from differential.columns.overflow import row_overflow
+from differential.columns.schema import Schema
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.arrangement import ArrangedBatch, Arrangement
+from differential.operators.join import LEFT, RIGHT, Source
+from differential.operators.join_vertex import JoinPort, JoinVertex
+from differential.operators.reduce import Aggregates, GroupFunction
+from differential.operators.reduce_vertex import ReduceVertex, Shown
+from differential.operators.vertices import OperatorVertex, joined_words, show_schema
+from differential.trace.trace import Trace
+from timely.building.loop import Loop
+from timely.building.stream import Feed, Stream
+from timely.wire.batch import Batch
+
+__all__ = [
+    "ArrangeVertex",
+    "Arranged",
+    "JoinPart",
+    "Reduced",
+    "Rows",
+    "arrange",
+    "join_stage",
+    "reduce_stage",
+]
+
+
+class ArrangeVertex(OperatorVertex):
+    """Keeps rows of `key_words` and `value_words` words, and tells readers of each insert."""
+
+    def __init__(self, key_words: int, value_words: int, schema: Schema | None = None) -> None:
+        """`schema`: the columns of the rows, for messages."""
+        super().__init__()
+        self.arrangement: Arrangement = Arrangement(key_words, value_words, show_schema(schema))
+
+    def on_start(self) -> None:
+        """The trace needs the order of the scope's times."""
+        self._trace = self.arrangement.trace(self.code, self.name)
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Insert what came in, and tell of it, at once: it holds nothing back afterwards.
+
+        Rows of several minimal times are several inserts, since a batch has one number and one envelope.
+        """
+        words = joined_words(messages)
+        try:
+            words = sort_consolidate(words)
+        except OverflowError:
+            raise row_overflow([words], self._trace.show) from None
+        for envelope, rows in self.parts_by_envelope(words):
+            self.send(0, ArrangedBatch(rows, self._trace.add(rows)), envelope)
+
+    def traces(self) -> list[Trace]:
+        """The one that it writes."""
+        return [self._trace]
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """An arrangement while a dataflow is built: the stream of its batches, its layout, its columns."""
+
+    stream: Stream
+    kw: int
+    vw: int
+    schema: Schema | None = None
+
+    def entered(self, loop: Loop) -> Arranged:
+        """The same arrangement inside `loop`: nothing is copied."""
+        return replace(self, stream=loop.enter(self.stream))
+
+
+class Reduced(NamedTuple):
+    """What a reduce gives: the changes of its answers, and their arrangement, if it was to be one."""
+
+    rows: Stream
+    answers: Arranged | None
+
+
+def arrange(
+    feeds: Sequence[Feed], kw: int, vw: int, schema: Schema | None = None, name: str = ""
+) -> Arranged:
+    """The stage that arranges what `feeds` bring to port 0: rows key first, routed by key."""
+    (stream,) = feeds[0].stream.dataflow.stage(
+        name or "arrange",
+        lambda: ArrangeVertex(kw, vw, schema),
+        feeds,
+        detail=f"{kw} key and {vw} value words ({schema})",
+    )
+    return Arranged(stream, kw, vw, schema)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that come to one stage alone, which keeps them itself: `kw` key and `vw` value words."""
+
+    feeds: tuple[Feed, ...]
+    kw: int
+    vw: int
+    schema: Schema | None = None
+
+
+JoinPart = Arranged | Rows
+
+
+def join_stage(
+    left: JoinPart | Sequence[JoinPart],
+    right: JoinPart | Sequence[JoinPart],
+    projection: Sequence[Source] | None = None,
+    *,
+    name: str = "",
+    detail: str = "",
+) -> Stream:
+    """Pairs of rows with equal keys, as `projection` says (None: key, left values, right values). All parts
+    are in one scope, or entered.
+
+    A side may be the sum of several parts. Both sides may be, or have, one and the same arrangement.
+    """
+    sides = [[side] if isinstance(side, JoinPart) else list(side) for side in (left, right)]
+    (first, *_), (other, *_) = sides
+    for side in sides:
+        assert {(one.kw, one.vw) for one in side} == {(first.kw, side[0].vw)}, "rows of one layout"
+    schemas = None if first.schema is None or other.schema is None else (first.schema, other.schema)
+    feeds: list[Feed] = []
+    ports: list[JoinPort] = []
+    for number, side in zip((LEFT, RIGHT), sides, strict=True):
+        for part in side:
+            given = (_as_kept(part),) if isinstance(part, Arranged) else part.feeds
+            feeds += [replace(feed, port=len(ports)) for feed in given]
+            ports.append(JoinPort(number, isinstance(part, Arranged)))
+    (stream,) = feeds[0].stream.dataflow.stage(
+        name or "join",
+        lambda: JoinVertex(first.kw, first.vw, other.vw, schemas, ports, projection),
+        feeds,
+        detail=f"{detail} {first.kw} key words, {[tuple(port) for port in ports]} {projection or ''}",
+    )
+    return stream
+
+
+def _as_kept(source: Arranged) -> Feed:
+    return Feed(source.stream, 0, detail="as it is kept there")
+
+
+def reduce_stage(
+    source: Arranged | Sequence[Feed],
+    widths: tuple[int, int],
+    aggregate: Aggregates | GroupFunction,
+    shown: Shown | None = None,
+    *,
+    shares: bool,
+    name: str = "",
+    detail: str = "",
+) -> Reduced:
+    """The answer of each group, kept right; `shares`: the answers are an arrangement, too.
+
+    source   an arrangement; or feeds to port 0 (rows key first, routed by key), which the reduce keeps itself
+    widths   key words and value words of its rows
+    A `GroupFunction` says in `detail` what it does, so that workers can compare it.
+    """
+    kw, vw = widths
+    reads = isinstance(source, Arranged)
+    feeds = [_as_kept(source)] if isinstance(source, Arranged) else list(source)
+    outputs = feeds[0].stream.dataflow.stage(
+        name or "reduce",
+        lambda: ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares),
+        feeds,
+        outputs=1 + shares,
+        detail=f"{kw} key and {vw} value words, {detail or aggregate}",
+    )
+    schema = None if shown is None else shown.answer
+    answers = Arranged(outputs[1], kw, aggregate.words, schema) if shares else None
+    return Reduced(outputs[0], answers)

@@ -1,0 +1,104 @@
+"""Reduce as a vertex: of rows that come to it, or of an arrangement; its answers may be one, too.
+
+Corrections that are shared are inserted and told of by the vertex: rows of several minimal times are sent
+under several envelopes, and each is an insert with a number of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Schema
+from differential.columns.update_batch import UpdateBatch
+from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
+from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
+from differential.operators.vertices import WaitingVertex, show_schema
+from differential.trace.shared import SharedTrace
+from differential.trace.trace import Trace
+from timely.wire.batch import Batch
+
+__all__ = ["ReduceVertex", "Shown"]
+
+
+class Shown(NamedTuple):
+    """What messages of a reduce need to know: the columns of keys, rows and answers, names of aggregates."""
+
+    key: Schema
+    row: Schema
+    answer: Schema
+    names: tuple[str, ...] = ()
+
+
+class ReduceVertex(WaitingVertex):
+    """Reduces rows that come in, or an arrangement (`reads`), to answers, which others may read (`shares`).
+
+    Output 0 has the changes of the answers as rows, output 1, of one that shares, as batches of an
+    arrangement. A distinct is a reduce whose key is the whole row, without aggregates.
+    """
+
+    _machine: ReduceMachine
+
+    def __init__(
+        self,
+        key_words: int,
+        value_words: int,
+        aggregate: Aggregates | GroupFunction,
+        shown: Shown | None = None,
+        *,
+        reads: bool = False,
+        shares: bool = False,
+    ) -> None:
+        super().__init__()
+        self._widths = (key_words, value_words)
+        self._aggregate = aggregate
+        self._shown = shown
+        self._reads = reads
+        if shares:
+            show = show_schema(None if shown is None else shown.answer)
+            self.arrangement = Arrangement(key_words, aggregate.words, show)
+
+    def on_start(self) -> None:
+        """Begin to read, and let others read. The machine needs the order of the scope's times."""
+        source = read_arrangement(self, 0, by_position=False) if self._reads else None
+        answers = None if self.arrangement is None else self.arrangement.trace(self.code, self.name)
+        machine = ReduceMachine(*self._widths, self.code.guards, self._aggregate, source, answers)
+        if self._shown is not None:
+            key, row, answer, names = self._shown
+            machine.show_rows(show_schema(key), show_schema(row), show_schema(answer), names)
+        self._machine = machine
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows wait; the right to answer at their times is held."""
+        if not self._reads:
+            super().recv_all(port, messages)
+            return
+        for _, batch in messages:
+            self._machine.recv(arranged(batch).words)
+        self.hold_exactly(self._machine.capabilities())
+
+    def on_frontier(self) -> None:
+        """Everything that is complete now, at once; what is asked about moves on in any case."""
+        frontier = self.frontier(0)
+        # An empty one comes last of all: nothing will be asked of the traces, which go then.
+        if frontier.shape[0] and self._is_early(frontier):
+            if self._reads or self.arrangement is not None:
+                self._machine.set_since(frontier)
+            return
+        self._send_answers(self._machine.advance(frontier))
+        self.hold_exactly(self._machine.capabilities())
+
+    def _send_answers(self, corrections: Int64s) -> None:
+        if self.arrangement is None:
+            self.send_rows(corrections)
+            return
+        answers = self._machine.output
+        assert isinstance(answers, SharedTrace)
+        for envelope, rows in self.parts_by_envelope(corrections):
+            self.send(0, UpdateBatch(rows), envelope)
+            self.send(1, ArrangedBatch(rows, answers.add(rows)), envelope)
+
+    def traces(self) -> list[Trace]:
+        """Those that it writes: what it reads is merged, and counted, elsewhere."""
+        return self._machine.traces

@@ -1,0 +1,270 @@
+"""Which collections are kept by key once, and read by several operators?
+
+A join keeps both of its sides by key, a reduce its rows by key and its answers. What two of them would keep
+alike is kept once, as an *arrangement* (`operators/arrange.py`):
+
+    answers     a join by the keys of a reduce (or a distinct) reads what that keeps of its answers
+    returned    a loop whose variable goes on as such answers: they are the variable, one iteration later
+    arranged    joins, and reduces, of one collection by the same keys; `arrange(by)` asks for it
+
+It is decided on a finished plan, by the collection and its columns: what only moves columns is looked through
+(so another name for a column makes no difference), filters are not.
+
+When it must not be done:
+
+    a join may read rows that have more columns than it needs; a reduce may not: where multiplicities cancel,
+    rows that differ in another column only are still there, and would count
+    the order of keys decides on which worker rows are: it must be the same
+    one reader gains nothing by an arrangement of its own
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...columns.schema import Schema
+from ...expressions.expression import ColumnRef
+from ..nodes import Arrange, Distinct, Join, LetRec, Node, Reduce, ReduceFunction, Select, Variable
+from ..rewriting import beneath
+
+__all__ = [
+    "Kept",
+    "Reading",
+    "Sharing",
+    "answered",
+    "kept_by",
+    "read_by_reduce",
+    "read_of",
+    "reads_answers",
+    "returned",
+    "share",
+]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An arrangement: the columns `keys`, then `values`, of `node`."""
+
+    node: Node
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Its columns, in its order."""
+        return self.node.schema.picked((*self.keys, *self.values))
+
+    @property
+    def identity(self) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
+        """Equal for the same arrangement."""
+        return (self.node.digest, self.keys, self.values)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an operator keeps by key: `columns` has, by its own name, which column of `node` that is."""
+
+    node: Node
+    keys: tuple[str, ...]
+    columns: dict[str, str]
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The columns of `node` that it needs beside the keys."""
+        return frozenset(self.columns.values()) - frozenset(self.keys)
+
+
+@dataclass
+class Sharing:
+    """What is shared in a plan.
+
+    joins      by join and side: the arrangement that is read there; variables of loops aside
+    reduces    by reduce: the arrangement that it reads
+    answers    reduces of which others read the answers
+    returns    by loop and variable: how many sides of joins read the answers that this goes on as
+    """
+
+    joins: dict[tuple[bytes, int], Kept] = field(default_factory=dict)
+    reduces: dict[bytes, Kept] = field(default_factory=dict)
+    answers: set[bytes] = field(default_factory=set)
+    returns: Counter[tuple[bytes, int]] = field(default_factory=Counter)
+
+
+def share(roots: Sequence[Node]) -> Sharing:
+    """What is worth being shared beneath `roots`."""
+    found = Sharing()
+    nodes = list(beneath(roots))
+    loops = Counter(
+        join.digest
+        for loop in nodes
+        if isinstance(loop, LetRec)
+        for join in _within(loop)
+        if max(join.free) == loop.depth
+    )
+    wanted: defaultdict[tuple[bytes, tuple[str, ...]], _Wanted] = defaultdict(_Wanted)
+    for node in nodes:
+        if isinstance(node, Join):
+            for side in (0, 1):
+                reading = read_of(node, side)
+                if reading is not None and not isinstance(reading.node, Variable):
+                    # Joins that read alike are one node, and a stage in each of the loops that they are in.
+                    is_outside = reading.node.free != node.free
+                    times = max(1, loops[node.digest]) if is_outside else 1
+                    wanted[reading.node.digest, reading.keys].joins += [(node, side, reading)] * times
+        elif isinstance(node, Reduce):
+            reading = read_by_reduce(node)
+            if reading is not None:
+                wanted[reading.node.digest, reading.keys].reduces[reading.values].append((node, reading))
+        elif isinstance(node, LetRec):
+            _share_returned(node, found)
+    for each in wanted.values():
+        each.decide(found)
+    return found
+
+
+def read_of(join: Join, side: int) -> Reading | None:
+    """What a side of a join keeps; None if two of its keys are one column."""
+    return _reading(join.children[side], join.keys[side], join.children[side].schema.names)
+
+
+def read_by_reduce(node: Reduce) -> Reading | None:
+    """What a reduce keeps; None if two of its columns are one."""
+    found = _reading(node.source, node.keys, node.columns_read)
+    # Two columns that are one would be one word of an arrangement, and two of the reduce.
+    return found if found is not None and len(set(found.columns.values())) == len(found.columns) else None
+
+
+def _reading(node: Node, keys: Sequence[str], names: Iterable[str]) -> Reading | None:
+    columns = {name: name for name in names}
+    while isinstance(node, Select):
+        moved = _moved(node, columns)
+        if moved is None:
+            break
+        node, columns = node.source, moved
+    found = tuple(columns[key] for key in keys)
+    return Reading(node, found, columns) if len(set(found)) == len(found) else None
+
+
+def _moved(select: Select, columns: dict[str, str]) -> dict[str, str] | None:
+    """`columns` below `select`, if it computes none of them."""
+    given = dict(select.columns)
+    found: dict[str, str] = {}
+    for name, column in columns.items():
+        expr = given[column]
+        if not isinstance(expr, ColumnRef):
+            return None
+        found[name] = expr.name
+    return found
+
+
+def answered(node: Node) -> Kept | None:
+    """How an operator keeps its answers; None for one that keeps none."""
+    if isinstance(node, Distinct):
+        return Kept(node, node.schema.names, ())
+    if isinstance(node, Reduce | ReduceFunction):
+        return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
+    return None
+
+
+def returned(loop: LetRec, index: int) -> tuple[Kept, dict[str, str]] | None:
+    """The answers, kept inside the loop, as which a variable goes on; and by column of the variable the
+    column of these. None if it goes on as something else.
+    """
+    names = loop.initials[index].schema.names
+    reading = _reading(loop.bodies[index], (), names)
+    assert reading is not None
+    kept = answered(reading.node)
+    if kept is None or max(kept.node.free, default=0) != loop.depth:
+        return None
+    if sorted(reading.columns.values()) != sorted(kept.schema.names):
+        return None
+    return kept, reading.columns
+
+
+def _share_returned(loop: LetRec, found: Sharing) -> None:
+    """Note which joins in `loop` can read the answers that one of its variables goes on as."""
+    back = [returned(loop, index) for index in range(len(loop.bodies))]
+    for join in _within(loop):
+        for side in (0, 1):
+            reading = read_of(join, side)
+            if reading is None or not isinstance(reading.node, Variable) or reading.node.depth != loop.depth:
+                continue
+            goes_on = back[reading.node.index]
+            if goes_on is not None and reads_answers(reading, *goes_on):
+                found.answers.add(goes_on[0].node.digest)
+                found.returns[loop.digest, reading.node.index] += 1
+
+
+def reads_answers(reading: Reading, kept: Kept, columns: dict[str, str]) -> bool:
+    """Whether what reads a variable by these keys can read answers, of which its columns are `columns`."""
+    return tuple(columns[key] for key in reading.keys) == kept.keys
+
+
+def _within(loop: LetRec) -> Iterator[Join]:
+    """The joins that depend on variables of `loop`."""
+    waiting: list[Node] = [*loop.bodies, *loop.effects]
+    seen: set[bytes] = set()
+    while waiting:
+        node = waiting.pop()
+        if node.digest in seen or loop.depth not in node.free:
+            continue
+        seen.add(node.digest)
+        if isinstance(node, Join):
+            yield node
+        waiting.extend(node.children)
+
+
+@dataclass
+class _Wanted:
+    """Who wants one collection by the same keys; reduces by the columns that they need."""
+
+    joins: list[tuple[Join, int, Reading]] = field(default_factory=list)
+    reduces: defaultdict[frozenset[str], list[tuple[Reduce, Reading]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def decide(self, found: Sharing) -> None:
+        """Enter what is shared of it."""
+        some = [reading for _, _, reading in self.joins]
+        some += [reading for reduces in self.reduces.values() for _, reading in reduces]
+        node, keys = some[0].node, some[0].keys
+        kept = answered(node)
+        if kept is not None and kept.keys == keys and self.joins:
+            found.answers.add(node.digest)
+            self._give(found, kept, joins=True)
+            return
+        if isinstance(node, Arrange) and node.keys == keys:
+            self._give(found, kept_by(node), joins=True)
+            return
+        needed = frozenset[str]().union(*(reading.values for _, _, reading in self.joins))
+        for columns in sorted(self.reduces, key=lambda names: (len(names), sorted(names))):
+            reduces = self.reduces[columns]
+            takes_joins = bool(self.joins) and needed <= columns and not self._are_given(found)
+            if takes_joins or len(reduces) > 1:
+                self._give(found, _kept(node, keys, columns), joins=takes_joins)
+        if len(self.joins) > 1 and not self._are_given(found):
+            self._give(found, _kept(node, keys, needed), joins=True)
+
+    def _are_given(self, found: Sharing) -> bool:
+        return any((join.digest, side) in found.joins for join, side, _ in self.joins)
+
+    def _give(self, found: Sharing, kept: Kept, joins: bool) -> None:
+        """Let reduces that need exactly these columns, and perhaps all joins, read `kept`."""
+        if joins:
+            for join, side, _ in self.joins:
+                found.joins[join.digest, side] = kept
+        if answered(kept.node) is None:
+            for reduce, _ in self.reduces.get(frozenset(kept.values), ()):
+                found.reduces[reduce.digest] = kept
+
+
+def kept_by(node: Arrange) -> Kept:
+    """How an arrangement that was asked for is kept: with all columns that its readers have left it."""
+    return _kept(node, node.keys, frozenset(node.schema.names) - frozenset(node.keys))
+
+
+def _kept(node: Node, keys: tuple[str, ...], values: frozenset[str]) -> Kept:
+    return Kept(node, keys, tuple(name for name in node.schema.names if name in values))

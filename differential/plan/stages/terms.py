@@ -1,0 +1,147 @@
+"""What becomes of a collection while stages are made: streams, and what is done to their rows on the way.
+
+What a collection is made of is kept as *terms*: it is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from timely.building.loop import Feedback, Loop
+from timely.building.stream import Feed, Stream
+from timely.user_code.call_site import CallSite
+
+from ...columns.schema import Column, Schema
+from ...columns.update_batch import KeyRoute
+from ...expressions.expression import col
+from ...linear.chain import LinearChain
+from ...linear.transform import LinearTransform
+from ...operators.arrange import JoinPart
+from ...operators.join import Source
+from ..nodes import Join, Reduce
+from ..rules.sharing import Kept, read_by_reduce
+
+__all__ = [
+    "Leaves",
+    "LoopVariable",
+    "Loops",
+    "Lowered",
+    "Side",
+    "Sites",
+    "Term",
+    "columns_as_read",
+    "feeds_of",
+    "narrowed",
+    "pairs_of",
+]
+
+Loops = tuple[Loop, ...]
+
+Leaves = dict[bytes, tuple[Stream, Loops]]
+"""By digest of a leaf: the stream that feeds it, and the loops that this is in."""
+
+Sites = dict[bytes, list[CallSite]]
+"""By digest: where a node was written."""
+
+
+class Term(NamedTuple):
+    """A stream of updates and the linear operators between it and the collection."""
+
+    stream: Stream
+    chain: LinearChain
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """What computes a node: the sum of these terms, in the innermost of these loops."""
+
+    schema: Schema
+    terms: tuple[Term, ...]
+    loops: Loops
+
+
+class LoopVariable:
+    """What stands for a variable of a loop while the loop is made: what it begins as, and ways back.
+
+    rows      the way back of body - s, once somebody has asked for rows
+    answers   the way back of the arrangement as which the variable goes on, once somebody reads that
+    first     to be added to it: s, and -s one iteration later
+    """
+
+    def __init__(self, start: Lowered, loop: Loop) -> None:
+        self.start = start
+        self.loop = loop
+        self.rows: Feedback | None = None
+        self.answers: Feedback | None = None
+        self.first: Lowered | None = None
+
+    @property
+    def lowered(self) -> Lowered:
+        """The variable as rows: s + feedback(body - s)."""
+        if self.rows is None:
+            self.rows = self.loop.feedback()
+        coming_back = Term(self.rows.stream, LinearChain.over(self.start.schema))
+        return replace(self.start, terms=(*self.start.terms, coming_back))
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A side of a join: the loops that it is in, how it is kept, and its parts within more loops.
+
+    columns   by name of the side's collection, the column of `schema` that it is
+    """
+
+    loops: Loops
+    schema: Schema
+    columns: Mapping[str, str]
+    parts: Callable[[Loops], list[JoinPart]]
+
+
+def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]:
+    """Feeds of input `port` of a stage: rows laid out key first and sent to the worker of their key.
+
+    `keys` None: columns in order, and rows stay on their worker.
+    """
+    found: list[Feed] = []
+    for term in part.terms:
+        chain, route = term.chain, None
+        if keys is not None:
+            chain = chain.keyed_by(keys)
+            route = KeyRoute(sum(part.schema[key].words for key in keys), chain.schema_out.symbol_words)
+        found.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
+    return found
+
+
+def pairs_of(join: Join, sides: tuple[Side, Side]) -> list[Source]:
+    """Where the words of a join come from, whatever else its sides keep."""
+    found: list[Source] = []
+    keys = join.keys[0]
+    for name in join.schema.names:
+        number = 0 if name in join.left.schema else 1
+        side = sides[number]
+        kw = sum(join.left.schema[key].words for key in keys)
+        for word in side.schema.words_of(side.columns[name]):
+            if word < kw:
+                found.append(("key", word))
+            else:
+                found.append(("left" if number == 0 else "right", word - kw))
+    return found
+
+
+def columns_as_read(node: Reduce, kept: Kept) -> Schema:
+    """The columns of an arrangement that a reduce reads, under the names that the reduce has for them."""
+    reading = read_by_reduce(node)
+    assert reading is not None
+    names = {column: name for name, column in reading.columns.items()}
+    return Schema(tuple(Column(names[column.name], column.type) for column in kept.schema))
+
+
+def narrowed(source: Lowered, kept: Schema) -> Lowered:
+    """Only these columns of it."""
+    if kept == source.schema:
+        return source
+    picked = {name: col(name) for name in kept.names}
+    terms = tuple(Term(term.stream, term.chain.select(picked)) for term in source.terms)
+    return replace(source, schema=kept, terms=terms)

@@ -1,0 +1,207 @@
+"""Who reads a shared trace, what may it still ask, and how far has it come?
+
+    hold       antichain of times: the reader will ask about no time that is not ≥ one of them
+    position   for readers of the sequence of inserts (joins): all inserts up to this number are accepted, and
+               seen; the others are not seen. None for readers by time (reduces), which see every row: one
+               that is not complete counts at no time that they ask about.
+
+A reader inside loops that the trace is not in has longer times than it. Its hold is then that of the outer
+time: what it asks about at (e, i) needs the rows up to e. A reader of a collection that comes back one
+iteration later (`delay`) asks at (e, i) about what the trace has at (e, i - 1).
+
+Invariants are those of `shared.py`, which keeps the readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from differential.kernels.history.ready import minimal_times
+from differential.kernels.rows.memory import HEADER, LUB
+from differential.trace.view import View
+from progress.kernel import Int64s
+
+KEEP_ALL: Final = (1 << 63) - 1
+"""The mask of a reader in the scope of its trace."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """How times of a trace become times of its reader: t + delay; entering a loop changes no time word.
+
+    keep    value bits of the levels that the trace has
+    delay   0, or one iteration of the innermost loop, whose value bits `counter` are
+    """
+
+    keep: int = KEEP_ALL
+    delay: int = 0
+    counter: int = 0
+
+
+class Readable(Protocol):
+    """What a reader asks of its trace; see `SharedTrace`."""
+
+    guards: int
+    sequence: int
+
+    @property
+    def exact_from(self) -> int:
+        """The first line of the table from which on no time was ever advanced."""
+        ...
+
+    def lines_up_to(self, position: int | None) -> Int64s:
+        """The lines of what is seen at a position; None: of everything."""
+        ...
+
+    def pin(self, position: int | None) -> View:
+        """The same, to be kept."""
+        ...
+
+    def words(self) -> Int64s:
+        """All rows."""
+        ...
+
+    def on_accepted(self) -> None:
+        """A position has moved on."""
+        ...
+
+    def on_hold_moved(self, ends: bool) -> None:
+        """A hold has moved on, perhaps to its end."""
+        ...
+
+    def forget(self, reader: Reader) -> None:
+        """A reader has closed."""
+        ...
+
+
+class Reader:
+    """One reader of a trace; `SharedTrace.read` makes it.
+
+    A frontier is only noted when it moves, which is at every step; the hold that follows from it is found
+    when somebody asks, which is when a merge begins.
+    """
+
+    __slots__ = ("_frontiers", "_hold", "_trace", "is_done", "look", "name", "path", "position")
+
+    def __init__(self, trace: Readable, name: str, hold: Int64s, position: int | None, path: Path) -> None:
+        self._trace = trace
+        self._hold = hold
+        self._frontiers: tuple[Int64s, ...] | None = None
+        self.look: Callable[[], None] | None = None
+        """See `Trace.look`."""
+        self.name = name
+        self.position = position
+        self.path = path
+        self.is_done = len(hold) == 0
+        """Whether it will ask about no time any more."""
+
+    @property
+    def hold(self) -> Int64s:
+        """The times of the trace that it may still ask about, an antichain."""
+        if self._frontiers is not None:
+            self._hold, self._frontiers = self._hold_for(self._frontiers), None
+        return self._hold
+
+    def _hold_for(self, frontiers: tuple[Int64s, ...]) -> Int64s:
+        path = self.path
+        frontier = frontiers[0] if len(frontiers) == 1 else np.concatenate(frontiers)
+        if path.delay:
+            frontier = frontier - np.minimum(frontier & path.counter, path.delay)
+        if path.keep != KEEP_ALL or path.delay or len(frontiers) > 1:
+            frontier = minimal_times(frontier & path.keep, self._trace.guards)
+        return frontier
+
+    @property
+    def table(self) -> Int64s:
+        """Lines of what it sees, times as the trace has them. To be used before anything else happens to
+        the trace; see `pin`.
+        """
+        return self._trace.lines_up_to(self.position)
+
+    @property
+    def exact_from(self) -> int:
+        """The first of these lines from which on all times are those that the rows came with."""
+        return self._trace.exact_from
+
+    def words(self) -> Int64s:
+        """All rows of the trace, those not accepted included."""
+        return self._trace.words()
+
+    def pin(self) -> View:
+        """What it sees, to be kept."""
+        return self._trace.pin(self.position)
+
+    def accept(self, sequence: int) -> None:
+        """See all inserts up to `sequence` from now on. Requires: this is no earlier than the position."""
+        assert self.position is not None and self.position <= sequence <= self._trace.sequence
+        self.position = sequence
+        self._trace.on_accepted()
+
+    def set_frontier(self, *frontiers: Int64s) -> None:
+        """Ask about no time, of the reader's own scope, that is not ≥ one of those of some frontier."""
+        self._frontiers = frontiers
+        self._moved(not any(map(len, frontiers)))
+
+    def set_hold(self, hold: Int64s) -> None:
+        """Ask about no time of the trace that is not ≥ one of `hold`, which is ≥ the last."""
+        self._hold, self._frontiers = hold, None
+        self._moved(len(hold) == 0)
+
+    def _moved(self, is_done: bool) -> None:
+        ends, self.is_done = is_done and not self.is_done, is_done
+        self._trace.on_hold_moved(ends)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.set_hold(np.empty(0, np.int64))
+        self._trace.forget(self)
+
+
+def delayed(lines: Int64s, delay: int) -> Int64s:
+    """A copy of lines of a run table in which every time is later by `delay`."""
+    shifted = lines.copy()
+    time = HEADER + 3 * ((lines.shape[1] - HEADER) // 3 - 2)
+    shifted[:, time + 2] += delay
+    shifted[:, LUB] += delay
+    return shifted
+
+
+@dataclass(frozen=True)
+class ReaderReport:
+    """What a reader keeps of a trace.
+
+    hold         the times that it may still ask about, as words
+    lag          how many inserts it has not accepted; None for readers by time, which accept none
+    holds_back   minimal times of since that it holds: until it moves on, those stay
+    """
+
+    name: str
+    hold: tuple[int, ...]
+    lag: int | None
+    holds_back: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TraceReport:
+    """What a trace holds, and for whom. `pinned`: what work that is put off has kept, and the trace has
+    not."""
+
+    name: str
+    rows: int
+    run_bytes: int
+    head_bytes: int
+    tail_bytes: int
+    merge_bytes: int
+    pinned_bytes: int
+    since: tuple[int, ...]
+    readers: tuple[ReaderReport, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Memory in all."""
+        parts = (self.run_bytes, self.head_bytes, self.tail_bytes, self.merge_bytes, self.pinned_bytes)
+        return sum(parts)

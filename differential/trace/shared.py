@@ -1,0 +1,302 @@
+"""A trace with one writer and many readers.
+
+The writer numbers its inserts 1, 2, …: `sequence` is the last number. Readers are described in `readers.py`.
+What it holds are the settled runs, the head, and the *tail*: the inserts that some reader has not accepted.
+Their lines, in this order, are such that what a reader at position p sees is the first of them. Once all
+positions are past a piece of the tail it *settles*: it is inserted as into any trace, and may be merged with
+what was before. Mostly that is so before anybody looks, so lines of the tail are made when they are asked
+for.
+
+Laws (`check_invariants`, and property tests):
+
+    1. at every time t ≥ some time of a reader's hold, its view accumulates to the sum of the inserts up to
+       its position, or, if it reads by time, to that of all inserts
+    2. every time of a hold is ≥ one of since, the minimal times of all holds; both only advance
+    3. settled are only inserts that every position is past, and no piece of the tail has a position inside
+       (first - 1 < p < last)
+
+Batches to readers carry the number of their insert and are sent in the activation that inserts them, so a
+reader finds all inserts that it has not accepted in its inbox at once, and goes from its position to the end
+in one step: it stops in no piece, however pieces are merged. Positions of readers that will ask about no time
+do not count. When nobody asks any more, all is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from weakref import WeakSet
+
+import numpy as np
+
+from differential.columns.overflow import row_overflow
+from differential.kernels.history.ready import minimal_times
+from differential.kernels.rows.memory import LUB
+from differential.kernels.rows.sort import sort_consolidate
+from differential.trace.readers import Path, Reader, ReaderReport, TraceReport
+from differential.trace.tail import TailPiece
+from differential.trace.trace import Trace
+from differential.trace.view import View
+from progress.errors import InternalError
+from progress.kernel import Int64s
+from progress.times.time_words import word_less_equal
+
+TAIL_PIECES_MAX: Final = 8
+"""Pieces from which on neighbours in the tail are merged: each is one more place to search."""
+
+_HERE: Final = Path()
+
+
+def _shown(times: Int64s) -> str:
+    return ", ".join(map(hex, times.tolist())) or "the end of all time"
+
+
+class SharedTrace(Trace):
+    """The history of a collection that several operators read; see above. `name` is for reports."""
+
+    def __init__(self, kw: int, vw: int, guards: int, name: str = "") -> None:
+        super().__init__(kw, vw, guards)
+        self.name = name
+        self.sequence = 0
+        self._readers: list[Reader] = []
+        self._tail: list[TailPiece] = []
+        self._all_lines: Int64s | None = None  # with those of the tail; None: not asked for since a change
+        self._pinned: WeakSet[View] = WeakSet()
+        self._holds_moved = False
+
+    # Readers.
+
+    def read(self, name: str, *, by_position: bool, path: Path = _HERE, hold: Int64s | None = None) -> Reader:
+        """A new reader; it sees all inserts so far. `hold`: what it will ask about, by default since."""
+        since = self.since
+        if hold is None:
+            hold = since
+        bounds = since.tolist()
+        if not bounds or not all(
+            any(word_less_equal(bound, time, self.guards) for bound in bounds) for time in hold.tolist()
+        ):
+            raise InternalError(
+                f"{name!r} wants to read {self.name!r} from {_shown(hold)} on, but what was before "
+                f"{_shown(since)} may have been forgotten"
+            )
+        reader = Reader(self, name, hold, self.sequence if by_position else None, path)
+        self._readers.append(reader)
+        self._holds_moved = True
+        return reader
+
+    def forget(self, reader: Reader) -> None:
+        """A reader that has closed."""
+        self._readers.remove(reader)
+
+    def on_hold_moved(self, ends: bool) -> None:
+        """A reader asks about fewer times, or, if it `ends`, about none any more."""
+        self._holds_moved = True
+        if ends:
+            if all(other.is_done for other in self._readers):
+                self._drop()
+            else:
+                self._settle_tail()  # its position counts no more
+
+    def on_accepted(self) -> None:
+        """A position has moved on."""
+        self._settle_tail()
+
+    @property
+    def since(self) -> Int64s:
+        """The minimal times of all holds; as long as nobody has read, the first time of all."""
+        if self._holds_moved:
+            self._holds_moved = False
+            holds = [reader.hold for reader in self._readers if not reader.is_done]
+            if len(holds) == 1:
+                self._since = holds[0]
+            elif holds:
+                self._since = minimal_times(np.concatenate(holds), self.guards)
+            elif self._readers:
+                self._since = np.empty(0, np.int64)
+        return self._since
+
+    def set_since(self, *bounds: Int64s) -> None:
+        """Not for anybody to say: since is what all holds allow."""
+        raise InternalError(f"since of {self.name!r} follows from the holds of readers, not from {bounds}")
+
+    def _look(self) -> None:
+        for reader in self._readers:
+            if reader.look is not None and not reader.is_done:
+                reader.look()
+
+    # Writing.
+
+    def add(self, words: Int64s) -> int:
+        """Add rows, sorted and consolidated, at least one; returns the number of this insert.
+
+        The array is kept. Cost: some µs more than an insert into a trace of one operator.
+        """
+        assert words.shape[1] > 0, "nobody would be told of an insert without rows"
+        self.sequence += 1
+        for reader in self._readers:
+            if reader.position is not None and not reader.is_done:
+                break
+        else:
+            if not self._readers or not all(reader.is_done for reader in self._readers):
+                super().insert(words)
+            return self.sequence
+        self._tail.append(TailPiece(self.sequence, self.sequence, words, self.guards))
+        self._all_lines = None
+        if len(self._tail) > TAIL_PIECES_MAX:
+            self._shorten_tail()
+        return self.sequence
+
+    def insert(self, words: Int64s) -> None:
+        """`add`, for whoever does not ask for the number."""
+        if words.shape[1]:
+            self.add(words)
+
+    def _accepted(self) -> int:
+        """The last insert that every reader has accepted; the very last if nobody reads by position."""
+        least = self.sequence
+        for reader in self._readers:
+            position = reader.position
+            if position is not None and position < least and not reader.is_done:
+                least = position
+        return least
+
+    def _settle_tail(self) -> None:
+        """Insert pieces that every position is past."""
+        tail = self._tail
+        if not tail:
+            return
+        accepted = self._accepted()
+        if tail[0].last > accepted:
+            return
+        self._all_lines = None
+        while tail and tail[0].last <= accepted:
+            super().insert(tail.pop(0).words)
+
+    def _shorten_tail(self) -> None:
+        """Merge neighbours, newest first, unless a position lies between, or the older one is much larger."""
+        tail, positions = self._tail, {reader.position for reader in self._readers if not reader.is_done}
+        for index in range(len(tail) - 2, -1, -1):
+            older, newer = tail[index], tail[index + 1]
+            if older.last not in positions and older.rows < 2 * newer.rows + 8:
+                try:
+                    tail[index : index + 2] = [older.with_newer(newer)]
+                except OverflowError:
+                    raise row_overflow([older.words, newer.words], self.show) from None
+
+    def _drop(self) -> None:
+        """Nobody will ask about anything."""
+        self._tail.clear()
+        self._all_lines = None
+        super().set_since(np.empty(0, np.int64))
+
+    def _rewrite_table(self) -> None:
+        super()._rewrite_table()
+        self._all_lines = None
+
+    # Reading.
+
+    @property
+    def lines(self) -> Int64s:
+        """See `Trace.lines`; those of the tail come last."""
+        if not self._tail:
+            return self.table
+        if self._all_lines is None:
+            self._all_lines = np.concatenate([self.table, np.stack([piece.line for piece in self._tail])])
+        return self._all_lines
+
+    def lines_up_to(self, position: int | None) -> Int64s:
+        """The lines of what is seen at a position; None: of everything. No copy: the first lines."""
+        if position is None:
+            return self.lines
+        pieces = self._pieces_up_to(position)
+        return self.lines[: len(self.table) + pieces] if pieces else self.table
+
+    def pin(self, position: int | None = None) -> View:
+        """The same, to be kept."""
+        lines = self.lines_up_to(position)
+        pieces = self._tail[: len(lines) - len(self.table)]
+        view = View(lines, self._runs, self._head_words(), pieces)
+        self._pinned.add(view)
+        return view
+
+    def _pieces_up_to(self, position: int) -> int:
+        return sum(piece.last <= position for piece in self._tail)
+
+    @property
+    def exact_from(self) -> int:
+        """The first line from which on no time was ever advanced: those of runs that were never merged, of
+        the head, and of the tail.
+        """
+        line = len(self._runs)
+        while line > 0 and self._runs[line - 1].compacted == b"":
+            line -= 1
+        return line
+
+    def words(self) -> Int64s:
+        """All rows as they are held, in no order."""
+        return np.concatenate([super().words(), *(piece.words for piece in self._tail)], axis=1)
+
+    # Reports.
+
+    @property
+    def rows(self) -> int:
+        """Rows held, those of the tail included."""
+        return super().rows + sum(piece.rows for piece in self._tail)
+
+    @property
+    def bytes(self) -> int:
+        """Memory held for rows, also for work that was put off."""
+        return super().bytes + self._tail_bytes() + self._pinned_bytes()
+
+    def _tail_bytes(self) -> int:
+        return sum(piece.words.nbytes for piece in self._tail)
+
+    def _pinned_bytes(self) -> int:
+        counted = {id(part) for part in (*self._runs, *self._tail)}
+        return sum(view.bytes_besides(counted) for view in self._pinned)
+
+    def report(self) -> TraceReport:
+        """What it holds, and who is to blame for it."""
+        self._look()
+        since = self.since.tolist()
+        readers = tuple(
+            ReaderReport(
+                reader.name,
+                tuple(reader.hold.tolist()),
+                None if reader.position is None else self.sequence - reader.position,
+                tuple(sorted(set(since) & set(reader.hold.tolist()))),
+            )
+            for reader in self._readers
+        )
+        return TraceReport(
+            self.name,
+            self.rows,
+            sum(run.bytes for run in self._runs),
+            self._head.nbytes,
+            self._tail_bytes(),
+            sum(merge.bytes for merge in self._merges.values()),
+            self._pinned_bytes(),
+            tuple(since),
+            readers,
+        )
+
+    def check_invariants(self) -> None:
+        """Laws 2 and 3, and what `Trace` says; reads every row."""
+        super().check_invariants()
+        since = self._since.tolist()
+        for reader in self._readers:
+            for time in reader.hold.tolist():
+                assert any(word_less_equal(bound, time, self.guards) for bound in since), "law 2"
+            assert reader.position is None or 0 <= reader.position <= self.sequence
+            for piece in self._tail:
+                at = None if reader.is_done else reader.position
+                assert at is None or not piece.first - 1 < at < piece.last, "law 3: a position inside a piece"
+        settled = self._tail[0].first - 1 if self._tail else self.sequence
+        assert settled <= self._accepted(), "law 3: settled, and not accepted by all"
+        for piece in self._tail:
+            assert piece.first == settled + 1 <= piece.last
+            settled = piece.last
+            assert np.array_equal(sort_consolidate(piece.words), piece.words)
+            assert all(word_less_equal(int(t), int(piece.line[LUB]), self.guards) for t in piece.words[-2])
+        assert settled == self.sequence
+        for line, piece in zip(self.lines[len(self.table) :], self._tail, strict=True):
+            assert np.array_equal(line, piece.line)

@@ -1,0 +1,45 @@
+"""What a reader saw of a trace at one moment, kept for work that is done later.
+
+A reader's view is the first lines of the trace's table, and costs nothing as long as it is used before
+anything is inserted or merged: in one activation, that is. Whoever is to go on in a later activation *pins*
+the view. The lines are copied then, and so is the head, which changes in place; runs and pieces of the tail
+are immutable, and are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from differential.kernels.rows.memory import HEADER, describe_words
+from differential.trace.run import Run
+from differential.trace.tail import TailPiece
+from progress.kernel import Int64s
+
+
+class View:
+    """A pinned view: `table`, and the memory that its lines name."""
+
+    __slots__ = ("__weakref__", "_head", "_pieces", "_runs", "table")
+
+    def __init__(self, lines: Int64s, runs: Sequence[Run], head: Int64s, pieces: Sequence[TailPiece]) -> None:
+        """`lines` are those of `runs`, of the head, whose words are `head`, and of `pieces`."""
+        assert len(lines) == len(runs) + 1 + len(pieces)
+        assert lines.shape[1] == HEADER + 3 * head.shape[0]
+        self.table = lines.copy()
+        self._runs = tuple(runs)
+        self._head = head.copy()
+        self._pieces = tuple(pieces)
+        if head.shape[1]:
+            describe_words(self._head, head.shape[1], self.table, len(runs))
+
+    def bytes_besides(self, counted: set[int]) -> int:
+        """Memory that it holds, without runs and pieces whose `id` is in `counted`, where they are put."""
+        held = self._head.nbytes
+        for part, size in (
+            *((run, run.bytes) for run in self._runs),
+            *((piece, piece.words.nbytes) for piece in self._pieces),
+        ):
+            if id(part) not in counted:
+                counted.add(id(part))
+                held += size
+        return held

@@ -1,0 +1,134 @@
+"""operators/join_vertex.py: joins in a dataflow. What they answer: test_collection.py, test_sharing.py.
+
+adopts_*   a join writes its rows in the layout that its only receiver wants
+looks_*    what it still asks about follows its frontiers where merges begin, and ends with them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from reference import collection as plainly
+from reference.dataflow import Change, Cluster, check_at_times
+from strategies_collections import NUMBERS
+
+import differential as dd
+from differential import Collection, col
+from differential.operators.join_vertex import JoinVertex
+from timely.building.dataflow import Dataflow
+
+
+def _join_connectors(build: Callable[[Collection, Collection], list[Collection]]) -> list[object]:
+    def build_all(flow: Dataflow) -> None:
+        inputs = [dd.input(flow, name, NUMBERS) for name in ("left", "right")]
+        for number, result in enumerate(build(*inputs)):
+            result.output(f"result {number}")
+
+    runners = Cluster(build_all).instances[0].runners
+    (join,) = (runner for runner in runners if isinstance(runner.vertex, JoinVertex))
+    return [connector.transform for connector in join.outputs[0]]
+
+
+def _joined(left: Collection, right: Collection) -> Collection:
+    return left.join(right.select(k=col.k, w=col.v), on="k")
+
+
+def test_adopts_the_projection_of_its_only_receiver() -> None:
+    assert _join_connectors(lambda a, b: [_joined(a, b).select(v=col.w, one=1, k=col.v)]) == [None]
+
+
+def test_adopts_nothing_that_computes_negates_or_is_not_the_same_for_all() -> None:
+    for build in (
+        lambda a, b: [_joined(a, b).select(k=col.v + 1)],
+        lambda a, b: [_joined(a, b).filter(col.v > col.w).select(k=col.v)],
+        lambda a, b: [_joined(a, b).negate().select(k=col.v)],
+    ):
+        assert None not in _join_connectors(build)
+
+    def two(a: Collection, b: Collection) -> list[Collection]:
+        joined = _joined(a, b)
+        return [joined.select(k=col.v), joined.select(k=col.w)]
+
+    assert None not in _join_connectors(two)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_adopts_without_changing_the_result(sign: int) -> None:
+    changes: list[list[Change]] = [
+        [((1, 2), (0, 1), 1), ((1, 3), (1, 0), 2), ((2, 2), (0, 0), 1)],
+        [((1, 7), (0, 0), 1), ((2, 8), (1, 1), -1), ((1, 9), (0, 2), 3)],
+    ]
+
+    def build(left: Collection, right: Collection) -> Collection:
+        joined = _joined(left, right).select(v=col.w, five=5, k=col.v, key=col.k)
+        return joined if sign == 1 else joined.negate()
+
+    def plain(left: plainly.Collection, right: plainly.Collection) -> plainly.Collection:
+        found = plainly.map_rows(plainly.join(left, right), lambda row: (row[2], 5, row[1], row[0]))
+        return found if sign == 1 else plainly.negate(found)
+
+    for seed in range(5):
+        check_at_times(build, plain, changes, depth=2, seed=seed)
+
+
+def test_adopts_also_where_a_side_is_kept_wider_than_it_needs() -> None:
+    def build(left: Collection, right: Collection) -> list[Collection]:
+        wide = left.arrange("k")
+        narrow = wide.select("k").join(right.select(k=col.k, w=col.v), on="k")
+        return [narrow.select(x=col.w, one=1, y=col.k), _joined(wide, right).select(k=col.v + 1)]
+
+    def build_all(flow: Dataflow) -> None:
+        inputs = [dd.input(flow, name, NUMBERS) for name in ("left", "right")]
+        for number, result in enumerate(build(*inputs)):
+            result.output(f"result {number}")
+
+    cluster = Cluster(build_all)
+    cluster.change("left", [((1, 5), 1), ((1, 6), 2)])
+    cluster.change("right", [((1, 8), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("result 0") == {(8, 1, 1): 3}
+    assert cluster.snapshot("result 1") == {(6,): 1, (7,): 2}
+
+
+# looks_
+
+
+def _join_of(cluster: Cluster) -> JoinVertex:
+    (join,) = (r.vertex for r in cluster.instances[0].runners if isinstance(r.vertex, JoinVertex))
+    return join
+
+
+def _two_inputs() -> Cluster:
+    def build(flow: Dataflow) -> None:
+        _joined(*(dd.input(flow, name, NUMBERS) for name in ("left", "right"))).output("result")
+
+    return Cluster(build)
+
+
+def test_looks_where_merges_begin_and_forgets_what_is_past() -> None:
+    cluster = _two_inputs()
+    for _ in range(9):
+        cluster.change("left", [((1, 1), 1)])
+        cluster.seal()
+        cluster.run()
+    left, right = _join_of(cluster).traces()
+    assert left.rows == 9 and right.rows == 0
+    left.compact()
+    assert left.rows == 1, "nine epochs are one, as nobody will ask about them apart"
+    cluster.change("right", [((1, 4), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("result") == {(1, 1, 4): 9}
+
+
+def test_looks_at_the_end_of_an_input_and_keeps_no_more_for_it() -> None:
+    cluster = _two_inputs()
+    cluster.change("left", [((1, 1), 1)])
+    cluster.seal()
+    cluster.run()
+    cluster.instances[0].input("right").close()
+    cluster.run()
+    (kept,) = _join_of(cluster).traces()
+    assert kept.rows == 0, "rows of the left meet nothing any more; what is left is the side of the right"
