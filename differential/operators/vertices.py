@@ -20,6 +20,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
 from differential.operators.arrangement import Arrangement
 from differential.operators.consolidate import ConsolidateMachine
+from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.times.antichain import not_beyond
 from timely.operators.vertex import Vertex
@@ -76,6 +77,11 @@ class OperatorVertex(Vertex):
             "trace_rows": sum(trace.rows for trace in traces),
             "trace_bytes": sum(trace.bytes for trace in traces),
         }
+
+    def report(self) -> dict[str, object]:
+        """The arrangements that it keeps for others: their size, and who holds back what of them."""
+        found = [trace.report() for trace in self.traces() if isinstance(trace, SharedTrace)]
+        return {"arrangements": [one.to_plain(self.code.unpack) for one in found]} if found else {}
 
     def hold_exactly(self, needed: Int64s) -> None:
         """Hold the words `needed`, an antichain, and nothing else."""

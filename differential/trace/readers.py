@@ -14,7 +14,7 @@ Invariants are those of `shared.py`, which keeps the readers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -199,6 +199,33 @@ class TraceReport:
     pinned_bytes: int
     since: tuple[int, ...]
     readers: tuple[ReaderReport, ...]
+
+    def to_plain(self, unpack: Callable[[int], Sequence[int]]) -> dict[str, object]:
+        """The same as plain values; `unpack` makes a time of a word."""
+
+        def times(words: Iterable[int]) -> list[list[int]]:
+            return [list(unpack(word)) for word in words]
+
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "run_bytes": self.run_bytes,
+            "head_bytes": self.head_bytes,
+            "tail_bytes": self.tail_bytes,
+            "merge_bytes": self.merge_bytes,
+            "pinned_bytes": self.pinned_bytes,
+            "since": times(self.since),
+            "readers": [
+                {
+                    "name": reader.name,
+                    "hold": times(reader.hold),
+                    "lag": reader.lag,
+                    "holds_back": times(reader.holds_back),
+                }
+                for reader in self.readers
+            ],
+        }
 
     @property
     def bytes(self) -> int:

@@ -29,11 +29,13 @@ from ..wire.requests import (
     Request,
     Seal,
     Stage,
+    Stats,
     Uninstall,
     Value,
     Wait,
     schema_from_bytes,
 )
+from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .reading import FlowOutput, seconds_of
 from .tables import InputForm, chunks
@@ -110,6 +112,16 @@ class Flow(Installed):
         seconds = seconds_of(timeout)
         self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
+
+    def arrangements(self) -> pa.Table:
+        """What the dataflow keeps once for several operators, and who of them holds what back.
+
+        One row for each operator that reads an arrangement, on each worker: `worker`, `arrangement` (the
+        stage that keeps it), `rows` and `bytes` of it, `reader`, `hold` (the times that this may still ask
+        about), `lag` (inserts that it has not accepted; null if it reads by time) and `holds_back`: whether
+        times of its hold are the least of all, so that nothing before them is summed up until it moves on.
+        """
+        return arrangements_of(self.ask_all(Stats()), self.index)
 
     def uninstall(self) -> None:
         """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.

@@ -189,6 +189,10 @@ class Vertex:
         """
         return {name: part for name, part in vars(self).items() if name != "_bound"}
 
+    def report(self) -> dict[str, object]:
+        """What `cluster.stats()` shows of this vertex beside its counters: plain values, by name."""
+        return {}
+
     # What a vertex calls.
 
     def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:

@@ -45,7 +45,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
             {
                 "name": runner.name,
                 "activations": runner.activations,
-                **({} if runner.vertex is None else runner.vertex.counters()),
+                **({} if runner.vertex is None else runner.vertex.counters() | runner.vertex.report()),
             }
             for runner in instance.runners
         ],

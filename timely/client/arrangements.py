@@ -1,0 +1,65 @@
+"""What dataflows keep once for several operators, as workers report it, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from ..wire.requests import Reply, Value
+
+__all__ = ["arrangements_of"]
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("worker", pa.int64()),
+        ("arrangement", pa.string()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reader", pa.string()),
+        ("hold", pa.list_(pa.list_(pa.int64()))),
+        ("lag", pa.int64()),
+        ("holds_back", pa.bool_()),
+    ]
+)
+
+
+def arrangements_of(replies: Sequence[Reply], dataflow: int) -> pa.Table:
+    """The arrangements of a dataflow in the answers to `Stats` of all workers; see `Flow.arrangements`."""
+    rows = [row for worker, reply in enumerate(replies) for row in _rows(worker, reply, dataflow)]
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _rows(worker: int, reply: Reply, dataflow: int) -> Iterator[dict[str, Value]]:
+    match reply.values.get("dataflows"):
+        case {**dataflows}:
+            found = dataflows.get(dataflow)
+        case _:
+            found = None
+    match found:
+        case {"stages": [*stages]}:
+            pass
+        case _:
+            return
+    for stage in stages:
+        match stage:
+            case {"arrangements": [*arrangements]}:
+                for kept in arrangements:
+                    yield from _readers(worker, kept)
+
+
+def _readers(worker: int, kept: Value) -> Iterator[dict[str, Value]]:
+    match kept:
+        case {"name": str(name), "rows": int(rows), "bytes": int(size), "readers": [*readers]}:
+            for reader in readers:
+                yield {
+                    "worker": worker,
+                    "arrangement": name,
+                    "rows": rows,
+                    "bytes": size,
+                    "reader": reader["name"],
+                    "hold": reader["hold"],
+                    "lag": reader["lag"],
+                    "holds_back": bool(reader["holds_back"]),
+                }
