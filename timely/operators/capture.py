@@ -161,6 +161,7 @@ class CaptureVertex(Vertex):
 
     word_times: ClassVar[bool] = True
     wants_frontier: ClassVar[bool] = True
+    is_patient: ClassVar[bool] = True
 
     def __init__(self, log: OutputLog) -> None:
         self.log = log

@@ -120,6 +120,8 @@ class Vertex:
     word_times: ClassVar[bool] = False
     wants_frontier: ClassVar[bool] = False
     wants_end: ClassVar[bool] = False
+    is_patient: ClassVar[bool] = False
+    """Whether messages may wait for it until others have nothing to do: they come together then."""
 
     _bound: Runner | None = None
 

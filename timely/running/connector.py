@@ -21,6 +21,7 @@ class Target(Protocol):
 
     inbox: list[tuple[int, int, int, Batch]]
     is_queued: bool
+    is_patient: bool
 
     @property
     def stage(self) -> int:

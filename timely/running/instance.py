@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from progress.errors import InternalError, MisuseError
 from progress.tracking.count_changes import Change, CountChanges
@@ -27,6 +27,9 @@ from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .connector import Connector, Target
 from .vertex_runner import Checker, VertexRunner
+
+PATIENCE_STEPS: Final = 16
+"""Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
 
 
 class Owner(Protocol):
@@ -64,6 +67,8 @@ class Instance:
         self._ready: list[int] = []
         self._turns: deque[int] = deque()  # stages that were left waiting
         self._resumed: list[VertexRunner] = []
+        self._patient: list[int] = []  # stages that wait until nothing is ready, and for how many steps
+        self._postponed = 0
         self._idle_runners: list[VertexRunner] = []
         self.recheck: set[int] = set()
         self.runners = [
@@ -135,7 +140,10 @@ class Instance:
         target.inbox.append((port, location, word, batch))
         if not target.is_queued:
             target.is_queued = True
-            heapq.heappush(self._ready, target.stage)
+            if target.is_patient:
+                self._patient.append(target.stage)
+            else:
+                heapq.heappush(self._ready, target.stage)
 
     def receive(self, connector: int, word: int, batch: Batch) -> None:
         """A message came in from another worker."""
@@ -152,7 +160,7 @@ class Instance:
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
-        return bool(self._ready or self._resumed)
+        return bool(self._ready or self._resumed or self._patient)
 
     def resume_later(self, runner: VertexRunner) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
@@ -168,6 +176,10 @@ class Instance:
             for runner in self._resumed.copy():
                 self.let_resume(runner)
         ready, turns, runners = self._ready, self._turns, self.runners
+        if self._patient:
+            self._postponed += 1
+            if not ready or self._postponed >= PATIENCE_STEPS:
+                self._let_patient()
         ran = 0
         while ready and ran < activations:
             runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
@@ -197,6 +209,13 @@ class Instance:
             found.append(Idle(self.index))
         return found
 
+    def _let_patient(self) -> None:
+        """Vertices that can wait have waited long enough."""
+        for stage in self._patient:
+            heapq.heappush(self._ready, stage)
+        self._patient.clear()
+        self._postponed = 0
+
     def let_resume(self, runner: VertexRunner) -> None:
         """Let a stage that asked for another turn have it."""
         self._resumed.remove(runner)
@@ -205,8 +224,11 @@ class Instance:
 
     def activate(self, stage: int) -> None:
         """Run one queued stage, whichever others would come before it."""
-        self._ready.remove(stage)
-        heapq.heapify(self._ready)
+        if stage in self._patient:
+            self._patient.remove(stage)
+        else:
+            self._ready.remove(stage)
+            heapq.heapify(self._ready)
         self._activate(self.runners[stage])
         self._idle_runners = self._mergers.copy()
 
@@ -268,6 +290,7 @@ class Instance:
             (bool(self._changes), sorted(self.untold())),
             [(location, word, count) for location, word, count, _ in self.tracker.active()],
             (sorted(self._ready), self._turns, sorted(self.recheck)),
+            (sorted(self._patient), self._postponed),
             [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
             self.runners,
             self.inputs,
@@ -297,6 +320,7 @@ class Instance:
         self.inputs.clear()
         self._ready.clear()
         self._turns.clear()
+        self._patient.clear()
         self._changes = CountChanges()
 
     def is_complete(self) -> bool:
@@ -329,6 +353,7 @@ class Instance:
             runner.vertex = declaration.vertex()
             runner.wants_frontier = runner.vertex.wants_frontier
             runner.wants_end = runner.vertex.wants_end
+            runner.is_patient = runner.vertex.is_patient
             runner.notifies = not runner.vertex.word_times
             for port in range(declaration.inputs):
                 feeding = [

@@ -109,8 +109,9 @@ class VertexRunner:
     __slots__ = (
         "_held", "_held_in_order", "_received", "_received_minimal", "_surroundings", "_waiting",
         "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
-        "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested", "site", "source",
-        "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
+        "is_patient", "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested",
+        "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker",
+        "workers",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +140,7 @@ class VertexRunner:
         self.wants_resume = False
         self.may_resume = False
         self.wants_end = False
+        self.is_patient = False
         self.notifies = False
         self.activations = 0
         self._held: dict[int, int] = {}

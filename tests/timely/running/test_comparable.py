@@ -41,6 +41,7 @@ NOT_COMPARED = {
     Instance: {"_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
     | {"routing", "worker", "workers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
+    | {"is_patient"}
     | {"wants_frontier", "worker", "workers"}
     # counters and texts
     | {"activations", "events"}
