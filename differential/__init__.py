@@ -17,7 +17,7 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 """
 
 from differential.aggregates import Aggregate, count, max, min, sum
-from differential.collection import Collection, Grouped, from_stream, input
+from differential.collection import Collection, Grouped, from_stream, imported, input
 from differential.columns.column_types import (
     any_value,
     binary,
@@ -45,6 +45,7 @@ __all__ = [
     "count",
     "floating",
     "from_stream",
+    "imported",
     "input",
     "integer",
     "lit",

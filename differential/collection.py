@@ -25,6 +25,7 @@ from .columns.schema import Schema, SchemaSpec
 from .errors import ExpressionError, SchemaError
 from .expressions.expression import Expr, ExprLike, as_expr, col
 from .linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
+from .operators.between.imports import TableImport
 from .operators.group_functions import UserGroupFunction
 from .operators.table_io import DIFF, EPOCH, TableIn
 from .other_spellings import explain
@@ -39,6 +40,7 @@ from .plan.nodes import (
     Distinct,
     Filter,
     FromStream,
+    Import,
     Input,
     Join,
     Leave,
@@ -51,7 +53,7 @@ from .plan.nodes import (
     Variable,
 )
 
-__all__ = ["Collection", "Grouped", "Row", "from_stream", "input"]
+__all__ = ["Collection", "Grouped", "Row", "from_stream", "imported", "input"]
 
 Row = tuple[object, ...]
 
@@ -235,6 +237,22 @@ class Collection:
             )
         self.plan.output(self.node, name)
 
+    def export(self, name: str, by: str | Sequence[str] = ()) -> None:
+        """Keep the collection by the columns `by` (all of them, if none are named), for other dataflows of
+        the cluster to read from its present state on: `dd.imported`.
+        """
+        if self.place:
+            raise GraphError(
+                f"export {name!r}: the collection is inside {self._path(self.place)!r}: "
+                "only what `iterate` returns leaves a loop"
+            )
+        keys = (by,) if isinstance(by, str) else tuple(by) or self.schema.names
+        for key in keys:
+            self.schema.offset(key)
+        if len(set(keys)) != len(keys):
+            raise SchemaError(f"export: a key is named twice in {', '.join(keys)}")
+        self.plan.export(self.node, name, keys)
+
     def explain(self) -> str:
         """How the collection is computed: the plan as it was written, after the rules, and as stages.
 
@@ -356,6 +374,21 @@ def input(dataflow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
     stream = dataflow.input(name, TableIn(declared, name))
     plan = Plan.of(dataflow)
     return Collection(plan, plan.leaf(Input(declared, name), stream))
+
+
+def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) -> Collection:
+    """What the dataflow `owner` of the same cluster exports as `name`, from its present state on.
+
+    `owner` is its number (`Flow.index`) or its name, of which the last part does: `mentions` for
+    "my_queries:mentions". The columns are those of `schema`, in that order. Its epochs are those of this
+    dataflow, whose own inputs begin with the same one.
+    """
+    declared = Schema.of(schema)
+    plan = Plan.of(flow)
+    node = Import(declared, owner, name)
+    if node.digest not in plan.streams:
+        node = plan.leaf(node, flow.imported(owner, name, TableImport(declared)))
+    return Collection(plan, plan.add(node))
 
 
 def from_stream(

@@ -8,6 +8,7 @@
     │  ├─ InputClosedError            an epoch that is sealed, an input that is closed
     │  ├─ ForgottenError              changes that a client has said nobody needs any more
     │  ├─ UninstalledError            a dataflow that a client has uninstalled
+    │  ├─ ReplacedError               an input or output that the new version of a dataflow does not have
     │  ├─ VertexError                 a user's vertex or builder raised on a worker; carries its traceback
     │  └─ RequestError                a request that this worker cannot read
     ├─ WaitTimeoutError            what was waited for has not happened in time; the cluster is well
@@ -36,6 +37,7 @@ __all__ = [
     "InternalError",
     "MisuseError",
     "PeerError",
+    "ReplacedError",
     "RequestError",
     "TimeOverflowError",
     "TimeRegressionError",
@@ -54,6 +56,13 @@ class ForgottenError(MisuseError):
 
 class UninstalledError(MisuseError):
     """A dataflow is asked for that a client has uninstalled; the cluster and its other dataflows go on."""
+
+
+class ReplacedError(MisuseError):
+    """An input or output of a dataflow that a client has replaced is not there any more, or not as it was.
+
+    What was read before stays right, but nothing that is read now adds up with it.
+    """
 
 
 class VertexError(MisuseError):

@@ -24,6 +24,7 @@ from differential.operators.reduce import Aggregates, GroupFunction
 from differential.operators.reduce_vertex import ReduceVertex, Shown
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
+from progress.kernel import Int64s
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 from timely.wire.batch import Batch
@@ -63,7 +64,11 @@ class ArrangeVertex(OperatorVertex):
         except OverflowError:
             raise row_overflow([words], self._trace.show) from None
         for envelope, rows in self.parts_by_envelope(words):
-            self.send(0, ArrangedBatch(rows, self._trace.add(rows)), envelope)
+            self.insert(rows, envelope)
+
+    def insert(self, rows: Int64s, envelope: int) -> None:
+        """Keep rows, and tell all who read."""
+        self.send(0, ArrangedBatch(rows, self._trace.add(rows)), envelope)
 
     def traces(self) -> list[Trace]:
         """The one that it writes."""

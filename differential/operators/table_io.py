@@ -27,6 +27,7 @@ from ..columns.rows import row_shower
 from ..columns.update_batch import UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 from ..trace.trace import Trace
+from .between.imports import TableImport
 from .consolidate import WaitingRows
 
 __all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut"]
@@ -53,6 +54,10 @@ class TableIn:
     def arrow_schema(self) -> pa.Schema:
         """What clients must send."""
         return self.schema.to_arrow()
+
+    def as_import(self) -> TableImport:
+        """The same rows, of a dataflow that exports them."""
+        return TableImport(self.schema)
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """The rows of `table` at `epoch_word`, each `diff` times."""
@@ -90,6 +95,7 @@ class TableLog:
         self._epochs: list[int] = []  # the keys of `_changes`, ascending
         self._trace: Trace | None = None
         self._forgotten_before = 0
+        self._complete = 0
         self._code: TimeCode | None = None
 
     def start(self, code: TimeCode) -> None:
@@ -110,6 +116,7 @@ class TableLog:
 
     def complete(self, epoch: int) -> None:
         """Consolidate all rows before `epoch` into one block of changes per epoch."""
+        self._complete = epoch
         if not self._open.rows:
             return
         assert self._code is not None and self._trace is not None
@@ -163,6 +170,36 @@ class TableLog:
         del self._epochs[:gone]
         self._forgotten_before = max(self._forgotten_before, stop)
 
+    def take_over(self, other: OutputLog, epoch: int) -> bool:
+        """Go on at `epoch` where `other` stops; the difference counts as a change of `epoch`.
+
+        Cost: that of all rows of both.
+        """
+        if not isinstance(other, TableLog) or other._schema != self._schema:
+            return False
+        assert self._trace is not None and other._trace is not None and self._code is not None
+        assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
+        before = other._trace.snapshot()
+        rows = [self._trace.snapshot(), _negated(before)]
+        # What has come here up to `epoch`, that included if it is complete already.
+        rows += [_negated(self._changes[done]) for done in self._epochs if done > epoch]
+        words = np.concatenate(rows, axis=1)
+        words[-2] = self._code.pack((epoch,))
+        difference = sort_consolidate(words)
+        later = {done: block for done, block in self._changes.items() if done > epoch}
+        if difference.shape[1] and self._complete > epoch:
+            later[epoch] = difference
+        elif difference.shape[1]:
+            # What comes at `epoch` belongs to the same change; until then it is what it was there.
+            self._open.add(difference)
+            self._trace = Trace(self._schema.width, 0, self._code.guards)
+            self._trace.show = self._open.show
+            self._trace.insert(before)
+        self._changes = {**other._changes, **later}
+        self._epochs = sorted(self._changes)
+        self._forgotten_before = other._forgotten_before
+        return True
+
     def _epochs_of(self, start: int, stop: int) -> list[int]:
         """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""
         return self._epochs[bisect_left(self._epochs, start) : bisect_left(self._epochs, stop)]
@@ -185,6 +222,12 @@ def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
     starts = np.flatnonzero(np.diff(ordered[-2], prepend=ordered[-2, 0] - 1)).tolist()
     for start, stop in zip(starts, [*starts[1:], ordered.shape[1]], strict=True):
         yield int(ordered[-2, start]), np.ascontiguousarray(ordered[:, start:stop])
+
+
+def _negated(words: Int64s) -> Int64s:
+    negated = words.copy()
+    np.negative(negated[-1], out=negated[-1])
+    return negated
 
 
 def _joined(blocks: list[Int64s], width: int) -> Int64s:

@@ -23,7 +23,7 @@ from timely.user_code.call_site import CallSite, at_site, call_site
 
 from .functions import Function
 from .improving import Improved, improve
-from .nodes import FromStream, Inspect, LetRec, Node, Output, Variable
+from .nodes import Export, FromStream, Inspect, LetRec, Node, Output, Variable
 from .rewriting import rewrite
 from .rules.sharing import share
 from .stages.lowering import Lowering
@@ -142,9 +142,17 @@ class Plan:
             )
         self.ask_for(self.add(Output(source, name)))
 
+    def export(self, source: Node, name: str, keys: tuple[str, ...]) -> None:
+        """Keep `source` by `keys`, for other dataflows to read under `name`."""
+        if any(isinstance(root, Export) and root.name == name for root in self.roots):
+            raise GraphError(
+                f"the dataflow {self.dataflow.name!r} already exports {name!r}; choose another name"
+            )
+        self.ask_for(self.add(Export(source, name, keys)))
+
     def ask_for(self, root: Node) -> None:
         """Compute `root`, an output or an effect, whatever else is asked for."""
-        if isinstance(root, Output):
+        if isinstance(root, Output) and not isinstance(root, Export):
             self._outputs.add(root.name)
         self.roots.append(root)
 

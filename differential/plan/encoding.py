@@ -51,8 +51,8 @@ LOOPS_MAX: Final = 7
 _SITES_MAX: Final = 16
 _TERMS_MAX: Final = 1_000
 
-_AddInput = Callable[[n.Input], n.Node]
-"""Declares an input on this worker and gives its node."""
+_AddInput = Callable[[n.Input | n.Import], n.Node]
+"""Declares an input or import on this worker and gives its node."""
 
 
 def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
@@ -133,7 +133,7 @@ def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) 
             size += sum(expr.size for expr in _expressions(node))
             if size > EXPRESSIONS_MAX:  # before anything walks through them
                 raise SchemaError(f"a plan with expressions of more than {EXPRESSIONS_MAX:,} operators")
-            if isinstance(node, n.Input):
+            if isinstance(node, n.Input | n.Import):
                 node = add_input(node)
             for site in written:
                 node = plan.add(node, site)
@@ -219,6 +219,8 @@ class _Reader:
         match kind, data:
             case "input", [schema, str(name)]:
                 return n.Input(schema_of(schema), name)
+            case "import", [schema, (int() | str()) as owner, str(name)]:
+                return n.Import(schema_of(schema), owner, name)
             case "variable", [schema, int(depth), int(index)] if 1 <= depth <= LOOPS_MAX and index >= 0:
                 return n.Variable(schema_of(schema), depth, index)
         return None
@@ -263,6 +265,8 @@ class _Reader:
                 return n.Inspect(source, self._function(identity), serial)
             case "output", [str(name)]:
                 return n.Output(source, name)
+            case "export", [str(name), [*keys]] if set(keys) <= set(source.schema.names):
+                return n.Export(source, name, _texts(keys))
             case "leave", [int(index)] if isinstance(source, n.LetRec) and 0 <= index < len(source.bodies):
                 return n.Leave(source, index)
         return None

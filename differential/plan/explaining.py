@@ -10,10 +10,11 @@ from timely.building.declarations import StageDeclaration
 from timely.operators.vertex import Vertex
 from timely.user_code.call_site import CallSite
 
+from ..operators.between.imports import TableImport
 from ..operators.table_io import TableIn
 from .building import Plan
 from .improving import improve
-from .nodes import FromStream, Input, LetRec, Node
+from .nodes import FromStream, Import, Input, LetRec, Node
 from .rewriting import beneath
 from .rules.sharing import share
 from .stages.lowering import Lowering
@@ -86,6 +87,9 @@ def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
     for node in beneath(roots):
         if isinstance(node, Input):
             leaves[node.digest] = (dataflow.input(node.name, TableIn(node.columns, node.name)), ())
+        elif isinstance(node, Import):
+            imported = dataflow.imported(node.owner, node.name, TableImport(node.columns))
+            leaves[node.digest] = (imported, ())
     lowering = Lowering(dataflow, leaves, plan.sites)
     lowering.sharing = share(roots)
     for root in roots:

@@ -13,10 +13,11 @@ import timely
 from timely.errors import MisuseError
 from timely.user_code.trust import is_trusted
 
+from ..operators.between.imports import TableImport
 from ..operators.table_io import TableIn
 from .building import Plan
 from .encoding import decode_plan, encode_plan
-from .nodes import Input, Node
+from .nodes import Import, Input, Node
 
 __all__ = ["BUILDER", "carry_out", "travelling_form"]
 
@@ -43,9 +44,10 @@ def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token:
         raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
     made = Plan.of(dataflow)
 
-    def add_input(node: Input) -> Node:
-        stream = dataflow.input(node.name, TableIn(node.columns, node.name))
-        return made.leaf(node, stream)
+    def add_input(node: Input | Import) -> Node:
+        if isinstance(node, Import):
+            return made.leaf(node, dataflow.imported(node.owner, node.name, TableImport(node.columns)))
+        return made.leaf(node, dataflow.input(node.name, TableIn(node.columns, node.name)))
 
     for root in decode_plan(plan, made, add_input, is_trusted(token)):
         if not isinstance(root, Input):

@@ -38,8 +38,10 @@ __all__ = [
     "Concat",
     "Consolidate",
     "Distinct",
+    "Export",
     "Filter",
     "FromStream",
+    "Import",
     "Input",
     "Inspect",
     "Join",
@@ -134,6 +136,23 @@ class Input(_Leaf):
     def describe(self) -> str:
         """Its name."""
         return f"input {self.name}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Import(_Leaf):
+    """What another dataflow, by number or name, exports under a name."""
+
+    kind: ClassVar[str] = "import"
+    owner: int | str
+    name: str
+
+    def data(self) -> list[object]:
+        """Columns, whose, and name."""
+        return [schema_data(self.columns), self.owner, self.name]
+
+    def describe(self) -> str:
+        """Its name, and whose."""
+        return f"import {self.name} of {self.owner}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -472,6 +491,22 @@ class Output(_Unary):
     def describe(self) -> str:
         """Its name."""
         return f"output {self.name}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Export(Output):
+    """The collection, kept by `keys` for other dataflows to read under a name."""
+
+    kind: ClassVar[str] = "export"
+    keys: tuple[str, ...]
+
+    def data(self) -> list[object]:
+        """Name and keys."""
+        return [self.name, list(self.keys)]
+
+    def describe(self) -> str:
+        """Its name and keys."""
+        return f"export {self.name} by {', '.join(self.keys)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -45,6 +45,8 @@ from timely.wire.handshake import (
     Greeting,
     Offer,
     Sealed,
+    Switched,
+    TakenOver,
     Verdict,
     check_greeting,
     decode_control,
@@ -205,6 +207,7 @@ def _replies() -> list[Frames]:
         "fingerprint": "ab",
         "inputs": [["lines", "records", None, None], ["rows", "table", schema, "m:f"]],
         "outputs": [["counts", "records"]],
+        "exports": ["lines"],
         "stages": ["one", "two"],
     }
     read = RECORDS.add_column(0, "epoch", pa.array([0, 0, 1]))
@@ -226,6 +229,8 @@ def _controls() -> list[Frames]:
         Sealed(0, 5),
         Entered(0, "lines", "w", 3, 2),
         Closed(0, "lines"),
+        Switched(0, 1, 5),
+        TakenOver(1),
         Ended(0, "why", ("VertexError", "TimelyError")),
     ]
     return [[encode_control(one)] for one in said]

@@ -127,6 +127,24 @@ def test_ready_a_dataflow_of_the_command_line_is_installed_at_the_start() -> Non
         assert flow.output("counts").changes() == [(0, ("x", 1))]
 
 
+def test_ready_a_dataflow_of_the_command_line_may_import_from_one_before_it() -> None:
+    at_start = ("--install", "exporting_flows:owner", "--install", "exporting_flows:importer")
+    with (
+        command("-w", "2", "--client-port", "0", "--json", *at_start) as process,
+        timely.connect(ready(process, 2)[0]) as cluster,
+    ):
+        owner, importer = cluster.flow("owner"), cluster.flow("importer")
+        assert (owner.exports, importer.index) == (["edges"], 1)
+        owner.input("edges").insert([(1, 2)])
+        importer.wait(owner.seal(), timeout=60)
+        importer.refresh()
+        assert importer.output("out").snapshot().to_pylist() == [{"src": 1, "dst": 2}]
+        newer = cluster.flow("importer")
+        newer.uninstall()
+        assert cluster.replace("owner", "exporting_flows:owner").index == 2
+        assert owner.output("out").snapshot().to_pylist() == [{"src": 1, "dst": 2}]
+
+
 def test_ready_two_hosts_find_each_other_by_tcp() -> None:
     base = str(free_port(4))
     common = ("-n", "2", "-w", "2", "--base-port", base, "--client-port", "0", "--json")

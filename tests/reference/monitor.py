@@ -63,6 +63,8 @@ class _Watched:
     performed: dict[Pointstamp, int]
     given: list[dict[Pointstamp, int]]
     """What each worker's tracker was given so far."""
+    first: list[Pointstamp]
+    """What every worker owns before it has done anything."""
     instances: dict[int, Instance] = field(default_factory=dict)
     frontiers: dict[int, list[list[Timestamp]]] = field(default_factory=dict)
     """Of each worker's ports, as times."""
@@ -99,9 +101,15 @@ class Monitor:
     def _watch_worker(self, worker: Worker) -> None:
         start, step, perform = worker.start, worker.step, worker.perform
 
-        def watched_start(instance: Instance) -> None:
-            self._watch_instance(instance)
-            start(instance)
+        def watched_start(instance: Instance, epoch: int = 0) -> None:
+            begin = instance.begin
+
+            def begin_and_watch(epoch: int) -> None:
+                begin(epoch)
+                self._watch_instance(instance)
+
+            instance.begin = begin_and_watch  # type: ignore[method-assign]
+            start(instance, epoch)
 
         def watched_step() -> bool:
             happened = step()
@@ -156,10 +164,10 @@ class Monitor:
 
     def _begin(self, instance: Instance) -> _Watched:
         workers, order = len(self._workers), PointstampOrder(instance.frozen.graph)
-        opening = dict.fromkeys(first_epochs(instance.frozen), workers)
-        flow = _Watched(
-            instance.index, instance.frozen, order, dict(opening), [dict(opening) for _ in self._workers]
-        )
+        first = first_epochs(instance.frozen, instance.first_epoch)
+        opening = dict.fromkeys(first, workers)
+        given = [dict(opening) for _ in self._workers]
+        flow = _Watched(instance.index, instance.frozen, order, dict(opening), given, first)
         self._flows[instance.index] = flow
         standing = order.standing_pairs()
         if standing:
@@ -195,7 +203,6 @@ class Monitor:
 
     def _state(self, flow: _Watched) -> ProtocolState:
         everyone = range(len(self._workers))
-        first = first_epochs(flow.frozen)
         instances = [flow.instances.get(worker) for worker in everyone]
         msg: dict[tuple[int, int], list[Counts]] = {}
         data: list[Pointstamp] = []
@@ -204,7 +211,7 @@ class Monitor:
                 payloads, messages = under_way(self._wire(flow, p, q), p, flow.number, flow.frozen)
                 msg[p, q] = payloads
                 data += messages
-        caps = [counted(first) if one is None else owned(one) for one in instances]
+        caps = [counted(flow.first) if one is None else owned(one) for one in instances]
         flow.performed = total(flow.performed)
         return ProtocolState(
             nrec=dict(flow.performed),

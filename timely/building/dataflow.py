@@ -20,13 +20,22 @@ from progress.times.path_summary import PathSummary
 from progress.times.timestamp import TimeShape
 
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
+from ..operators.imported import ImportCodec
 from ..operators.input import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
 from ..operators.router import RoutingIn
 from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
 from ..user_code.code_digest import digest_of
-from .declarations import Declarations, InputDeclaration, OutputDeclaration, StageDeclaration, StageKind
+from .declarations import (
+    Declarations,
+    ExportDeclaration,
+    ImportDeclaration,
+    InputDeclaration,
+    OutputDeclaration,
+    StageDeclaration,
+    StageKind,
+)
 from .freeze import FrozenDataflow, freeze
 from .loop import Loop
 from .routing_input import RoutingInput
@@ -56,6 +65,26 @@ class Dataflow(Declarations):
         declaration.detail = used.describe()
         self.inputs[name] = InputDeclaration(name, declaration.index, used)
         return Stream(self, declaration.index, 0, self.root)
+
+    def imported(self, owner: int | str, export: str, codec: ImportCodec) -> Stream:
+        """What the running dataflow `owner` (its number, or its name) exports as `export`, from its present
+        state on; its epochs are those of this dataflow.
+        """
+        declaration = self._declare(f"import {export} of {owner}", "input", self.root, outputs=1)
+        declaration.detail = codec.describe()
+        self.imports.append(ImportDeclaration(owner, export, declaration.index, codec))
+        return Stream(self, declaration.index, 0, self.root)
+
+    def export(self, name: str, stream: Stream, of_input: str = "") -> None:
+        """Let other dataflows read what the vertex that puts out `stream` keeps, under a name.
+
+        `of_input` is the input that this is the content of, neither more nor less, if there is one.
+        """
+        if name in self.exports:
+            raise GraphError(f"the dataflow {self.name!r} already exports {name!r}; choose another name")
+        if stream.scope is not self.root:
+            raise GraphError(f"export {name!r} is inside {stream.scope.path()!r}: leave the loop first")
+        self.exports[name] = ExportDeclaration(name, stream.stage_index, of_input)
 
     def routing(self, name: str = "routing", lead: int = 2) -> RoutingInput:
         """A named input of pairs (bucket, worker): other owners for buckets of keys, from the `lead`-th epoch

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from progress.times.path_summary import PathSummary
 
 from ..operators.capture import OutputCodec
+from ..operators.imported import ImportCodec
 from ..operators.input import InputCodec
 from ..operators.vertex import Vertex
 from .scope import Scope
@@ -59,6 +60,27 @@ class OutputDeclaration:
     codec: OutputCodec
 
 
+@dataclass(frozen=True, eq=False)
+class ImportDeclaration:
+    """What is read of the dataflow `owner` (its number, or its name), and the stage that stands for it."""
+
+    owner: int | str
+    export: str
+    stage: int
+    codec: ImportCodec
+
+
+@dataclass(frozen=True, eq=False)
+class ExportDeclaration:
+    """A stage whose vertex other dataflows may read; `of_input`: the input that it is the content of, if it
+    is one's.
+    """
+
+    name: str
+    stage: int
+    of_input: str = ""
+
+
 class Description(Protocol):
     """Something that a layer above says of a dataflow and that becomes stages in the end.
 
@@ -89,5 +111,7 @@ class Declarations:
         self.inputs: dict[str, InputDeclaration] = {}
         self.outputs: dict[str, OutputDeclaration] = {}
         self.probes: dict[str, int] = {}
+        self.imports: list[ImportDeclaration] = []
+        self.exports: dict[str, ExportDeclaration] = {}
         self.descriptions: list[Description] = []
         """What layers above have said of it, and will add when it is frozen."""

@@ -7,7 +7,8 @@ connectors between them, are locations of progress tracking.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from progress.errors import GraphError
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
@@ -15,7 +16,14 @@ from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
 
 from ..wire.batch import Batch, Transform
-from .declarations import Declarations, InputDeclaration, OutputDeclaration, StageDeclaration
+from .declarations import (
+    Declarations,
+    ExportDeclaration,
+    ImportDeclaration,
+    InputDeclaration,
+    OutputDeclaration,
+    StageDeclaration,
+)
 from .exchange import Route
 from .scope import Scope
 from .stream import Stream
@@ -64,11 +72,20 @@ class FrozenDataflow:
     outputs: dict[str, OutputDeclaration]
     probes: dict[str, int]
     stage_of: dict[int, int]
+    imports: tuple[ImportDeclaration, ...] = ()
+    exports: Mapping[str, ExportDeclaration] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
         """Equal on all workers if and only if they built the same dataflow."""
         return self.graph.fingerprint()
+
+    @property
+    def open_stages(self) -> tuple[int, ...]:
+        """The stages, as `Graph` numbers them, that stand for inputs and imports, in order."""
+        inputs = (declared.stage for declared in self.inputs.values())
+        imports = (declared.stage for declared in self.imports)
+        return tuple(self.stage_of[stage] for stage in (*inputs, *imports))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +145,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     return FrozenDataflow(
         dataflow.name, graph, layout, tuple(real), codes, tuple(connectors),
         dataflow.inputs, dataflow.outputs, dataflow.probes, stage_of,
+        tuple(dataflow.imports), dataflow.exports,
     )  # fmt: skip
 
 

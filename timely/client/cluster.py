@@ -11,6 +11,7 @@ The same for workers in this process, in processes that `connect` starts, and in
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,7 +31,7 @@ from ..building.builders import (
 from ..building.declarations import Description
 from ..errors import MisuseError, PeerError
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..wire.requests import Describe, Hello, Install, Reply, Shutdown, Stats, Value
+from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import Workers
 from .session import Flow
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from .connection import append_target
 
 __all__ = ["Cluster", "connect"]
+
+_PATIENCE_SECONDS = 86_400.0 * 365
 
 _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
 """From a description to a builder that workers have, by name, and its arguments."""
@@ -82,14 +85,48 @@ class Cluster:
         """
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
-            builder = load_builder(build) if isinstance(build, str) else build
-            spec = build if isinstance(build, str) else getattr(build, "__name__", "dataflow")
-            reply: Reply = install_here(spec, builder, arguments)
+            reply: Reply = install_here(*_built_here(build), arguments)
         else:
             spec, arguments = self._travelling(build, arguments)
             # Worker 0 gives up first, and its error says who was late.
             (reply,) = self._workers.ask(
                 [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
+            )
+        return Flow(self._workers, reply)
+
+    def replace(
+        self,
+        of: Flow | int | str,
+        build: str | Builder,
+        /,
+        *,
+        timeout: float | None = None,
+        **arguments: Value,
+    ) -> Flow:
+        """Let a new version take the place of a running dataflow (a `Flow`, its number, or its name), and
+        return it once it has.
+
+        `build` and `arguments` are as in `install`. The new version runs beside the old one until it has
+        caught up, and takes over at an epoch that all workers agree on: the name, and what clients append
+        and read from there on, also those who know the old one only. Inputs that both have begin with what
+        the old one holds, which must export them (`edges.export("edges")`); others begin empty. In that
+        epoch an output that both have changes by the difference between the two. An input or output that is
+        not there any more, or has other columns, is a `ReplacedError` for who asks for it.
+
+        If the new version cannot be built, fails, or has not caught up after `timeout` seconds, the old one
+        goes on as it was.
+        """
+        old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
+        install_here = getattr(self._workers, "install", None)
+        if install_here is not None:
+            reply: Reply = install_here(*_built_here(build), arguments, old)
+        else:
+            spec, arguments = self._travelling(build, arguments)
+            seconds = -1.0 if timeout is None else max(0.0, float(timeout))
+            patience = _PATIENCE_SECONDS if timeout is None else seconds
+            (reply,) = self._workers.ask(
+                [(0, Replace(old, spec, arguments, seconds), None)],
+                INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX + patience,
             )
         return Flow(self._workers, reply)
 
@@ -101,7 +138,7 @@ class Cluster:
             return spec_of(build), arguments
         name = getattr(build, "__qualname__", "query")
         flow = build_dataflow(build, name, arguments)
-        if not flow.descriptions or len(flow.stages) != len(flow.inputs):
+        if not flow.descriptions or len(flow.stages) != len(flow.inputs) + len(flow.imports):
             raise MisuseError(
                 f"{name} builds stages by hand, which cannot be sent to workers. Put it at the top of a "
                 "module that they can import, and mark it by @timely.builder"
@@ -111,8 +148,12 @@ class Cluster:
         spec, plan = travel(description)
         return spec, {**plan, "name": name, "token": getattr(self._workers, "token", "")}
 
-    def flow(self, index: int = 0) -> Flow:
-        """A dataflow that is installed already, by another client or at the start."""
+    def flow(self, index: int | str = 0) -> Flow:
+        """A dataflow that is installed already, by another client or at the start: by its number, or by its
+        name, of which the last part does (`mentions` for "my_queries:mentions").
+        """
+        if isinstance(index, str):
+            index = _numbered(self.flows(), index)
         (reply,) = self._workers.ask([(0, Describe(index), None)])
         return Flow(self._workers, reply)
 
@@ -191,6 +232,22 @@ def connect(
 
         return Cluster(EmbeddedWorkers(count, check_progress=check_progress))
     return Cluster(_start_workers(count, log_level, check_progress))
+
+
+def _built_here(build: str | Builder) -> tuple[str, Builder]:
+    """The name and the builder of what is built in this process."""
+    if isinstance(build, str):
+        return build, load_builder(build)
+    return getattr(build, "__name__", "dataflow"), build
+
+
+def _numbered(flows: Mapping[int, str], name: str) -> int:
+    found = [index for index, known in flows.items() if known == name]
+    found = found or [index for index, known in flows.items() if re.split("[:.]", known)[-1] == name]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(f"{index} ({known})" for index, known in flows.items()) or "none"
+    raise MisuseError(f"{len(found) or 'no'} dataflows are called {name!r}; there are {listed}")
 
 
 def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:

@@ -98,13 +98,18 @@ class EmbeddedWorkers:
             self._check_running(dataflow)
         return self._settle(answers)
 
-    def install(self, spec: str, builder: Builder, arguments: dict[str, Value]) -> Reply:
-        """Install what `builder`, a function of this process, builds, on all workers."""
+    def install(
+        self, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int | None = None
+    ) -> Reply:
+        """Install what `builder`, a function of this process, builds, on all workers; perhaps as the new
+        version of a dataflow.
+        """
         self._take_turn()
         try:
             self._check()
+            old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
             dataflow = self._servers[0].installations.reserve()
-            answers = [server.install(dataflow, spec, builder, arguments) for server in self._servers]
+            answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
             return self._settle(answers)[0]
         except BaseException as error:
             self._note(error)
@@ -128,6 +133,7 @@ class EmbeddedWorkers:
 
     def _check_running(self, dataflow: int) -> None:
         """Raise the error that has ended a dataflow, as the worker tells it on which it arose."""
+        dataflow = self._servers[0].replacements.inputs_of(dataflow)
         ended = [worker.ended[dataflow] for worker in self._workers if dataflow in worker.ended]
         if ended:
             raise again(next((error for error in ended if error.__cause__ is not None), ended[0]))

@@ -58,6 +58,7 @@ class Flow(Installed):
         self.stages = [str(line) for line in reply.items("stages")]
         writer = new_writer()
         self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
+        self.exports = [str(name) for name in reply.items("exports")]
         self._outputs = {name: FlowOutput(self, name, text) for name, text in _output_names(reply)}
 
     def __repr__(self) -> str:
@@ -84,15 +85,17 @@ class Flow(Installed):
             )
         return found
 
-    def seal(self, expected: Sequence[ExpectedAppend] = ()) -> int:
+    def seal(self, expected: Sequence[ExpectedAppend] = (), *, through: int | None = None) -> int:
         """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
         inserted is in it or in one before.
 
+        `through` completes all epochs up to that one instead: for a dataflow with inputs of its own beside
+        what it imports, whose epochs may be far ahead.
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.
         """
-        epoch = self.epoch
+        epoch = self.epoch if through is None else max(self.epoch, through)
         if expected:
             self._check_arrived(epoch, expected)
         self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
@@ -123,12 +126,13 @@ class Flow(Installed):
         """
         return arrangements_of(self.ask_all(Stats()), self.index)
 
-    def uninstall(self) -> None:
+    def uninstall(self, *, cascade: bool = False) -> None:
         """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.
 
-        From now on whoever asks for it, or waits for it, gets an `UninstalledError`.
+        From now on whoever asks for it, or waits for it, gets an `UninstalledError`. It is refused while
+        other dataflows import from this one, unless `cascade` ends them, too.
         """
-        self.ask_first(Uninstall(self.index))
+        self.ask_first(Uninstall(self.index, cascade))
         # Others hear of it a moment later. Until they have, they would take rows that nobody will ever read.
         for worker in range(self._workers.count):
             self._wait_gone(worker, time.monotonic() + REPLY_SECONDS_MAX)

@@ -55,6 +55,12 @@ class OutputLog(Protocol):
         """
         ...
 
+    def take_over(self, other: OutputLog, epoch: int) -> bool:
+        """Go on at `epoch` where `other` stops: its changes before, then what is different here, then what
+        comes here. Both have all before `epoch`. False: there is nothing that would add up.
+        """
+        ...
+
 
 class OutputCodec(Protocol):
     """Makes logs; its description is part of the fingerprint."""
@@ -121,6 +127,11 @@ class RecordLog:
         del self._done[:gone]
         self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
 
+    def take_over(self, other: OutputLog, epoch: int) -> bool:
+        """Refused: records have no differences."""
+        del other, epoch
+        return False
+
 
 def check_kept(start: int, forgotten_before: int) -> None:
     """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
@@ -186,6 +197,13 @@ class CaptureVertex(Vertex):
         if epoch > self.complete_before:
             self.complete_before = epoch
             self.log.complete(epoch)
+
+    def take_over(self, other: CaptureVertex, epoch: int) -> bool:
+        """Go on for the clients of `other` from `epoch` on; False if that is not possible."""
+        if not self.log.take_over(other.log, epoch):
+            return False
+        self.places = other.places
+        return True
 
 
 FOREVER = 2**62

@@ -33,6 +33,7 @@ from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from ..wire.batch import Batch, Records
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
+from .imported import ImportCodec
 
 
 class Entrance(Protocol):
@@ -73,6 +74,10 @@ class InputCodec(Protocol):
         """Stable text for the fingerprint."""
         ...
 
+    def as_import(self) -> ImportCodec:
+        """What reads the same rows of another dataflow that keeps them; `MisuseError` if none can."""
+        ...
+
 
 class RecordsIn:
     """Records come as one binary column `record` of msgpack values."""
@@ -97,6 +102,10 @@ class RecordsIn:
     def describe(self) -> str:
         """Its name."""
         return "records"
+
+    def as_import(self) -> ImportCodec:
+        """Refused."""
+        raise MisuseError("an input of records is kept by nobody")
 
 
 def _record(row: int, packed: bytes) -> object:
@@ -158,6 +167,28 @@ class InputHandle:
         self._staged: dict[AppendId, _Staged] = {}
         self._staged_bytes = 0
         self._sealed: deque[_Sealed] = deque()
+
+    def begin(self, epoch: int) -> None:
+        """Let `epoch` be the first. Called before anything else, if at all."""
+        self.epoch_word(epoch)
+        self.epoch = epoch
+
+    def take_over(self, other: InputHandle, epoch: int) -> None:
+        """Go on at `epoch`, which is open at `other`, with all that waits there, and is known of it.
+
+        Sealed epochs, whose rows may not have entered yet, stay with `other`; nothing more comes there.
+        """
+        assert other.epoch == epoch and not self._waiting and not self._sealed
+        self.epoch = epoch
+        is_alike = self._entrance.code.layout == other._entrance.code.layout
+        for waiting, batches in other._waiting.items():
+            word = self.epoch_word(waiting)
+            self._keep(waiting, batches if is_alike else [batch.shifted(0, word) for batch in batches])
+        other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
+        self._seen, other._seen = other._seen, {}
+        self._writers, other._writers = other._writers, WriterNumbers()
+        self._staged, other._staged = other._staged, {}
+        self._staged_bytes, other._staged_bytes = other._staged_bytes, 0
 
     # Rows come in.
 

@@ -57,15 +57,15 @@ def is_switched_on() -> bool:
 
 
 class ProgressChecker:
-    """Checks one dataflow on one worker; made before anything of it has happened.
+    """Checks one dataflow on one worker, which begins at `epoch`; made before anything of it has happened.
 
     Every method raises `InternalError`, which names predicate, worker, pointstamps and the last events.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, epoch: int = 0) -> None:
         self._instance = instance
         self._order = PointstampOrder(instance.frozen.graph)
-        self._owned: dict[Pointstamp, int] = counted(first_epochs(instance.frozen))
+        self._owned: dict[Pointstamp, int] = counted(first_epochs(instance.frozen, epoch))
         self._view: Counts = view(instance)
         self._events: deque[tuple[str, Sequence[Pointstamp]]] = deque(maxlen=_RECENT_EVENTS)
 

@@ -17,7 +17,7 @@ has told nobody of its changes of counts, so nobody can take its work for done.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
@@ -26,10 +26,12 @@ from progress.tracking.broadcast import Broadcaster
 from ..building.freeze import FrozenDataflow
 from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
+from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode
 from ..wire.transport import Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
+from .importing import exported_by, importers_of, lost_owner
 from .instance import Instance
 from .progress_messages import (
     ControlHeader,
@@ -79,6 +81,9 @@ class Worker:
         # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
         # the error comes out of `step`.
         self.on_failure: Callable[[int, TimelyError], None] | None = None
+        # Called after each step, while somebody waits for dataflows to get somewhere; says whether it did
+        # anything.
+        self.on_step: Callable[[], bool] | None = None
 
     def install(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
         """Instantiate a dataflow; all workers install the same ones under the same index."""
@@ -86,19 +91,31 @@ class Worker:
         self.start(instance)
         return instance
 
-    def prepare(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
-        """Instantiate a dataflow without starting it: nothing of it is seen by other workers yet."""
+    def prepare(
+        self, frozen: FrozenDataflow, index: int | None = None, feeds: Mapping[str, Exported] | None = None
+    ) -> Instance:
+        """Instantiate a dataflow without starting it: nothing of it is seen by other workers yet.
+
+        `feeds`: by name, what its inputs are fed with at first.
+        """
         number = len(self._instances) if index is None else index
         if number in self._instances:
             raise InternalError(f"dataflow {number} is installed already")
-        return Instance(self, number, frozen)
+        return Instance(self, number, frozen, feeds)
 
-    def start(self, instance: Instance) -> None:
-        """Let a prepared dataflow take part, beginning with what other workers have sent to it already."""
+    def start(self, instance: Instance, epoch: int = 0) -> None:
+        """Let a prepared dataflow take part, beginning with what other workers have sent to it already.
+
+        `epoch`: as of which all workers begin, if it imports.
+        """
         number = instance.index
         self._instances[number] = instance
+        for owner in instance.reads:
+            if owner not in self._instances:
+                raise lost_owner(instance, owner, self._ended[owner])
+        instance.begin(epoch)
         if self._checks_progress:
-            instance.checker = ProgressChecker(instance)
+            instance.checker = ProgressChecker(instance, epoch)
         self._broadcasters[number] = Broadcaster(
             self.index, self.workers, instance.frozen.graph.location_count
         )
@@ -117,6 +134,10 @@ class Worker:
             )
         return instance
 
+    def exported(self, owner: int | str, export: str) -> Exported:
+        """What the running dataflow `owner` exports as `export`."""
+        return exported_by(self._instances, owner, export)
+
     @property
     def instances(self) -> dict[int, Instance]:
         """All running dataflows by index."""
@@ -129,11 +150,14 @@ class Worker:
 
     def end(self, number: int, error: TimelyError, origin: int = 0) -> None:
         """Let go of a dataflow; whoever asks for it is told the error, and messages for it are dropped.
+        Those that read it end with it, on every worker by its own doing.
 
         Of several errors that arise at the same time all workers keep the one of the first worker, `origin`.
         """
         instance = self._instances.pop(number, None)
         if instance is not None:
+            for importer in importers_of(self._instances, number):
+                self.end(importer.index, lost_owner(importer, number, error), origin)
             instance.drop()
         self._broadcasters.pop(number, None)
         self._early.pop(number, None)
@@ -173,6 +197,8 @@ class Worker:
                 failed.append((number, error))
         for number, failure in failed:
             self.fail(number, failure)
+        if self.on_step is not None:
+            happened = self.on_step() or happened
         return happened or bool(failed)
 
     def _step_of(self, number: int, instance: Instance) -> bool:

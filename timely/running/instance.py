@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from progress.errors import InternalError, MisuseError
@@ -19,6 +19,7 @@ from progress.tracking.tracker import Tracker
 from ..building.freeze import FrozenDataflow
 from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
+from ..operators.imported import Exported, ImportCodec, ImportHandle
 from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
@@ -49,11 +50,18 @@ class Owner(Protocol):
         """A message leaves for another worker."""
         ...
 
+    def exported(self, owner: int | str, export: str) -> Exported:
+        """What another dataflow lets this one read; `MisuseError` if there is none."""
+        ...
+
 
 class Instance:
     """A frozen dataflow, instantiated on worker `worker` of `workers`."""
 
-    def __init__(self, owner: Owner, index: int, frozen: FrozenDataflow) -> None:
+    def __init__(
+        self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
+    ) -> None:
+        """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
         self._owner = owner
         self.checker: Checker | None = None
         self.index = index
@@ -86,11 +94,52 @@ class Instance:
         }
         for name, handle in self.inputs.items():
             self.runners[frozen.stage_of[frozen.inputs[name].stage]].source = handle
-        self._open_inputs()
+        self.first_epoch = 0
+        self.is_standby = False
+        if not frozen.imports and not feeds:
+            self._open_inputs(0)
         for runner in self.runners:
             if runner.vertex is not None:
                 runner.vertex.bind(runner)
         self._mergers = [runner for runner in self.runners if runner.wants_idle()]
+        self.imports: list[ImportHandle] = []
+        self.feeds: dict[str, ImportHandle] = {}
+        self._take_hold(feeds or {})
+
+    @property
+    def since(self) -> int:
+        """The first epoch at which it can begin; 0 unless it imports."""
+        return max((handle.since for handle in (*self.imports, *self.feeds.values())), default=0)
+
+    @property
+    def reads(self) -> set[int]:
+        """The numbers of the dataflows that it imports from, or is fed by."""
+        return {handle.exported.dataflow for handle in (*self.imports, *self.feeds.values())}
+
+    def begin(self, epoch: int) -> None:
+        """Open all inputs and imports at `epoch`, which is the same on all workers and ≥ `since` on each.
+
+        One without imports has begun when it was made, at epoch 0.
+        """
+        if self.imports or self.feeds:
+            self.first_epoch = epoch
+            for handle in self.inputs.values():
+                handle.begin(epoch)
+            for imported in (*self.imports, *self.feeds.values()):
+                imported.begin(epoch)
+            self._open_inputs(epoch)
+
+    def let_go_of_feeds(self, epoch: int) -> bool:
+        """Let inputs that were fed up to `epoch` go on by themselves; returns whether any does since."""
+        through = [name for name, feed in self.feeds.items() if feed.is_through(epoch)]
+        for name in through:
+            feed = self.feeds.pop(name)
+            assert feed.held_epoch == epoch, "it was open there, and at no later epoch"
+            feed.close()
+            runner = self.runners[self.frozen.stage_of[self.frozen.inputs[name].stage]]
+            runner.source = self.inputs[name]
+            runner.wake()
+        return bool(through)
 
     def output(self, name: str) -> CaptureVertex:
         """The capturing vertex of a named output."""
@@ -313,6 +362,10 @@ class Instance:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
         frames of the error that ended it do.
         """
+        for handle in (*self.imports, *self.feeds.values()):
+            handle.close()
+        self.imports.clear()
+        self.feeds.clear()
         self._idle_runners.clear()
         self._mergers.clear()
         self.runners.clear()
@@ -364,11 +417,31 @@ class Instance:
                 self._port_owner.append(stage)
         return watched
 
-    def _open_inputs(self) -> None:
+    def _take_hold(self, feeds: Mapping[str, Exported]) -> None:
+        """Begin to hold what is imported, or fed; of all of it or of nothing."""
+        try:
+            for imported in self.frozen.imports:
+                exported = self._owner.exported(imported.owner, imported.export)
+                self.imports.append(self._opened(imported.codec, exported, imported.stage))
+            for name, exported in feeds.items():
+                declared = self.frozen.inputs[name]
+                self.feeds[name] = self._opened(declared.codec.as_import(), exported, declared.stage)
+        except BaseException:
+            for handle in (*self.imports, *self.feeds.values()):
+                handle.close()
+            raise
+
+    def _opened(self, codec: ImportCodec, exported: Exported, stage: int) -> ImportHandle:
+        runner = self.runners[self.frozen.stage_of[stage]]
+        source = codec.open(exported, f"dataflow {self.index} ({self.frozen.name})")
+        handle = ImportHandle(exported, source, runner)
+        runner.source = handle
+        return handle
+
+    def _open_inputs(self, epoch: int) -> None:
         opening: list[Change] = []
-        for handle in self.frozen.inputs.values():
-            stage = self.frozen.stage_of[handle.stage]
-            opening.append((stage, self.runners[stage].code.pack((0,)), self.workers))
+        for stage in self.frozen.open_stages:
+            opening.append((stage, self.runners[stage].code.pack((epoch,)), self.workers))
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)

@@ -19,21 +19,25 @@ from .instance import Instance
 __all__ = ["counted", "first_epochs", "owned", "view"]
 
 
-def first_epochs(frozen: FrozenDataflow) -> list[Pointstamp]:
-    """What every worker owns before it has done anything: the first epoch of each input."""
-    stages = [frozen.stage_of[declared.stage] for declared in frozen.inputs.values()]
-    return [(stage, frozen.codes[stage].pack((0,))) for stage in stages]
+def first_epochs(frozen: FrozenDataflow, epoch: int = 0) -> list[Pointstamp]:
+    """What every worker owns before it has done anything: the first epoch of each input and import."""
+    return [(stage, frozen.codes[stage].pack((epoch,))) for stage in frozen.open_stages]
 
 
 def owned(instance: Instance) -> Counts:
     """caps[p]: messages that wait in inboxes, notifications asked for, holds, open epochs."""
     stages = instance.frozen.stage_of
     declared = instance.frozen.inputs
-    found = [
-        (stages[declared[name].stage], handle.epoch_word(handle.held_epoch))
-        for name, handle in instance.inputs.items()
-        if handle.held_epoch is not None
-    ]
+    found: list[Pointstamp] = []
+    for name, handle in instance.inputs.items():
+        feed = instance.feeds.get(name)
+        epoch = handle.held_epoch if feed is None else feed.held_epoch
+        if epoch is not None:
+            found.append((stages[declared[name].stage], handle.epoch_word(epoch)))
+    for imported, reading in zip(instance.frozen.imports, instance.imports, strict=True):
+        if reading.held_epoch is not None:
+            stage = stages[imported.stage]
+            found.append((stage, instance.frozen.codes[stage].pack((reading.held_epoch,))))
     for runner in instance.runners:
         found += [(location, word) for _, location, word, _ in runner.inbox]
         found += [(runner.stage, word) for word in runner.requested]

@@ -21,7 +21,6 @@ from progress.times.time_words import TimeCode
 from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 
-from ..operators.input import InputHandle
 from ..operators.vertex import Feeder, Vertex
 from ..wire.batch import Batch
 from .connector import Connector
@@ -54,6 +53,14 @@ class Checker(Protocol):
 
     def on_notify(self, stage: int, word: int) -> None:
         """A notification is about to be delivered."""
+        ...
+
+
+class Source(Protocol):
+    """What a stage without a vertex stands for: an input, or an import."""
+
+    def release(self) -> None:
+        """Let rows enter: the activation of the stage."""
         ...
 
 
@@ -135,7 +142,7 @@ class VertexRunner:
         self.has_frontier_news = False
         self.is_queued = False
         self.vertex: Vertex | None = None
-        self.source: InputHandle | None = None
+        self.source: Source | None = None
         self.wants_frontier = False
         self.wants_resume = False
         self.may_resume = False
@@ -257,6 +264,7 @@ class VertexRunner:
         """Let the vertex consume all that is ready: messages, then notifications, then frontier news."""
         self.activations += 1
         if self.source is not None:
+            self.may_resume = self.wants_resume = False
             self.source.release()
             return
         assert self.vertex is not None

@@ -10,6 +10,8 @@
     Sealed      worker 0 to all: epochs up to this one are complete
     Entered     worker 0 to all: the staged parts of an insertion belong to this epoch
     Closed      worker 0 to all: no epoch will follow at this input
+    Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
+    TakenOver   to worker 0: the new version has its outputs on this worker, too
     Ended       anybody to all: a dataflow has ended with this error
 
 Worker 0 decides, the others obey: messages between two workers arrive in order, so all of them carry out the
@@ -43,6 +45,8 @@ __all__ = [
     "Greeting",
     "Offer",
     "Sealed",
+    "Switched",
+    "TakenOver",
     "Verdict",
     "check_greeting",
     "decode_control",
@@ -50,7 +54,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -76,17 +80,23 @@ class Farewell:
 
 @dataclass(frozen=True)
 class Build:
-    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`."""
+    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`; `replaces` is
+    the one of which it is a new version, or -1.
+    """
 
     dataflow: int
     spec: str
     arguments: bytes
+    replaces: int = -1
 
 
 @dataclass(frozen=True)
 class Offer:
     """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
     could not, with the classes of the error, most special first.
+
+    imports   what it reads of which dataflows, "number export"
+    since     the first epoch at which this worker can begin with what it reads, which it keeps from now on
     """
 
     dataflow: int
@@ -94,15 +104,21 @@ class Offer:
     lines: tuple[str, ...]
     failure: str
     classes: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    since: int = 0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Start dataflow `dataflow`, or, with a reason, forget it."""
+    """Start dataflow `dataflow`, or, with a reason, forget it.
+
+    `as_of`: the epoch with which it begins everywhere, if it imports.
+    """
 
     dataflow: int
     reason: str = ""
     classes: tuple[str, ...] = ()
+    as_of: int = 0
 
     def error(self) -> TimelyError:
         """Why it was refused."""
@@ -139,6 +155,22 @@ class Closed:
 
 
 @dataclass(frozen=True)
+class Switched:
+    """From `epoch` on the inputs of dataflow `old` are those of its new version `new`."""
+
+    old: int
+    new: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """This worker has done with the version that `dataflow` replaces."""
+
+    dataflow: int
+
+
+@dataclass(frozen=True)
 class Ended:
     """A dataflow has ended with this error; its classes, most special first."""
 
@@ -151,12 +183,16 @@ class Ended:
         return revive(list(self.classes), self.reason)
 
 
-Control = Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Closed | Ended
+Control = (
+    Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Closed | Switched | TakenOver | Ended
+)
 
 _KINDS: dict[str, type[Control]] = {
     known.__name__.lower(): known
-    for known in (Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Ended)
-}
+    for known in (
+        Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Switched, TakenOver, Ended,
+    )
+}  # fmt: skip
 _TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}
 _TEXT_ERRORS = "surrogatepass"
 
@@ -237,6 +273,12 @@ def first_difference(offers: Mapping[int, Offer]) -> str | None:
     for worker in sorted(offers):
         if offers[worker].fingerprint != offers[first].fingerprint:
             return _difference(worker, offers[worker], first, offers[first])
+        if offers[worker].imports != offers[first].imports:
+            return (
+                f"the dataflow would read other dataflows on worker {worker} "
+                f"({', '.join(offers[worker].imports)}) than on worker {first} "
+                f"({', '.join(offers[first].imports)}): say by number what it imports"
+            )
     return None
 
 

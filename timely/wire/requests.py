@@ -45,6 +45,7 @@ __all__ = [
     "Insert",
     "Install",
     "Leave",
+    "Replace",
     "Reply",
     "Request",
     "Seal",
@@ -90,9 +91,21 @@ class Install:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """Worker 0: let all workers build `spec` as the new version of a dataflow, which takes its place once it
+    has caught up; not after this time (seconds < 0: for ever). Values as of `Describe`, of the new version.
+    """
+
+    dataflow: int
+    spec: str
+    arguments: dict[str, Value]
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
 class Describe:
     """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
-    schema or None, converter or None], …], outputs [[name, description], …], stages (lines of text).
+    schema or None, converter or None], …], outputs [[name, description], …], exports, stages (lines of text).
     """
 
     dataflow: int
@@ -181,9 +194,13 @@ class Close:
 
 @dataclass(frozen=True)
 class Uninstall:
-    """Worker 0: this dataflow ends on all workers, for all clients; what it kept is given back."""
+    """Worker 0: this dataflow ends on all workers, for all clients; what it kept is given back.
+
+    With `cascade` those that import from it end, too; otherwise it is refused as long as there are any.
+    """
 
     dataflow: int
+    cascade: bool
 
 
 @dataclass(frozen=True)
@@ -264,14 +281,14 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close | Uninstall
-    | Frontier | Wait | Changes | Snapshot | Forget | Leave | Stats | Shutdown
+    Hello | Install | Replace | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close
+    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Install, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
+        Hello, Install, Replace, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
         Frontier, Wait, Changes, Snapshot, Forget, Leave, Stats, Shutdown,
     )
 }  # fmt: skip

@@ -41,6 +41,10 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
             {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting}
             for handle in instance.inputs.values()
         ],
+        "imports": [
+            {"dataflow": one.exported.dataflow, "export": one.exported.name, "epoch": one.epoch}
+            for one in instance.imports
+        ],
         "stages": [
             {
                 "name": runner.name,

@@ -24,11 +24,14 @@ from ..building.freeze import FrozenDataflow
 from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
 from ..failure import again, is_interrupt, story_of, text_of
 from ..limits import INSTALL_SECONDS_MAX
+from ..operators.imported import Exported
 from ..running.core import Worker
+from ..running.importing import importers_of
 from ..running.instance import Instance
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
 from ..wire.requests import Reply, Value, schema_to_bytes
 from .orders import open_epoch
+from .replacing import Replacements, kept_inputs
 
 __all__ = ["Installations", "describe"]
 
@@ -40,17 +43,21 @@ class Installations:
         self._worker = worker
         self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, of those not judged yet
         self._prepared: dict[int, Instance] = {}
+        self._replaces: dict[int, int] = {}  # by number of a new version, that of the old one
+        self.replacements = Replacements(worker)
         self.specs: dict[int, str] = {}
         self._reserved = 0
 
     # On worker 0.
 
-    def order(self, spec: str, arguments: dict[str, Value]) -> int:
-        """Let all workers build `spec`; returns the index of the dataflow, whose fate `outcome` tells."""
+    def order(self, spec: str, arguments: dict[str, Value], replaces: int = -1) -> int:
+        """Let all workers build `spec`, perhaps as a new version of a dataflow; returns the index of the
+        dataflow, whose fate `outcome` tells.
+        """
         packed: bytes = msgpack.packb(arguments)
         dataflow = self.reserve()
-        self._worker.send_control(encode_control(Build(dataflow, spec, packed)))
-        self.build(dataflow, spec, arguments)
+        self._worker.send_control(encode_control(Build(dataflow, spec, packed, replaces)))
+        self.build(dataflow, spec, arguments, replaces)
         return dataflow
 
     def reserve(self) -> int:
@@ -70,8 +77,11 @@ class Installations:
             self._decide(Verdict(offer.dataflow, where + offer.failure, offer.classes))
         elif len(offers) == self._worker.workers:
             difference = first_difference(offers)
+            as_of = max(offered.since for offered in offers.values())
             self._decide(
-                Verdict(offer.dataflow, difference or "", () if difference is None else ("GraphError",))
+                Verdict(
+                    offer.dataflow, difference or "", () if difference is None else ("GraphError",), as_of
+                )
             )
 
     def give_up(self, dataflow: int) -> None:
@@ -100,9 +110,9 @@ class Installations:
             raise InternalError(
                 f"worker 0 sent arguments for {build.spec!r} that cannot be read: {error}"
             ) from error
-        self.build(build.dataflow, build.spec, arguments)
+        self.build(build.dataflow, build.spec, arguments, build.replaces)
 
-    def build(self, dataflow: int, spec: str, arguments: Mapping[str, object]) -> None:
+    def build(self, dataflow: int, spec: str, arguments: Mapping[str, object], replaces: int = -1) -> None:
         """Load the builder that `spec` names, build, and tell worker 0."""
         try:
             builder = load_builder(spec)
@@ -110,40 +120,76 @@ class Installations:
             self._begin(dataflow, spec)
             self._offer_failure(dataflow, error)
             return
-        self.begin(dataflow, spec, builder, arguments)
+        self.begin(dataflow, spec, builder, arguments, replaces)
 
-    def begin(self, dataflow: int, spec: str, builder: Builder, arguments: Mapping[str, object]) -> None:
+    def begin(
+        self,
+        dataflow: int,
+        spec: str,
+        builder: Builder,
+        arguments: Mapping[str, object],
+        replaces: int = -1,
+    ) -> None:
         """Build, instantiate, and tell worker 0. What fails is part of what it is told."""
         self._begin(dataflow, spec)
         if dataflow in self._worker.ended:
             return  # refused already, because another worker could not build it
         try:
-            frozen = build_dataflow(builder, spec, arguments).freeze()
+            built = build_dataflow(builder, spec, arguments)
+            old = self._worker.instance(replaces) if replaces >= 0 else None
+            if old is not None:
+                built.name = old.frozen.name
+            frozen = built.freeze()
             self.specs[dataflow] = frozen.name  # a query that travels brings its own
-            self._prepared[dataflow] = self._instantiate(dataflow, frozen)
+            feeds = None if old is None else kept_inputs(self._worker, old, frozen)
+            self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
+            if old is not None:
+                self._replaces[dataflow] = replaces
         except TimelyError as error:
             self._offer_failure(dataflow, error)
             return
-        self._offer(Offer(dataflow, frozen.fingerprint, tuple(frozen.graph.describe()), ""))
+        prepared = self._prepared[dataflow]
+        read = (*prepared.imports, *prepared.feeds.values())
+        imports = tuple(f"{one.exported.dataflow} {one.exported.name}" for one in read)
+        described = tuple(frozen.graph.describe())
+        self._offer(Offer(dataflow, frozen.fingerprint, described, "", imports=imports, since=prepared.since))
 
     def follow(self, verdict: Verdict) -> None:
         """Start what was built, or forget it."""
         prepared = self._prepared.pop(verdict.dataflow, None)
+        replaces = self._replaces.pop(verdict.dataflow, -1)
         self._offers.pop(verdict.dataflow, None)
-        if verdict.reason:
-            self._worker.end(verdict.dataflow, verdict.error())
+        # Or it has failed already where it was started sooner, and that news has come first.
+        if verdict.reason or verdict.dataflow in self._worker.ended:
+            if prepared is not None:
+                prepared.drop()  # what it holds of others
+            if verdict.reason:
+                self._worker.end(verdict.dataflow, verdict.error())
             return
-        if verdict.dataflow in self._worker.ended:
-            return  # it has failed already where it was started sooner, and that news has come first
         if prepared is None:
             raise InternalError(
                 f"dataflow {verdict.dataflow} is to be started, but worker {self._worker.index} has none"
             )
-        self._worker.start(prepared)
+        if replaces >= 0:
+            self.replacements.begin(replaces, prepared)
+        try:
+            self._worker.start(prepared, verdict.as_of)
+        except TimelyError as error:  # what it reads has ended meanwhile, or begins beyond its times
+            self._worker.fail(verdict.dataflow, error)
+
+    def importers(self, owner: int) -> list[Instance]:
+        """The dataflows that read something of `owner`, those included that are not judged yet."""
+        return importers_of({**self._worker.instances, **self._prepared}, owner)
 
     def is_awaited(self, dataflow: object) -> bool:
-        """Whether a dataflow is built here, and worker 0 may have started it already without our knowing."""
-        return dataflow in self._prepared
+        """Whether a dataflow is built here, and worker 0 may have started it already without our knowing; or
+        is about to take the place of another.
+        """
+        return dataflow in self._prepared or self.replacements.is_standby(dataflow)
+
+    def is_replaced(self, dataflow: int) -> bool:
+        """Whether a new version of a dataflow is built, or on its way; or it is one itself."""
+        return dataflow in self._replaces.values() or self.replacements.is_under_way(dataflow)
 
     def outcome(self, dataflow: int) -> Instance | None:
         """The running dataflow; `None` while it is not judged; raises why it was refused."""
@@ -171,9 +217,11 @@ class Installations:
         self._worker.send_control(encode_control(verdict))
         self.follow(verdict)
 
-    def _instantiate(self, dataflow: int, frozen: FrozenDataflow) -> Instance:
+    def _instantiate(
+        self, dataflow: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None
+    ) -> Instance:
         try:
-            return self._worker.prepare(frozen, dataflow)
+            return self._worker.prepare(frozen, dataflow, feeds)
         except TimelyError:
             raise
         except BaseException as error:
@@ -201,6 +249,7 @@ def describe(instance: Instance, spec: str) -> Reply:
             "fingerprint": frozen.fingerprint,
             "inputs": inputs,
             "outputs": [[name, declared.codec.describe()] for name, declared in frozen.outputs.items()],
+            "exports": sorted(frozen.exports),
             "stages": list(frozen.graph.describe()),
         }
     )

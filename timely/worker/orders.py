@@ -15,7 +15,7 @@ is no harm: the epoch is complete only when that worker has sealed it, too.
 
 from __future__ import annotations
 
-from ..errors import InputClosedError
+from ..errors import InputClosedError, MisuseError
 from ..operators.appends import AppendId
 from ..running.core import Worker
 from ..running.instance import Instance
@@ -25,8 +25,15 @@ __all__ = ["Orders", "open_epoch"]
 
 
 def open_epoch(instance: Instance) -> int:
-    """The first epoch that is not sealed; inputs that are closed have no say unless all are."""
+    """The first epoch that is not sealed; inputs that are closed have no say unless all are.
+
+    Without inputs of its own its epochs are those of what it imports, as far as this worker knows.
+    """
     handles = instance.inputs.values()
+    if not handles:
+        epochs = [handle.epoch for handle in instance.imports]
+        opened = [handle.epoch for handle in instance.imports if not handle.is_complete]
+        return min(opened, default=max(epochs, default=0))
     return min(
         (handle.epoch for handle in handles if not handle.is_closed),
         default=max((handle.epoch for handle in handles), default=0),
@@ -44,7 +51,12 @@ class Orders:
     def seal(self, dataflow: int, epoch: int) -> int:
         """Seal all epochs up to `epoch`; sealed ones stay so. Returns the epoch that is open then."""
         instance = self._worker.instance(dataflow)
-        if instance.inputs and all(handle.is_closed for handle in instance.inputs.values()):
+        if not instance.inputs:
+            raise MisuseError(
+                f"dataflow {dataflow} ({instance.frozen.name}) has no inputs of its own: its epochs are "
+                "sealed where what it imports comes from"
+            )
+        if all(handle.is_closed for handle in instance.inputs.values()):
             raise InputClosedError(
                 f"all inputs of dataflow {dataflow} are closed: there is no epoch {epoch} to seal"
             )

@@ -12,13 +12,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from ..building.builders import Builder
 from ..errors import (
     InternalError,
+    MisuseError,
     PeerError,
     RequestError,
     TimelyError,
@@ -42,6 +43,8 @@ from ..wire.handshake import (
     Greeting,
     Offer,
     Sealed,
+    Switched,
+    TakenOver,
     Verdict,
     check_greeting,
     decode_control,
@@ -60,6 +63,7 @@ from ..wire.requests import (
     Insert,
     Install,
     Leave,
+    Replace,
     Reply,
     Request,
     Seal,
@@ -76,6 +80,9 @@ from .installation import Installations, describe
 from .orders import Orders, open_epoch
 
 __all__ = ["Later", "Server"]
+
+_OF_INPUTS = (Append, Arrived, Close, Describe, Enter, Insert, Seal, Stage, Uninstall)
+"""Requests that are answered by what feeds a dataflow, and not by what it has put out."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,7 @@ class Server:
         self._worker = worker
         self._clock = clock
         self.installations = Installations(worker)
+        self.replacements = self.installations.replacements
         self._orders = Orders(worker)
         self._greeting = Greeting(
             PROTOCOL_VERSION,
@@ -154,7 +162,9 @@ class Server:
                 self._worker.end(ended.dataflow, ended.error(), peer)
             case Offer() as offer if self._worker.index == 0:
                 self.installations.receive(peer, offer)
-            case (Build() | Verdict() | Sealed() | Entered() | Closed()) as order if peer == 0:
+            case TakenOver() as news if self._worker.index == 0:
+                self.replacements.taken_over(peer, news)
+            case (Build() | Verdict() | Sealed() | Entered() | Closed() | Switched()) as order if peer == 0:
                 self._obey(order)
             case control:
                 raise PeerError(
@@ -163,11 +173,13 @@ class Server:
                     "worker 0 says, or is told"
                 )
 
-    def _obey(self, order: Build | Verdict | Sealed | Entered | Closed) -> None:
+    def _obey(self, order: Build | Verdict | Sealed | Entered | Closed | Switched) -> None:
         if isinstance(order, Build):
             self.installations.on_build(order)
         elif isinstance(order, Verdict):
             self.installations.follow(order)
+        elif isinstance(order, Switched):
+            self.replacements.switch(order)
         else:
             self._orders.carry_out(order)
 
@@ -181,7 +193,7 @@ class Server:
         try:
             if self.installations.is_awaited(getattr(request, "dataflow", None)):
                 return self._once_started(request, table)
-            return self._handle(request, table)
+            return self._handle(self._redirected(request), table)
         except TimelyError:
             raise
         except BaseException as error:
@@ -206,13 +218,14 @@ class Server:
             case Frontier(dataflow, output):
                 return Reply({"complete": self._complete(dataflow, output)})
             case Snapshot(dataflow, output, epoch, seconds):
-                capture = self._output(dataflow, output)
                 return self._once_complete(
                     dataflow,
                     output,
                     epoch,
                     seconds,
-                    lambda complete: Reply({"complete": complete}, capture.log.snapshot(epoch)),
+                    lambda complete: Reply(
+                        {"complete": complete}, self._output(dataflow, output).log.snapshot(epoch)
+                    ),
                 )
             case Forget(dataflow, output, reader, stop):
                 return self._forget(self._output(dataflow, output), reader, stop)
@@ -220,11 +233,22 @@ class Server:
                 return self._handle_rare(request)
 
     def install(
-        self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value]
+        self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int = -1
     ) -> Reply | Later:
-        """Build and start a dataflow, together with all other workers."""
-        self.installations.begin(dataflow, spec, builder, arguments)
+        """Build and start a dataflow, together with all other workers, perhaps to replace another."""
+        self.installations.begin(dataflow, spec, builder, arguments, replaces)
+        if replaces >= 0 and self._worker.index == 0:
+            return self._replaced(dataflow, spec, -1.0)
         return self._installed(dataflow, spec)
+
+    def check_replaceable(self, dataflow: int) -> int:
+        """The number of the dataflow that is asked for by `dataflow` now; raises if it cannot be replaced."""
+        current = self.replacements.inputs_of(dataflow)
+        instance = self._worker.instance(current)
+        if self.installations.is_replaced(current):
+            raise MisuseError(f"dataflow {current} ({instance.frozen.name}) is being replaced: wait for that")
+        self.replacements.check_replaceable(instance)
+        return current
 
     def install_at_start(self, dataflow: int, spec: str) -> Reply | Later:
         """Build `spec`, which all workers were started with, as dataflow `dataflow`."""
@@ -240,9 +264,9 @@ class Server:
             case Close(dataflow, name):
                 self._check_decides(request)
                 return Reply({"open": self._orders.close(dataflow, name)})
-            case Uninstall(dataflow):
+            case Uninstall(dataflow, cascade):
                 self._check_decides(request)
-                return self._uninstall(dataflow)
+                return self._uninstall(dataflow, cascade)
             case Arrived(dataflow, epoch, expected):
                 return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
             case Leave(dataflow, output, reader):
@@ -251,6 +275,11 @@ class Server:
             case Install(spec, arguments):
                 self._check_decides(request)
                 return self._installed(self.installations.order(spec, arguments), spec)
+            case Replace(dataflow, spec, arguments, seconds):
+                self._check_decides(request)
+                current = self.check_replaceable(dataflow)
+                new = self.installations.order(spec, arguments, current)
+                return self._replaced(new, spec, seconds)
             case Describe(dataflow):
                 return describe(self._instance(dataflow), self.installations.specs.get(dataflow, ""))
             case Hello():
@@ -263,9 +292,18 @@ class Server:
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
 
-    def _uninstall(self, dataflow: int) -> Reply:
-        """End a dataflow as an error would, on all workers; they hear of it after all orders of before."""
+    def _uninstall(self, dataflow: int, cascade: bool) -> Reply:
+        """End a dataflow as an error would, on all workers; they hear of it after all orders of before, and
+        let those that read it end with it.
+        """
         name = self._instance(dataflow).frozen.name
+        importers = self.installations.importers(dataflow)
+        if importers and not cascade:
+            listed = ", ".join(f"{one.index} ({one.frozen.name})" for one in importers)
+            raise MisuseError(
+                f"dataflow {dataflow} ({name}) is read by dataflow {listed}: uninstall what reads it first, "
+                "or all at once with uninstall(cascade=True)"
+            )
         error = UninstalledError(f"dataflow {dataflow} ({name}) was uninstalled by a client")
         self._worker.end(dataflow, error, self._worker.index)
         self._on_failure(dataflow, error)
@@ -280,7 +318,11 @@ class Server:
                 "index": self._worker.index,
                 "workers": self._worker.workers,
                 "addresses": addresses,
-                "dataflows": [[index, specs.get(index, "")] for index in self._worker.instances],
+                "dataflows": [
+                    [index, specs.get(index, "")]
+                    for index in self._worker.instances
+                    if not self.replacements.is_standby(index)
+                ],
             }
         )
 
@@ -331,6 +373,45 @@ class Server:
         patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
         return ready() or Later(ready, late, self._clock() + patience)
 
+    def _replaced(self, new: int, spec: str, seconds: float) -> Reply | Later:
+        """Once the new version has taken the place of the old one everywhere."""
+        built_by = self._clock() + INSTALL_SECONDS_MAX
+
+        def ready() -> Reply | None:
+            instance = self.installations.outcome(new)
+            if instance is None and self._clock() > built_by:
+                self.installations.give_up(new)
+            if instance is None or self.replacements.is_under_way(new):
+                return None
+            return describe(instance, spec)
+
+        def late() -> TimelyError:
+            if self.replacements.is_switched(new):
+                return WaitTimeoutError(f"dataflow {new} has the inputs by now, and will have the outputs")
+            error = WaitTimeoutError(
+                f"dataflow {new} ({spec}) has not caught up in time with the one that it was to replace: "
+                "that goes on as before"
+            )
+            if self.installations.is_awaited(new) and new in self._worker.instances:
+                self._worker.fail(new, error)
+            else:
+                self.installations.give_up(new)
+            return error
+
+        return ready() or Later(ready, late, self._clock() + seconds if seconds >= 0 else float("inf"))
+
+    def _redirected(self, request: Request) -> Request:
+        """What is asked of the inputs of a dataflow that was replaced goes to the new version."""
+        if not isinstance(request, _OF_INPUTS):
+            return request
+        current = self.replacements.inputs_of(request.dataflow)
+        if current == request.dataflow:
+            return request
+        name = getattr(request, "input", None)
+        if name is not None:
+            self.replacements.check_input(request.dataflow, name)
+        return replace(request, dataflow=current)
+
     def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
         """Rows of a client. Everything that can be wrong with them is found before they are kept."""
         handle = self._instance(request.dataflow).input(request.input)
@@ -367,11 +448,12 @@ class Server:
         return missing
 
     def _changes(self, request: Changes) -> Reply | Later:
-        capture = self._output(request.dataflow, request.output)
         if request.reader:
+            capture = self._output(request.dataflow, request.output)
             capture.places.come(request.reader, request.start)
 
         def answer(complete: int) -> Reply:
+            capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
             stop = complete if request.is_open_ended else request.stop
             return Reply({"complete": complete}, capture.log.changes(request.start, max(stop, request.start)))
 
@@ -423,7 +505,9 @@ class Server:
         return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
 
     def _instance(self, dataflow: int) -> Instance:
-        return self._worker.instance(dataflow)
+        """The dataflow, or the new version of it, as far as that has taken its place here."""
+        return self._worker.instance(self.replacements.outputs_of(dataflow))
 
     def _output(self, dataflow: int, name: str) -> CaptureVertex:
+        self.replacements.check_output(dataflow, name)
         return self._instance(dataflow).output(name)

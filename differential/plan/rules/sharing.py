@@ -5,7 +5,8 @@ alike is kept once, as an *arrangement* (`operators/arrange.py`):
 
     answers     a join by the keys of a reduce (or a distinct) reads what that keeps of its answers
     returned    a loop whose variable goes on as such answers: they are the variable, one iteration later
-    arranged    joins, and reduces, of one collection by the same keys; `arrange(by)` asks for it
+    arranged    joins, and reduces, of one collection by the same keys; `arrange(by)` asks for it, and what is
+                exported to other dataflows is arranged
 
 It is decided on a finished plan, by the collection and its columns: what only moves columns is looked through
 (so another name for a column makes no difference), filters are not.
@@ -27,7 +28,7 @@ from functools import cached_property
 
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
-from ..nodes import Arrange, Distinct, Join, LetRec, Node, Reduce, ReduceFunction, Select, Variable
+from ..nodes import Arrange, Distinct, Export, Join, LetRec, Node, Reduce, ReduceFunction, Select, Variable
 from ..rewriting import beneath
 
 __all__ = [
@@ -44,6 +45,9 @@ __all__ = [
 ]
 
 
+Identity = tuple[bytes, tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True)
 class Kept:
     """An arrangement: the columns `keys`, then `values`, of `node`."""
@@ -58,7 +62,7 @@ class Kept:
         return self.node.schema.picked((*self.keys, *self.values))
 
     @property
-    def identity(self) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
+    def identity(self) -> Identity:
         """Equal for the same arrangement."""
         return (self.node.digest, self.keys, self.values)
 
@@ -85,12 +89,14 @@ class Sharing:
     reduces    by reduce: the arrangement that it reads
     answers    reduces of which others read the answers
     returns    by loop and variable: how many sides of joins read the answers that this goes on as
+    exports    by what is kept: who keeps it for other dataflows, too
     """
 
     joins: dict[tuple[bytes, int], Kept] = field(default_factory=dict)
     reduces: dict[bytes, Kept] = field(default_factory=dict)
     answers: set[bytes] = field(default_factory=set)
     returns: Counter[tuple[bytes, int]] = field(default_factory=Counter)
+    exports: dict[Identity, Export] = field(default_factory=dict)
 
 
 def share(roots: Sequence[Node]) -> Sharing:
@@ -120,6 +126,8 @@ def share(roots: Sequence[Node]) -> Sharing:
                 wanted[reading.node.digest, reading.keys].reduces[reading.values].append((node, reading))
         elif isinstance(node, LetRec):
             _share_returned(node, found)
+        elif isinstance(node, Export):
+            wanted[node.source.digest, node.keys].export = node
     for each in wanted.values():
         each.decide(found)
     return found
@@ -222,12 +230,18 @@ class _Wanted:
     """Who wants one collection by the same keys; reduces by the columns that they need."""
 
     joins: list[tuple[Join, int, Reading]] = field(default_factory=list)
+    export: Export | None = None
     reduces: defaultdict[frozenset[str], list[tuple[Reduce, Reading]]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
     def decide(self, found: Sharing) -> None:
         """Enter what is shared of it."""
+        if self.export is not None:
+            kept = _kept(self.export.source, self.export.keys, frozenset(self.export.schema.names))
+            found.exports[kept.identity] = self.export
+            self._give(found, kept, joins=True)
+            return
         some = [reading for _, _, reading in self.joins]
         some += [reading for reduces in self.reduces.values() for _, reading in reduces]
         node, keys = some[0].node, some[0].keys
@@ -263,8 +277,9 @@ class _Wanted:
 
 def kept_by(node: Arrange) -> Kept:
     """How an arrangement that was asked for is kept: with all columns that its readers have left it."""
-    return _kept(node, node.keys, frozenset(node.schema.names) - frozenset(node.keys))
+    return _kept(node, node.keys, frozenset(node.schema.names))
 
 
-def _kept(node: Node, keys: tuple[str, ...], values: frozenset[str]) -> Kept:
-    return Kept(node, keys, tuple(name for name in node.schema.names if name in values))
+def _kept(node: Node, keys: tuple[str, ...], columns: frozenset[str]) -> Kept:
+    others = (name for name in node.schema.names if name in columns and name not in keys)
+    return Kept(node, keys, tuple(others))

@@ -35,6 +35,7 @@ from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange, join_stage, reduce_stage
+from ...operators.between.exports import ExportVertex
 from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.inspect import InspectVertex, Look
 from ...operators.reduce import Aggregates, GroupFunction
@@ -48,7 +49,9 @@ from ..nodes import (
     Concat,
     Consolidate,
     Distinct,
+    Export,
     Filter,
+    Input,
     Inspect,
     Join,
     Leave,
@@ -223,8 +226,28 @@ class Lowering:
                 schema,
                 detail,
             )
+        if isinstance(node, Export):
+            return self._export(node, source)
         assert isinstance(node, Output), node
         self._dataflow.output(node.name, source.terms[0].stream, TableOut(schema), feeds_of(source, 0, None))
+        return source
+
+    def _export(self, node: Export, source: Lowered) -> Lowered:
+        schema, keys = source.schema.reordered(node.keys), node.keys
+        made = self._add(
+            node.describe(),
+            lambda: ExportVertex(schema, keys),
+            feeds_of(source, 0, keys),
+            source,
+            schema,
+            f"({schema})",
+        )
+        of_input = node.source.name if isinstance(node.source, Input) else ""
+        self._dataflow.export(node.name, made.terms[0].stream, of_input)
+        kw = schema.picked(keys).width
+        kept = Arranged(made.terms[0].stream, kw, schema.width - kw, schema)
+        others = tuple(name for name in schema.names if name not in keys)
+        self._arranged[self._identity(Kept(node.source, keys, others))] = (kept, source.loops)
         return source
 
     # Joins, and what is kept for several operators.
@@ -283,6 +306,9 @@ class Lowering:
         made before anybody knew that others read them.
         """
         key = self._identity(kept)
+        export = self.sharing.exports.get(kept.identity)
+        if export is not None:
+            self._lower(export)
         answers = answered(kept.node)
         if key not in self._arranged and (answers is None or answers.identity != kept.identity):
             source = narrowed(self._lower(kept.node), kept.schema)

@@ -112,7 +112,15 @@ class Uneven:
 
 
 def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> None:
-    described = {"dataflow": 0, "name": "x", "fingerprint": "", "stages": [], "epoch": 0, "inputs": []}
+    described = {
+        "dataflow": 0,
+        "name": "x",
+        "fingerprint": "",
+        "stages": [],
+        "epoch": 0,
+        "inputs": [],
+        "exports": [],
+    }
     output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int"]]})).output("out")
     assert pairs(output.changes_nowait()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert pairs(output.changes_nowait()) == []

@@ -243,7 +243,15 @@ class Listens:
 
 
 def listening(count: int) -> tuple[Listens, Flow]:
-    described = {"dataflow": 0, "name": "x", "fingerprint": "", "stages": [], "epoch": 0, "outputs": []}
+    described = {
+        "dataflow": 0,
+        "name": "x",
+        "fingerprint": "",
+        "stages": [],
+        "epoch": 0,
+        "outputs": [],
+        "exports": [],
+    }
     workers = Listens(count)
     return workers, Flow(workers, Reply({**described, "inputs": [["in", "a: int", None, None]]}))
 

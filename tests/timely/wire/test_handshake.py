@@ -19,6 +19,8 @@ from timely.wire.handshake import (
     Greeting,
     Offer,
     Sealed,
+    Switched,
+    TakenOver,
     Verdict,
     check_greeting,
     decode_control,
@@ -40,6 +42,8 @@ CONTROLS = st.one_of(
         Entered, st.integers(0, 99), st.text(), st.text(), st.integers(0, 2**62), st.integers(-1, 2**62)
     ),
     st.builds(Closed, st.integers(0, 99), st.text()),
+    st.builds(Switched, st.integers(0, 99), st.integers(0, 99), st.integers(0, 2**62)),
+    st.builds(TakenOver, st.integers(0, 99)),
     st.builds(Ended, st.integers(0, 99), st.text(), TEXTS),
 )
 

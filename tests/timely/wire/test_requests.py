@@ -30,6 +30,7 @@ from timely.wire.requests import (
     Insert,
     Install,
     Leave,
+    Replace,
     Reply,
     Request,
     Seal,
@@ -53,7 +54,8 @@ TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
 REQUESTS: list[Request] = [
     Hello(), Install("a:b", {"depth": 3, "names": ["x"]}), Describe(2),
     Append(0, "in", 4, "w", 7, -1), Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
-    Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"), Uninstall(3),
+    Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"),
+    Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
     Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
     Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
 ]  # fmt: skip

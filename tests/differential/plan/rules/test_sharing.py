@@ -130,6 +130,12 @@ def _entered(a: Collection, b: Collection) -> Collection:
     return b.distinct().iterate(reached).concat(b.distinct().iterate(reached_once))
 
 
+def _exported(a: Collection, b: Collection) -> Collection:
+    """What is kept for other dataflows, here by the same key, is read by a single join."""
+    a.export("rows", by="k")
+    return a.join(b.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v)
+
+
 # How many arrangements there are of their own, how many reduces share answers, how many sides read them back.
 SHARED: dict[str, tuple[Build, tuple[int, int, int]]] = {
     "a join with itself": (_itself, (1, 0, 0)),
@@ -145,6 +151,7 @@ SHARED: dict[str, tuple[Build, tuple[int, int, int]]] = {
     "a variable in an inner loop": (_loop_in_a_loop, (0, 2, 2)),
     "what was asked for": (_asked_for, (1, 0, 0)),
     "what is outside of two loops": (_entered, (1, 0, 0)),
+    "what is exported": (_exported, (1, 0, 0)),
 }
 
 

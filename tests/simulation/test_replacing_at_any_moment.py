@@ -1,0 +1,211 @@
+"""Dataflows that are replaced again and again at random moments of a random history, among workers whose
+messages are delayed at random, while somebody reads; every worker checks its progress tracking.
+
+same_*   at every epoch the answer is that of the version that was in force, to who reads on, to who begins;
+         on all workers, also when a version fails
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from delayed_cluster import DelayedCluster, Row, answers_to
+from exporting_flows import QUERIES, SEEN, sums
+
+from differential.errors import RowError
+from differential.operators.between import imports as imports_module
+from timely.client.tables import at_epoch
+from timely.errors import MisuseError
+from timely.wire.handshake import Switched
+from timely.wire.requests import Changes, Replace, Reply
+from timely.worker.server import Later
+
+
+class Reader:
+    """A client that asks all workers again and again for what is new, by the number that it knows."""
+
+    def __init__(self, cluster: DelayedCluster, flow: int) -> None:
+        self._cluster = cluster
+        self._flow = flow
+        self._answers: list[Reply | Later] = []
+        self.place = 0
+        self.read: list[pa.Table] = []
+
+    def go_on(self) -> None:
+        """Look whether the answers are there, and ask anew."""
+        if not self._answers:
+            request = Changes(self._flow, "out", "me", self.place, self.place + 1, True, -1.0)
+            self._answers = [server.handle(request) for server in self._cluster.servers]
+        for number, answer in enumerate(self._answers):
+            if isinstance(answer, Later):
+                self._answers[number] = answer.ready() or answer
+        replies = [answer for answer in self._answers if isinstance(answer, Reply)]
+        if len(replies) == len(self._answers):
+            end = min(reply.integer("complete") for reply in replies)
+            self.read += [at_epoch(reply.columns(), self.place, end) for reply in replies]
+            self._answers, self.place = [], end
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_same_as_the_version_in_force_whoever_reads(
+    workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced = 0
+    for number in range(16 * effort):
+        case = seed + number
+        rng = random.Random(case)
+        monkeypatch.setattr(imports_module, "_PIECE_ROWS", rng.choice([1, 3, 65_536]))
+        cluster = DelayedCluster(rng, workers)
+        cluster.owner = cluster.install("exporting_flows:owner")
+        cluster.settle()
+        switched: dict[int, int] = {}
+        replacements = cluster.servers[0].replacements
+        carry_out = replacements.switch
+
+        def noted(order: Switched, switched: dict[int, int] = switched, do=carry_out) -> None:  # type: ignore[no-untyped-def]
+            switched[order.new] = order.epoch
+            do(order)
+
+        monkeypatch.setattr(replacements, "switch", noted)
+        reader = Reader(cluster, cluster.owner)
+        versions = _at_random(cluster, reader)
+        cluster.settle()
+        for _ in range(3):
+            cluster.seal()
+            cluster.settle()
+            reader.go_on()
+            reader.go_on()
+        _check(cluster, reader, {0: "as it is", **versions}, {0: 0, **switched}, f"seed {case}")
+        replaced += len(switched)
+    assert replaced > 16, "they are replaced, most of the time"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_same_on_all_workers_when_a_version_fails_at_any_moment(workers: int, seed: int, effort: int) -> None:
+    """Before it has the inputs it is as if it had not been; afterwards it is the dataflow that has failed."""
+    outcomes: Counter[str] = Counter()
+    for number in range(24 * effort):
+        case = seed + number
+        cluster = DelayedCluster(random.Random(case), workers)
+        cluster.owner = cluster.install("exporting_flows:owner")
+        cluster.settle()
+        reader = Reader(cluster, cluster.owner)
+        try:
+            versions = _at_random(cluster, reader, ("fails on 5", "counted"))
+            cluster.settle()
+            cluster.seal()
+            cluster.settle()
+        except RowError:
+            cluster.settle()
+            assert not any(worker.instances for worker in cluster.workers), f"seed {case}"
+            outcomes["failed"] += 1
+            continue
+        outcomes["survived"] += 1
+        (left,) = {frozenset(worker.instances) for worker in cluster.workers}
+        if not left:
+            continue
+        (index,) = left
+        query = {0: "as it is", **versions}[index]
+        there = cluster.servers[0].replacements.outputs_of(0)
+        assert there == index, f"seed {case}: asked for 0, found {there}"
+        replies = [
+            server.handle(Changes(0, "out", "", 0, cluster.epoch, False, 0.0)) for server in cluster.servers
+        ]
+        found = pa.concat_tables(reply.columns() for reply in replies if isinstance(reply, Reply))
+        wanted = answers_to("as it is" if query == "fails on 5" else query, cluster.history, cluster.epoch)
+        assert sums(found) == wanted[-1], f"seed {case}"
+    assert outcomes["failed"] and outcomes["survived"], outcomes
+
+
+def test_same_end_when_a_version_fails_where_it_is_not_known_yet_that_there_is_no_way_back(seed: int) -> None:
+    met = 0
+    for case in range(seed, seed + 30):
+        cluster = DelayedCluster(random.Random(case), 2)
+        cluster.owner = cluster.install("exporting_flows:owner")
+        cluster.settle()
+        cluster.ask(Replace(0, "exporting_flows:owner", {}, -1.0))
+        first, second = (server.replacements for server in cluster.servers)
+        while not first.is_switched(1):
+            cluster.step()
+        if second.is_switched(1):
+            continue
+        met += 1
+        cluster.workers[1].fail(1, MisuseError("too bad"))
+        cluster.settle()
+        assert not any(worker.instances for worker in cluster.workers), f"seed {case}"
+        for server in cluster.servers:
+            with pytest.raises(MisuseError, match="too bad"):
+                server.handle(Changes(0, "out", "", 0, 1, False, 0.0))
+    assert met > 3
+
+
+def test_same_effects_happen_before_the_old_version_ends(seed: int) -> None:
+    for case in range(seed, seed + 12):
+        cluster = DelayedCluster(random.Random(case), 3)
+        cluster.owner = cluster.install("exporting_flows:watched")
+        cluster.settle()
+        SEEN.clear()
+        for _ in range(12):
+            cluster.change()
+            cluster.seal()
+        cluster.ask(Replace(0, "exporting_flows:owner", {}, -1.0))
+        cluster.settle()
+        assert [set(worker.instances) for worker in cluster.workers] == [{1}] * 3
+        looked_at: Counter[tuple[int, Row]] = Counter()
+        for row, (epoch,), diff in SEEN:
+            looked_at[epoch, row] += diff
+        came = {(e, edge): n for e, edges in cluster.history.items() for edge, n in edges.items() if n}
+        assert {one: n for one, n in looked_at.items() if n} == came, f"seed {case}"
+
+
+def _at_random(cluster: DelayedCluster, reader: Reader, queries: Sequence[str] = QUERIES) -> dict[int, str]:
+    """By number, what new versions ask."""
+    rng, versions = cluster.rng, dict[int, str]()
+    for _ in range(150):
+        chance = rng.random()
+        if chance < 0.2:
+            cluster.change()
+        elif chance < 0.3:
+            cluster.seal()
+        elif chance < 0.36:
+            query = rng.choice(queries)
+            # Of one that has not taken over yet the request would wait, and so be another one.
+            known = [flow for flow in versions if not cluster.servers[0].installations.is_awaited(flow)]
+            of = rng.choice([0, *known])
+            try:
+                cluster.ask(Replace(of, "exporting_flows:owner", {"query": query}, -1.0))
+            except MisuseError:
+                continue  # the last one has not come to its end, or is not there yet
+            versions[cluster.latest] = query
+        elif chance < 0.45:
+            reader.go_on()
+        else:
+            cluster.step()
+    return versions
+
+
+def _check(
+    cluster: DelayedCluster,
+    reader: Reader,
+    versions: dict[int, str],
+    switched: dict[int, int],
+    case: str,
+) -> None:
+    latest = max(switched)
+    assert [set(worker.instances) for worker in cluster.workers] == [{latest}] * len(cluster.workers), case
+    assert reader.place == cluster.epoch, case
+    read = pa.concat_tables(reader.read)
+    fresh = Changes(0, "out", "", 0, cluster.epoch, False, 0.0)
+    replies = [server.handle(fresh) for server in cluster.servers]
+    anew = pa.concat_tables(reply.columns() for reply in replies if isinstance(reply, Reply))
+    wanted = {query: answers_to(query, cluster.history, cluster.epoch) for query in set(versions.values())}
+    for epoch in range(cluster.epoch):
+        # Of several that came in one epoch the last is in force.
+        in_force = max(flow for flow, begin in switched.items() if begin <= epoch)
+        truth = Counter(wanted[versions[in_force]][epoch])
+        assert sums(anew, epoch) == truth, f"{case}: who begins, at {epoch}, {versions} from {switched}"
+        assert sums(read, epoch) == truth, f"{case}: who reads on, at {epoch}, {versions} from {switched}"
