@@ -343,6 +343,7 @@ class Instance:
             [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
             self.runners,
             self.inputs,
+            (self.first_epoch, self.is_standby, self.imports, self.feeds),
         )
 
     def shared(self) -> Iterator[object]:

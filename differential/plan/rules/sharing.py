@@ -32,6 +32,7 @@ from ..nodes import Arrange, Distinct, Export, Join, LetRec, Node, Reduce, Reduc
 from ..rewriting import beneath
 
 __all__ = [
+    "Identity",
     "Kept",
     "Reading",
     "Sharing",
@@ -46,6 +47,7 @@ __all__ = [
 
 
 Identity = tuple[bytes, tuple[str, ...], tuple[str, ...]]
+"""Of what is kept: digest of the node, keys, values."""
 
 
 @dataclass(frozen=True)
@@ -238,9 +240,9 @@ class _Wanted:
     def decide(self, found: Sharing) -> None:
         """Enter what is shared of it."""
         if self.export is not None:
-            kept = _kept(self.export.source, self.export.keys, frozenset(self.export.schema.names))
-            found.exports[kept.identity] = self.export
-            self._give(found, kept, joins=True)
+            exported = _kept(self.export.source, self.export.keys, frozenset(self.export.schema.names))
+            found.exports[exported.identity] = self.export
+            self._give(found, exported, joins=True)
             return
         some = [reading for _, _, reading in self.joins]
         some += [reading for reduces in self.reduces.values() for _, reading in reduces]

@@ -13,7 +13,7 @@ from failing_flows import spins
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, InternalError, Vertex
 from timely.running.core import Worker
-from timely.running.instance import Instance
+from timely.running.instance import PATIENCE_STEPS, Instance
 
 
 class Passes(Vertex):
@@ -141,6 +141,35 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
     assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]
 
 
+def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() -> None:
+    """They wait until nothing else is ready, and no longer than some steps."""
+    worker = Worker()
+    dataflow = Dataflow("counts down")
+    with dataflow.loop() as loop:
+        back = loop.feedback()
+        entered = loop.enter(dataflow.input("numbers"))
+        (out,) = dataflow.stage("less", CountsDownVertex, [entered.feed(), back.stream.feed()])
+        back.connect(out)
+    dataflow.output("all", loop.leave(out))
+    instance = worker.install(dataflow.freeze())
+    output = next(runner for runner in instance.runners if runner.name == "output all")
+    for epoch, number in enumerate((PATIENCE_STEPS // 2, 4 * PATIENCE_STEPS)):
+        before = output.activations
+        instance.input("numbers").send([number])
+        instance.input("numbers").seal()
+        worker.run_until_idle()
+        assert instance.output("all").log.changes(epoch, epoch + 1).num_rows == number
+        assert before < output.activations <= before + 2 + number // PATIENCE_STEPS + 2
+
+
+class CountsDownVertex(Vertex):
+    """Sends each number less one, down to nought."""
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        less = [int(str(number)) - 1 for number in message if number]
+        self.send_by(0, less, time)
+
+
 def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_what_is_beside() -> None:
     worker = Worker()
     dataflow = Dataflow("spins")
@@ -153,7 +182,8 @@ def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_wha
         for name in ("records", "others"):
             instance.input(name).seal()
         before = behind.activations
-        for _ in range(12):  # a turn for each stage and for each piece of news that follows
+        # A turn for each stage and for each piece of news that follows, and outputs wait for others.
+        for _ in range(12 + 2 * PATIENCE_STEPS):
             worker.step()
         assert instance.output("beside").complete_before == epoch + 1
         assert behind.activations > before
