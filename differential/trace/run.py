@@ -67,6 +67,10 @@ class Run:
         self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
         self.directory = None if self.rows < PACKED_ROWS_MIN else self._build_directory()
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Run:
+        """Itself: it never changes."""
+        return self
+
     @property
     def rows(self) -> int:
         """How many rows."""

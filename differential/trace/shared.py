@@ -23,7 +23,8 @@ do not count. When nobody asks any more, all is dropped.
 
 from __future__ import annotations
 
-from typing import Final
+import copy
+from typing import Final, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -62,6 +63,19 @@ class SharedTrace(Trace):
         self._all_lines: Int64s | None = None  # with those of the tail; None: not asked for since a change
         self._pinned: WeakSet[View] = WeakSet()
         self._holds_moved = False
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """See `Trace`; readers are copied along, pieces of the tail and pinned views are shared."""
+        made = super().__deepcopy__(memo)
+        made._readers = copy.deepcopy(self._readers, memo)
+        made._tail, made._all_lines = self._tail.copy(), None
+        made._pinned = WeakSet(self._pinned)
+        return made
+
+    def compared(self) -> object:
+        """See `Trace`."""
+        readers = [(reader.name, reader.position, reader.hold) for reader in self._readers]
+        return super().compared(), self.sequence, readers
 
     # Readers.
 

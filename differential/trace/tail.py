@@ -27,6 +27,10 @@ class TailPiece:
         self.guards = guards
         self._line: Int64s | None = None
 
+    def __deepcopy__(self, memo: dict[int, object]) -> TailPiece:
+        """Itself: it never changes."""
+        return self
+
     @property
     def rows(self) -> int:
         """How many rows; none, if all that came has cancelled."""

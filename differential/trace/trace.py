@@ -18,8 +18,9 @@ between inserts: the head changes in place. A trace that several operators read 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.view import View
-from progress.errors import InternalError
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal, words_are_beyond
 
@@ -89,9 +89,26 @@ class Trace:
         """The lines of the run table in which all rows are, for kernels: to be used at once."""
         return self.table
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Trace:
-        """Refused: tables name addresses, and those of a copy would be the memory of this trace."""
-        raise InternalError("a trace cannot be copied: dataflows of collections are not explored yet")
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A trace with the same rows, which goes its own way. Runs are shared, since they never change;
+        merges under way are not taken along: nobody reads them, and they begin again.
+        """
+        made = copy.copy(self)
+        memo[id(self)] = made
+        made._runs, made._merges = self._runs.copy(), {}
+        made._head, made.table = self._head.copy(), self.table.copy()
+        if self._head_rows:
+            made.table[-1, HEADER::3] += made._head.ctypes.data - self._head.ctypes.data
+        made.look = copy.deepcopy(self.look, memo)
+        return made
+
+    def compared(self) -> object:
+        """All that decides what will be read of it: see `timely/running/comparable.py`."""
+        try:
+            rows = sort_consolidate(self.words())
+        except OverflowError:
+            raise row_overflow([self.words()], self.show) from None
+        return rows, self.since
 
     @property
     def rows(self) -> int:

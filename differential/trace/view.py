@@ -32,6 +32,10 @@ class View:
         if head.shape[1]:
             describe_words(self._head, head.shape[1], self.table, len(runs))
 
+    def __deepcopy__(self, memo: dict[int, object]) -> View:
+        """Itself: it never changes."""
+        return self
+
     def bytes_besides(self, counted: set[int]) -> int:
         """Memory that it holds, without runs and pieces whose `id` is in `counted`, where they are put."""
         held = self._head.nbytes

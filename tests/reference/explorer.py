@@ -359,9 +359,7 @@ class Explorer:
     def _judge(self, state: _State) -> None:
         self.explored.states += 1
         if self.explored.states > self._states_max:
-            raise AssertionError(
-                f"more than {self._states_max:,} states: a smaller scenario, or switches_max"
-            )
+            raise AssertionError(f"more than {self._states_max:,} states: take a smaller scenario")
         key = (
             tuple(local.sight for local in state.workers),
             tuple(tuple(message.sight for message in wire) for wire in state.wires),

@@ -112,6 +112,8 @@ def _slots(value: object) -> list[str]:
 def _is_a_value_of_c(value: object) -> bool:
     """Whether there are no attributes to look at, but an equality of its own that fits a hash."""
     kind = type(value)
+    if isinstance(value, tuple):
+        return False  # a named one: what is in it has attributes
     if kind.__module__ == "builtins" or kind.__eq__ is object.__eq__ or kind.__hash__ is None:
         return False
     return not hasattr(value, "__dict__") and not _slots(value)

@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 from dataflows import collatz, frozen, settle, word_count
 
-import differential as dd
 from progress.errors import InternalError, MisuseError
 from progress.times.timestamp import Timestamp
 from progress.tracking.broadcast import Broadcaster
 from progress.tracking.count_changes import CountChanges
-from timely import Dataflow, Vertex
+from timely import Vertex
 from timely.client.tables import records_of
 from timely.operators.input import InputHandle
 from timely.running.actions import Activate
@@ -213,16 +212,6 @@ def test_forked_workers_that_are_alike_become_alike_by_the_same_action(seed: int
             assert comparable(one) == comparable(other), action
             worker = one
     assert again > 20, "there is something to compare"
-
-
-def test_forked_workers_have_no_collections_yet() -> None:
-    """Their traces name addresses, so that a copy must not be made by the way."""
-    worker = Worker()
-    dataflow = Dataflow("collections")
-    dd.input(dataflow, "numbers", "n: int").distinct().output("distinct")
-    worker.install(dataflow.freeze())
-    with pytest.raises(InternalError, match="a trace cannot be copied"):
-        worker.fork(None)
 
 
 def test_forked_workers_belong_to_no_server() -> None:
