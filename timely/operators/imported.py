@@ -46,13 +46,14 @@ class Exported:
 
 
 class Taken(NamedTuple):
-    """What a source has brought: batches, each with an epoch ≤ those of its rows; where it has got to; and
-    whether this is all that there is now.
+    """What a source has brought: batches, each with an epoch ≤ those of its rows; where it has got to;
+    whether this is all that there is now; and the last epoch of all these rows.
     """
 
     batches: Sequence[tuple[int, Batch]]
     upper: int | None
     is_all: bool
+    latest: int = -1
 
 
 class ImportSource(Protocol):
@@ -61,6 +62,11 @@ class ImportSource(Protocol):
     @property
     def since(self) -> int:
         """The first epoch as of which one can read."""
+        ...
+
+    @property
+    def upper(self) -> int | None:
+        """The first epoch of which the owner may still bring something; None if it never will."""
         ...
 
     def begin(self, code: TimeCode, epoch: int, news: Callable[[], None]) -> None:
@@ -118,7 +124,8 @@ class Entry(Protocol):
 class ImportHandle:
     """One import on one worker, from when its dataflow is prepared.
 
-    `epoch` is the first that is open here; `is_complete`: none is, nothing can come any more.
+    `epoch` is the first that is open here; `is_complete`: none is, nothing can come any more, and `epoch` is
+    behind the last one.
     """
 
     def __init__(self, exported: Exported, source: ImportSource, entry: Entry) -> None:
@@ -126,6 +133,7 @@ class ImportHandle:
         self.epoch = 0
         self.is_complete = False
         self._upper = -1
+        self._latest = -1
         self._source = source
         self._entry = entry
 
@@ -138,6 +146,11 @@ class ImportHandle:
     def held_epoch(self) -> int | None:
         """The first epoch at which something may still enter here; None when nothing will."""
         return None if self.is_complete else self.epoch
+
+    def is_past(self, epoch: int) -> bool:
+        """Whether the owner has nothing more to bring of `epoch`, as far as this worker knows."""
+        upper = self._source.upper
+        return upper is None or upper > epoch
 
     def is_through(self, epoch: int) -> bool:
         """Whether all that the owner has of the epochs before `epoch` has entered here."""
@@ -156,6 +169,7 @@ class ImportHandle:
         taken = self._source.take()
         if taken.is_all and taken.upper is not None:
             self._upper = taken.upper
+        self._latest = max(self._latest, taken.latest)
         pack = self._entry.code.pack
         for epoch, batch in taken.batches:
             self._entry.let_in(batch, pack((epoch,)))
@@ -164,6 +178,7 @@ class ImportHandle:
         elif taken.upper is None:
             self.is_complete = True
             self._entry.advance(self.epoch, None)
+            self.epoch = max(self.epoch, self._latest + 1)
         elif taken.upper > self.epoch:
             self._entry.advance(self.epoch, taken.upper)
             self.epoch = taken.upper

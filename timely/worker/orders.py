@@ -27,13 +27,16 @@ __all__ = ["Orders", "open_epoch"]
 def open_epoch(instance: Instance) -> int:
     """The first epoch that is not sealed; inputs that are closed have no say unless all are.
 
-    Without inputs of its own its epochs are those of what it imports, as far as this worker knows.
+    Without inputs of its own its epochs are those of what it imports, as far as this worker knows. The one
+    with which it began is sealed if its owners are past it; clients may ask for that before it has come.
     """
     handles = instance.inputs.values()
     if not handles:
+        first = instance.first_epoch
+        is_past = first > 0 or all(handle.is_past(first) for handle in instance.imports)
         epochs = [handle.epoch for handle in instance.imports]
         opened = [handle.epoch for handle in instance.imports if not handle.is_complete]
-        return min(opened, default=max(epochs, default=0))
+        return max(min(opened, default=max(epochs, default=0)), first + is_past)
     return min(
         (handle.epoch for handle in handles if not handle.is_closed),
         default=max((handle.epoch for handle in handles), default=0),

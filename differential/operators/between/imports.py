@@ -82,6 +82,11 @@ class CopiedImport:
         (epoch,) = self._vertex.code.unpack(int(self._reader.hold[0]))
         return epoch
 
+    @property
+    def upper(self) -> int | None:
+        """The first epoch of which the owner may still bring something; None if it never will."""
+        return self._vertex.upper
+
     def begin(self, code: TimeCode, epoch: int, news: Callable[[], None]) -> None:
         """Read as of `epoch`; what came before is copied at the first `take`."""
         assert self._reader is not None and epoch >= self.since
@@ -109,9 +114,10 @@ class CopiedImport:
             piece, self._state = self._state[:, :_PIECE_ROWS], self._state[:, _PIECE_ROWS:]
             if self._state.shape[1] == 0:
                 self._state = None
-            return Taken([self._batch(piece)] if piece.shape[1] else [], None, False)
+            return Taken([self._batch(piece)] if piece.shape[1] else [], None, False, self._epoch)
         waiting, self._waiting = self._waiting, []
-        return Taken([self._batch(rows) for rows in waiting], self._vertex.upper, True)
+        latest = max((self._last_epoch(rows) for rows in waiting), default=-1)
+        return Taken([self._batch(rows) for rows in waiting], self._vertex.upper, True, latest)
 
     def close(self) -> None:
         """Read no more."""
@@ -126,6 +132,10 @@ class CopiedImport:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+    def _last_epoch(self, rows: Int64s) -> int:
+        (epoch,) = self._vertex.code.unpack(int(rows[-2].max()))
+        return max(epoch, self._epoch)
 
     def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
         """Rows as the importing dataflow has them, and the first of their epochs."""
