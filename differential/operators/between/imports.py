@@ -114,10 +114,9 @@ class CopiedImport:
             piece, self._state = self._state[:, :_PIECE_ROWS], self._state[:, _PIECE_ROWS:]
             if self._state.shape[1] == 0:
                 self._state = None
-            return Taken([self._batch(piece)] if piece.shape[1] else [], None, False, self._epoch)
+            return self._taken([piece] if piece.shape[1] else [], None, is_all=False)
         waiting, self._waiting = self._waiting, []
-        latest = max((self._last_epoch(rows) for rows in waiting), default=-1)
-        return Taken([self._batch(rows) for rows in waiting], self._vertex.upper, True, latest)
+        return self._taken(waiting, self._vertex.upper, is_all=True)
 
     def close(self) -> None:
         """Read no more."""
@@ -133,9 +132,9 @@ class CopiedImport:
             self._reader.close()
             self._reader = None
 
-    def _last_epoch(self, rows: Int64s) -> int:
-        (epoch,) = self._vertex.code.unpack(int(rows[-2].max()))
-        return max(epoch, self._epoch)
+    def _taken(self, parts: list[Int64s], upper: int | None, is_all: bool) -> Taken:
+        last = max((self._vertex.code.unpack(int(rows[-2].max()))[0] for rows in parts), default=-1)
+        return Taken([self._batch(rows) for rows in parts], upper, is_all, max(last, self._epoch))
 
     def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
         """Rows as the importing dataflow has them, and the first of their epochs."""
