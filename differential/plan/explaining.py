@@ -31,13 +31,14 @@ def explain_plan(plan: Plan, roots: Sequence[Node]) -> str:
     for node in beneath(roots):
         for site in plan.sites.get(node.digest, ()):
             scratch.add(node, site)
+    written = list(_tree(scratch, roots))  # before rules give their lines to what they make
     better = improve(list(roots), scratch.again, lambda node: scratch.sites.get(node.digest, ()))
     parts = [
         "== as written ==",
-        *_tree(scratch, roots),
+        *written,
         f"== after the rules: {better.describe()} ==",
         *(_tree(scratch, better.roots) if better.fired else ()),
-        "== stages ==",
+        f"== stages: {share(better.roots).describe()} ==",
         *_stages(scratch, better.roots),
     ]
     return "\n".join(parts)

@@ -67,7 +67,7 @@ def _everywhere(
             if better is None:
                 return add(made, sites(node))
             found.fired[name] += 1
-            return _added(better, sites(node), add)
+            return _added(better, sites(node), add, sites)
 
         found.roots = rewrite(found.roots, visit)
         if [root.digest for root in found.roots] == before:
@@ -78,7 +78,7 @@ def _prune(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite
     needs = needed_columns(found.roots)
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
-        made = _added(with_needed_only(node, children, needs), sites(node), add)
+        made = _added(with_needed_only(node, children, needs), sites(node), add, sites)
         found.fired["columns dropped"] += made.digest != node.digest and made.children != children
         return made
 
@@ -86,8 +86,17 @@ def _prune(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite
     found.fired += Counter()  # without those that are zero
 
 
-def _added(node: Node, written: Sequence[CallSite], add: _Add) -> Node:
-    """`node` and what a rule has made beneath it, in the plan."""
-    for part in beneath([node]):
+def _added(
+    node: Node, written: Sequence[CallSite], add: _Add, sites: Callable[[Node], Sequence[CallSite]]
+) -> Node:
+    """`node` and what a rule has made beneath it, in the plan. What was there before keeps its lines."""
+    new: list[Node] = []
+    waiting = list(node.children)
+    while waiting:
+        part = waiting.pop()
+        if not sites(part):
+            new.append(part)
+            waiting += part.children
+    for part in reversed(new):
         add(part, written)
-    return node
+    return add(node, written)

@@ -287,13 +287,21 @@ def test_fails_while_it_catches_up_and_nothing_is_different(cluster: timely.Clus
     old.seal()
     read = [old.output("out").changes()]
     insert(old, (7, 7))
-    with pytest.raises(dd.errors.RowError):
+    with pytest.raises(dd.errors.RowError) as caught:
         cluster.replace(old, fails)
+    goes_on = f"dataflow {old.index}, which was to be replaced, goes on as it was"
+    assert caught.value.__notes__[-1] == goes_on
     insert(old, (3, 4))
     assert old.seal() == 1
     read.append(old.output("out").changes())
     assert sums(pa.concat_tables(read)) == outcome(old) == {(1, 2): 1, (7, 7): 1, (3, 4): 1}
     assert old.index in cluster.flows() and max(cluster.flows()) == old.index
+
+
+def test_refused_is_a_builder_in_the_place_of_the_dataflow(cluster: timely.Cluster) -> None:
+    old = cluster.install(owner)
+    with pytest.raises(timely.MisuseError, match="replace takes a running dataflow first"):
+        cluster.replace(owner, old)  # type: ignore[arg-type]
 
 
 def test_fails_afterwards_as_any_dataflow_does(cluster: timely.Cluster) -> None:

@@ -29,7 +29,8 @@ from ..building.builders import (
     spec_of,
 )
 from ..building.declarations import Description
-from ..errors import MisuseError, PeerError
+from ..errors import MisuseError, PeerError, TimelyError
+from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import Workers
@@ -116,19 +117,42 @@ class Cluster:
         If the new version cannot be built, fails, or has not caught up after `timeout` seconds, the old one
         goes on as it was.
         """
+        if not isinstance(of, Flow | int | str):
+            raise MisuseError(
+                f"replace takes a running dataflow first (a flow, its number or its name), not {of!r:.200}; "
+                "then comes the builder of its new version"
+            )
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
+        try:
+            return Flow(self._workers, self._replaced(old, build, arguments, timeout))
+        except TimelyError as error:
+            if self._goes_on(old):
+                add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
+            raise
+
+    def _replaced(
+        self, old: int, build: str | Builder, arguments: dict[str, Value], timeout: float | None
+    ) -> Reply:
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
-            reply: Reply = install_here(*_built_here(build), arguments, old)
-        else:
-            spec, arguments = self._travelling(build, arguments)
-            seconds = -1.0 if timeout is None else max(0.0, float(timeout))
-            patience = _PATIENCE_SECONDS if timeout is None else seconds
-            (reply,) = self._workers.ask(
-                [(0, Replace(old, spec, arguments, seconds), None)],
-                INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX + patience,
-            )
-        return Flow(self._workers, reply)
+            here: Reply = install_here(*_built_here(build), arguments, old)
+            return here
+        spec, arguments = self._travelling(build, arguments)
+        seconds = -1.0 if timeout is None else max(0.0, float(timeout))
+        patience = _PATIENCE_SECONDS if timeout is None else seconds
+        (reply,) = self._workers.ask(
+            [(0, Replace(old, spec, arguments, seconds), None)],
+            INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX + patience,
+        )
+        return reply
+
+    def _goes_on(self, dataflow: int) -> bool:
+        """Whether it runs, and no other stands for it."""
+        try:
+            (reply,) = self._workers.ask([(0, Describe(dataflow), None)])
+        except TimelyError:
+            return False
+        return reply.integer("dataflow") == dataflow
 
     def _travelling(self, build: str | Builder, arguments: dict[str, Value]) -> tuple[str, dict[str, Value]]:
         """What workers in other processes are asked to build."""

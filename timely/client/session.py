@@ -124,7 +124,8 @@ class Flow(Installed):
         about), `lag` (inserts that it has not accepted; null if it reads by time) and `holds_back`: whether
         times of its hold are the least of all, so that nothing before them is summed up until it moves on.
         """
-        return arrangements_of(self.ask_all(Stats()), self.index)
+        number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
+        return arrangements_of(self.ask_all(Stats()), number)
 
     def uninstall(self, *, cascade: bool = False) -> None:
         """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.

@@ -63,6 +63,11 @@ class Kept:
         """Its columns, in its order."""
         return self.node.schema.picked((*self.keys, *self.values))
 
+    def describe(self) -> str:
+        """What is kept, and by what."""
+        text = self.node.describe()
+        return text if isinstance(self.node, Arrange) else f"{text} by {', '.join(self.keys)}"
+
     @property
     def identity(self) -> Identity:
         """Equal for the same arrangement."""
@@ -99,6 +104,14 @@ class Sharing:
     answers: set[bytes] = field(default_factory=set)
     returns: Counter[tuple[bytes, int]] = field(default_factory=Counter)
     exports: dict[Identity, Export] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """What is kept once for several operators."""
+        read = {kept.identity: kept for kept in (*self.joins.values(), *self.reduces.values())}
+        named = [kept.describe() for kept in read.values() if kept.node.digest not in self.answers]
+        if self.answers:
+            named.append(f"answers of {len(self.answers)} operator{'s' * (len(self.answers) > 1)}")
+        return f"kept once: {', '.join(named)}" if named else "nothing is kept for several"
 
 
 def share(roots: Sequence[Node]) -> Sharing:

@@ -25,13 +25,13 @@ def test_a_query_is_shown_as_written_after_the_rules_and_as_stages() -> None:
         "distinct",
         "  filter(col.src > 1)",
         "    input edges",
-        "== stages ==",
+        "== stages: nothing is kept for several ==",
         "  1  distinct   in shown",
         "       from 0 input edges: filter(col.src > 1)   [by key of 2 words]",
         "  2  result   in shown",
         "       from 1 distinct",
     ]
-    trees = text.partition("== stages ==")[0].splitlines()
+    trees = text.partition("== stages")[0].splitlines()
     assert all("test_explaining.py:" in line for line in trees if "==" not in line), "each has its line"
 
 
@@ -65,3 +65,22 @@ def test_inside_a_loop_the_plan_is_shown_as_far_as_it_is_known() -> None:
 
     edges.iterate(body)
     assert "variable 1.0" in said[0] and "known once the loop" in said[0]
+
+
+def test_lines_are_those_of_who_wrote_an_operator_and_of_no_reader_of_it() -> None:
+    dataflow = Dataflow("lines")
+    rows = dd.input(dataflow, "rows", "a: int, b: int")
+    first = rows.filter(col.a > 1)
+    second = first.select("b").join(rows, on="b")
+    shown = [line for line in second.explain().splitlines() if "input rows" in line and "from" not in line]
+    (line,) = {" ".join(line.split()) for line in shown}
+    assert line.count("test_explaining.py") == 1
+
+
+def test_what_is_kept_once_is_said_and_who_reads_it() -> None:
+    dataflow = Dataflow("kept")
+    rows = dd.input(dataflow, "rows", "a: int, b: int")
+    pairs = rows.join(rows.select(a=col.a, c=col.b), on="a")
+    text = rows.group_by("a").agg(most=dd.max("b")).join(pairs, on="a").explain()
+    assert "== stages: kept once: input rows by a, answers of 1 operator ==" in text
+    assert text.count("as it is kept there") == 4
