@@ -174,7 +174,7 @@ class JoinMachine:
                 raise InternalError(f"{source.name!r} was told of insert {batch.sequence}, not of {number}")
         delta = batches[0].words
         if len(batches) > 1:
-            delta = self._sorted(side, np.concatenate([batch.words for batch in batches], axis=1))
+            delta = self._sorted(side, _beside([batch.words for batch in batches]))
         # In this order: to accept may change the lines that are read.
         pairs = self._accepted(side, delta)
         source.accept(batches[-1].sequence)
@@ -201,13 +201,22 @@ class JoinMachine:
     def work(self) -> Int64s:
         """Make one more piece: pairs that wait, first come first; perhaps there are none.
 
-        Requires: not `is_done`.
+        It is of as much that waits as it takes to be a piece: else what comes in would wait for ever behind
+        what came in at the same time, piece by small piece. Requires: not `is_done`.
         """
-        work = self._unfinished[0]
-        pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
-        if work.start == work.delta.shape[1]:
-            self._unfinished.popleft()
-        return pairs
+        pieces: list[Int64s] = []
+        made = 0
+        while self._unfinished and made < MATCHED_ROWS_MAX:
+            work = self._unfinished[0]
+            pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
+            if work.start == work.delta.shape[1]:
+                self._unfinished.popleft()
+            if pairs.shape[1]:
+                pieces.append(pairs)
+                made += pairs.shape[1]
+        if len(pieces) == 1:
+            return pieces[0]
+        return _beside(pieces) if pieces else self._nothing
 
     def _match(self, side: int, delta: Int64s, start: int, lines: Int64s) -> tuple[Int64s, int]:
         """A piece, and the row where the next begins; it has less than MATCHED_ROWS_MAX rows but for those of
@@ -278,6 +287,11 @@ class JoinMachine:
         """Assert those of its own traces."""
         for trace in self.traces:
             trace.check_invariants()
+
+
+def _beside(parts: Sequence[Int64s]) -> Int64s:
+    """All rows of several arrays in one. (Columns of one row each would come out in the other order.)"""
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def whole_pairs(kw: int, vw_left: int, vw_right: int) -> list[Source]:

@@ -48,7 +48,7 @@ def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
     """All rows of several messages in one array."""
     if len(messages) == 1:
         return words_of(messages[0][1])
-    return np.concatenate([words_of(batch) for _, batch in messages], axis=1)
+    return np.ascontiguousarray(np.concatenate([words_of(batch) for _, batch in messages], axis=1))
 
 
 class OperatorVertex(Vertex):

@@ -135,7 +135,7 @@ class Cluster:
     ) -> Reply:
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
-            here: Reply = install_here(*_built_here(build), arguments, old)
+            here: Reply = install_here(*_built_here(build), arguments, old, timeout)
             return here
         spec, arguments = self._travelling(build, arguments)
         seconds = -1.0 if timeout is None else max(0.0, float(timeout))

@@ -7,7 +7,9 @@ and in the same order each time.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
+from math import inf
 
 import pyarrow as pa
 
@@ -99,10 +101,15 @@ class EmbeddedWorkers:
         return self._settle(answers)
 
     def install(
-        self, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int | None = None
+        self,
+        spec: str,
+        builder: Builder,
+        arguments: dict[str, Value],
+        replaces: int | None = None,
+        timeout: float | None = None,
     ) -> Reply:
         """Install what `builder`, a function of this process, builds, on all workers; perhaps as the new
-        version of a dataflow.
+        version of a dataflow, if that has caught up before `timeout` seconds are over.
         """
         self._take_turn()
         try:
@@ -110,7 +117,7 @@ class EmbeddedWorkers:
             old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
             dataflow = self._servers[0].installations.reserve()
             answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
-            return self._settle(answers)[0]
+            return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
         except BaseException as error:
             self._note(error)
             raise
@@ -138,7 +145,7 @@ class EmbeddedWorkers:
         if ended:
             raise again(next((error for error in ended if error.__cause__ is not None), ended[0]))
 
-    def _settle(self, answers: Sequence[Reply | Later]) -> list[Reply]:
+    def _settle(self, answers: Sequence[Reply | Later], until: float = inf) -> list[Reply]:
         settled: list[Reply] = []
         waiting: dict[int, Later] = {}
         for position, answer in enumerate(answers):
@@ -159,7 +166,7 @@ class EmbeddedWorkers:
                 if reply is not None:
                     settled[position] = reply
                     del waiting[position]
-            if not moved and waiting:
+            if waiting and (not moved or time.monotonic() > until):
                 raise next(iter(waiting.values())).late()
         if failure is not None:
             raise failure

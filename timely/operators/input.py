@@ -161,6 +161,8 @@ class InputHandle:
         self.is_closed = False
         self.rows_waiting = 0
         self._waiting: dict[int, list[Batch]] = {}
+        self.heir: InputHandle | None = None
+        """The input of a new version, which is to take over what waits here."""
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self._seen: dict[int, set[AppendId]] = {}
         self._writers = WriterNumbers()
@@ -184,7 +186,7 @@ class InputHandle:
         for waiting, batches in other._waiting.items():
             word = self.epoch_word(waiting)
             self._keep(waiting, batches if is_alike else [batch.shifted(0, word) for batch in batches])
-        other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
+        other._waiting, other._waiting_epochs, other.rows_waiting, other.heir = {}, [], 0, None
         self._seen, other._seen = other._seen, {}
         self._writers, other._writers = other._writers, WriterNumbers()
         self._staged, other._staged = other._staged, {}
@@ -218,6 +220,8 @@ class InputHandle:
                 f"the open epoch is {self.epoch}. "
                 "Append to the open epoch, or remove and insert there what should have been different"
             )
+        if self.heir is not None:
+            self.heir.epoch_word(epoch)  # which may hold fewer
         return True
 
     def insert(self, epoch: int, batches: Iterable[Batch], identity: AppendId) -> int:
@@ -332,6 +336,10 @@ class InputHandle:
         is_one = bool((diffs == diffs[0]).all())
         return [self.codec.encode(rows, int(diffs[0]) if is_one else diffs, word)]
 
+    def waiting_epochs(self) -> list[int]:
+        """The epochs of which rows wait, ascending."""
+        return sorted(self._waiting)
+
     def epoch_word(self, epoch: int) -> int:
         """The time word of an epoch; `TimeOverflowError` for one that no word holds."""
         return self._entrance.code.pack((epoch,))
@@ -390,7 +398,7 @@ class InputHandle:
 
     def compared(self) -> object:
         """All that decides what it will do; who it is does not change."""
-        fixed = ("_clock", "_entrance", "codec", "name")
+        fixed = ("_clock", "_entrance", "codec", "heir", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
     def _check_open(self) -> None:

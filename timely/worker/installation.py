@@ -145,6 +145,8 @@ class Installations:
             self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
             if old is not None:
                 self._replaces[dataflow] = replaces
+            else:
+                self._check_not_replaced(dataflow)
         except TimelyError as error:
             self._offer_failure(dataflow, error)
             return
@@ -176,6 +178,14 @@ class Installations:
             self._worker.start(prepared, verdict.as_of)
         except TimelyError as error:  # what it reads has ended meanwhile, or begins beyond its times
             self._worker.fail(verdict.dataflow, error)
+
+    def _check_not_replaced(self, dataflow: int) -> None:
+        """Refuse what reads a dataflow that another is about to replace: it would end with that."""
+        for owner in self._prepared[dataflow].reads:
+            if self.is_replaced(owner):
+                self._prepared.pop(dataflow).drop()
+                name = self._worker.instance(owner).frozen.name
+                raise MisuseError(f"dataflow {owner} ({name}) is being replaced: wait for that")
 
     def importers(self, owner: int) -> list[Instance]:
         """The dataflows that read something of `owner`, those included that are not judged yet."""

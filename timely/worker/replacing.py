@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from progress.errors import TimeOverflowError
+
 from ..building.freeze import FrozenDataflow
 from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
 from ..failure import story_of
@@ -53,6 +55,15 @@ def kept_inputs(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[s
                 "of the new version has to begin. A version that exports the input, by input(…).export(…), "
                 "can be replaced; of this one, install the new version beside it, feed that, and uninstall it"
             )
+        code = frozen.codes[frozen.stage_of[declared.stage]]
+        for epoch in old.input(name).waiting_epochs():
+            try:
+                code.pack((epoch,))
+            except TimeOverflowError as error:
+                raise GraphError(
+                    f"{who} cannot be replaced: rows of its input {name!r} wait for epoch {epoch}, for which "
+                    f"the new version has no room: {error}"
+                ) from None
         found[name] = worker.exported(old.index, kept[0].name)
     return found
 
@@ -143,6 +154,10 @@ class Replacements:
     def begin(self, old: int, new: Instance) -> None:
         """The new version has begun to run."""
         new.is_standby = True
+        before = self._worker.instances.get(old)
+        if before is not None:
+            for name in new.feeds:
+                before.input(name).heir = new.input(name)
         self._under_way[new.index] = _Replacement(old, new.index)
         self._worker.on_step = self.look
 
@@ -170,7 +185,8 @@ class Replacements:
             who = f"dataflow {one.old}, which was to be replaced, has ended: {story_of(ended)}"
             self._worker.fail(one.new, revive(class_names(ended), who))
         elif one.epoch < 0:
-            return self._worker.index == 0 and self._switch_if_caught_up(one, old, new)
+            happened = _seal_what_is_not_fed(old, new)
+            return (self._worker.index == 0 and self._switch_if_caught_up(one, old, new)) or happened
         elif not one.is_taken_over:
             return self._take_over_if_done(one, old, new)
         else:
@@ -186,6 +202,9 @@ class Replacements:
             self._worker.on_failure(one.new, error)
         if old is not None and one.epoch >= 0:
             self._worker.end(one.old, error)
+        elif old is not None:
+            for handle in old.inputs.values():
+                handle.heir = None
 
     def switch(self, order: Switched) -> None:
         """Let clients feed the new version."""
@@ -254,9 +273,10 @@ class Replacements:
             return True
         if not all(handle.is_through(new.first_epoch) for handle in new.feeds.values()):
             return False
-        # Inputs that nobody feeds yet, and owners of imports, hold it back, however far it has come.
-        is_fed = not new.imports and len(new.feeds) == len(new.inputs)
-        if is_fed and new.epochs_done() < old.epochs_done() - 1:
+        # It begins with an epoch that has the whole state, which is to be computed, too; owners of what it
+        # imports may hold it back, however far it has come.
+        done = old.epochs_done()
+        if not new.imports and new.epochs_done() < min(done, max(new.first_epoch + 1, done - 1)):
             return False
         order = Switched(old.index, new.index, epoch)
         self._worker.send_control(encode_control(order))
@@ -274,6 +294,15 @@ class Replacements:
             self._worker.end(one.old, gone)
             ended = Ended(one.old, story_of(gone), tuple(class_names(gone)))
             self._worker.send_control(encode_control(ended))
+
+
+def _seal_what_is_not_fed(old: Instance, new: Instance) -> bool:
+    """Inputs that only the new version has are empty as far as the old one is sealed."""
+    epoch = open_epoch(old)
+    behind = [handle for name, handle in new.inputs.items() if name not in new.feeds and handle.epoch < epoch]
+    for handle in behind:
+        handle.seal(epoch - 1)
+    return bool(behind)
 
 
 def _last(way: dict[int, int], dataflow: int) -> int:

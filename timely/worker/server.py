@@ -233,12 +233,18 @@ class Server:
                 return self._handle_rare(request)
 
     def install(
-        self, dataflow: int, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int = -1
+        self,
+        dataflow: int,
+        spec: str,
+        builder: Builder,
+        arguments: dict[str, Value],
+        replaces: int = -1,
+        seconds: float = -1.0,
     ) -> Reply | Later:
         """Build and start a dataflow, together with all other workers, perhaps to replace another."""
         self.installations.begin(dataflow, spec, builder, arguments, replaces)
         if replaces >= 0 and self._worker.index == 0:
-            return self._replaced(dataflow, spec, -1.0)
+            return self._replaced(dataflow, spec, seconds)
         return self._installed(dataflow, spec)
 
     def check_replaceable(self, dataflow: int) -> int:
@@ -248,6 +254,15 @@ class Server:
         if self.installations.is_replaced(current):
             raise MisuseError(f"dataflow {current} ({instance.frozen.name}) is being replaced: wait for that")
         self.replacements.check_replaceable(instance)
+        coming = [
+            one for one in self.installations.importers(current) if one.index not in self._worker.instances
+        ]
+        if coming:
+            listed = ", ".join(f"{one.index} ({one.frozen.name})" for one in coming)
+            raise MisuseError(
+                f"dataflow {current} ({instance.frozen.name}) cannot be replaced: it is about to be read by "
+                f"dataflow {listed}"
+            )
         return current
 
     def install_at_start(self, dataflow: int, spec: str) -> Reply | Later:

@@ -49,7 +49,7 @@ NOT_COMPARED = {
     | {"_held_in_order", "_received", "_received_minimal", "_waiting", "_waiting_in_order"},
     Connector: {"_carrier", "_is_identity", "_limits", "add", "index", "keep", "location", "port", "route"}
     | {"target", "messages_sent", "rows_sent"},
-    InputHandle: {"_clock", "_entrance", "codec", "name"},
+    InputHandle: {"_clock", "_entrance", "codec", "heir", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),
 }

@@ -78,7 +78,7 @@ class _Random:
         if batches:
             self.held += [int(word) for batch in batches for word in batch.words[-2]]
             if self.own[port]:
-                rows = np.concatenate([batch.words for batch in batches], axis=1)
+                rows = np.ascontiguousarray(np.concatenate([batch.words for batch in batches], axis=1))
                 self.take(self.machine.recv(port, rows))
             else:
                 self.take(self.machine.recv_arranged(port, batches))

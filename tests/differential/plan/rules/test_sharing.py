@@ -214,7 +214,39 @@ def _goes_on_by_other_keys(a: Collection, b: Collection) -> Collection:
     return start.iterate(body)
 
 
+def _goes_on_by_keys_in_another_order(a: Collection, b: Collection) -> Collection:
+    start = a.select(k=col.k, v=col.v, w=col.k).group_by("k", "v").agg(w=dd.min("w"))
+
+    def body(x: Collection) -> Collection:
+        moved = x.join(b.select(p=col.k, q=col.v), on={"v": "p", "k": "q"})
+        turned = moved.select(k=col.v, v=col.k, w=col.w + 0)
+        return turned.concat(start, x.select("k", "v", "w")).group_by("k", "v").agg(w=dd.min("w"))
+
+    return start.iterate(body).select("k", v=col.w)
+
+
+def _reduces_of_one_column_twice(a: Collection, b: Collection) -> Collection:
+    twice = a.select(x=col.k, y=col.k)
+    one = twice.group_by("x").agg(s=dd.sum("y")).select(k=col.x, v=col.s)
+    two = twice.group_by("x").agg(m=dd.max("y"), n=dd.sum("y"))
+    return two.select(k=col.x, v=col.m + col.n).concat(one)
+
+
+def _goes_on_as_what_is_outside(a: Collection, b: Collection) -> Collection:
+    """The answers do not depend on the loop, and are not kept in it."""
+    start = a.group_by("k").agg(v=dd.min("v"))
+
+    def body(x: Collection) -> Collection:
+        x.join(b.select(k=col.k, w=col.v), on="k").inspect(lambda row, time, diff: None)
+        return start
+
+    return start.iterate(body)
+
+
 GUARDS: dict[str, Build] = {
+    "the keys of what comes back are in another order": _goes_on_by_keys_in_another_order,
+    "two columns of a reduce that are one": _reduces_of_one_column_twice,
+    "what comes back is kept outside": _goes_on_as_what_is_outside,
     "a count does not read wider rows": _counted,
     "nor does a least": _least_of_wider,
     "the order of keys is another": _other_order,

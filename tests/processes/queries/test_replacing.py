@@ -304,6 +304,81 @@ def test_refused_is_a_builder_in_the_place_of_the_dataflow(cluster: timely.Clust
         cluster.replace(owner, old)  # type: ignore[arg-type]
 
 
+def _overflows(dataflow: timely.Dataflow) -> None:
+    edges = dd.input(dataflow, "edges", EDGES)
+    edges.export("edges")
+    edges.group_by().agg(n=dd.sum("dst")).select(src=col.n, dst=col.n).output("out")
+
+
+def _raises(dataflow: timely.Dataflow) -> None:
+    def refuse(key: object, rows: object) -> list[tuple[int]]:
+        raise ValueError("a bad row")
+
+    edges = dd.input(dataflow, "edges", EDGES)
+    edges.export("edges")
+    edges.group_by("src").reduce(refuse, "dst: int").output("out")
+
+
+def _has_one_input_more(dataflow: timely.Dataflow) -> None:
+    edges = dd.input(dataflow, "edges", EDGES)
+    edges.export("edges")
+    dd.input(dataflow, "names", "name: int").export("names")
+    edges.consolidate().select("src", dst=1 // (col.dst - 2**62)).output("out")
+
+
+@pytest.mark.parametrize("build", [_overflows, _raises, _has_one_input_more])
+def test_fails_on_the_rows_that_it_begins_with_and_nothing_is_different(
+    cluster: timely.Cluster, build: Callable[[timely.Dataflow], None]
+) -> None:
+    """All that the old version holds is one epoch to the new one, which has to be through with it first."""
+    old = cluster.install(owner)
+    old.input("edges").insert([(number, 2**62) for number in range(3)])
+    old.wait(old.seal())
+    with pytest.raises(timely.TimelyError):
+        cluster.replace(old, build)
+    insert(old, (4, 4))
+    old.wait(old.seal(), timeout=20)
+    assert old.output("out").snapshot().num_rows == 4
+
+
+def test_fails_to_catch_up_in_time_and_nothing_is_different() -> None:
+    def goes_round(dataflow: timely.Dataflow) -> None:
+        edges = dd.input(dataflow, "edges", EDGES)
+        edges.export("edges")
+        rounds = edges.iterate(lambda x: x.select("src", dst=(col.dst + 1) % 7).distinct())
+        rounds.output("out")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        old = cluster.install(owner)
+        insert(old, (1, 2))
+        old.seal()
+        with pytest.raises(timely.WaitTimeoutError, match="goes on as before"):
+            cluster.replace(old, goes_round, timeout=0.5)
+        insert(old, (3, 4))
+        old.seal()
+        assert outcome(old) == {(1, 2): 1, (3, 4): 1}
+
+
+def test_refused_where_rows_wait_for_epochs_that_the_new_version_has_no_room_for(
+    cluster: timely.Cluster,
+) -> None:
+    def narrow(dataflow: timely.Dataflow) -> None:
+        edges = dd.input(dataflow, "edges", EDGES)
+        edges.export("edges")
+        edges.iterate(lambda x: x.iterate(lambda y: y.distinct()).distinct()).output("out")
+
+    old = cluster.install(owner)
+    far = 1 << 50
+    old.input("edges").append(
+        pa.table({"src": [9], "dst": [9], "diff": [1]}), epoch=far, writer="w", sequence=0
+    )
+    insert(old, (1, 2))
+    old.seal()
+    with pytest.raises(timely.GraphError, match="wait for epoch"):
+        cluster.replace(old, narrow)
+    assert outcome(old) == {(1, 2): 1}
+
+
 def test_fails_afterwards_as_any_dataflow_does(cluster: timely.Cluster) -> None:
     def fails(flow: timely.Dataflow) -> None:
         edges = dd.input(flow, "edges", EDGES)
