@@ -247,7 +247,8 @@ class SharedTrace(Trace):
 
     def words(self) -> Int64s:
         """All rows as they are held, in no order."""
-        return np.concatenate([super().words(), *(piece.words for piece in self._tail)], axis=1)
+        words = np.concatenate([super().words(), *(piece.words for piece in self._tail)], axis=1)
+        return np.ascontiguousarray(words)
 
     # Reports.
 

@@ -245,7 +245,8 @@ class Trace:
 
     def words(self) -> Int64s:
         """All rows as they are held, those of each run sorted."""
-        return np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
+        words = np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
+        return np.ascontiguousarray(words)  # columns of one row each come out in the other order
 
     def _head_words(self, rows: int | None = None) -> Int64s:
         """The rows of the head, in its own memory; `rows`: that many instead of those it has."""

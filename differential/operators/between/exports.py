@@ -77,12 +77,12 @@ class ExportVertex(ArrangeVertex):
     def since(self) -> int:
         """The first epoch as of which one can begin to read."""
         self._move_hold()
-        return self._epoch(int(self._trace.since[0]))
+        return self._epoch(int(self._own.hold[0]))
 
     def read(self, name: str) -> Reader:
-        """A reader that holds `since`; to be closed by who asks for it."""
+        """A reader that holds `since`, whatever the owner's own readers hold; to be closed by who asks."""
         self._move_hold()
-        return self._trace.read(name, by_position=False)
+        return self._trace.read(name, by_position=False, hold=self._own.hold)
 
     def state(self, epoch: int) -> Int64s:
         """What was put in so far, as it looks from `epoch` on, consolidated; a copy.

@@ -139,7 +139,7 @@ class CopiedImport:
     def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
         """Rows as the importing dataflow has them, and the first of their epochs."""
         assert self._code is not None
-        words = rows[self._order]
+        words = np.ascontiguousarray(rows[self._order])
         times, theirs, ours = words[-2], self._vertex.code, self._code
         np.maximum(times, theirs.pack((self._epoch,)), out=times)
         first, last = (theirs.unpack(int(time))[0] for time in (times.min(), times.max()))

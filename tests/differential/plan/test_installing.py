@@ -1,4 +1,4 @@
-"""installing.py: what workers do with a plan. Real workers: `tests/processes/queries/test_installing_plans.py`."""
+"""installing.py: what workers do with a plan; real ones: `processes/queries/test_installing_plans.py`."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import differential as dd
 import timely
 from differential import col
 from differential.operators.between.exports import ExportVertex
+from differential.trace.shared import SharedTrace
 from progress.kernel import Int64s
 from timely.running.core import Worker
 from timely.running.instance import Instance
@@ -63,6 +64,13 @@ def test_hold_goes_to_the_last_change_when_nothing_comes_any_more() -> None:
     assert vertex.state(7).tolist() == [[1, 1], [1, 2], [7, 7], [1, 1]]
 
 
+def readable(vertex: ExportVertex) -> int:
+    """The first epoch that somebody still holds."""
+    (trace,) = vertex.traces()
+    assert isinstance(trace, SharedTrace)
+    return vertex.code.unpack(int(trace.since[0]))[0]
+
+
 def test_hold_of_a_reader_keeps_what_it_began_with_readable() -> None:
     worker, instance, vertex = exporting()
     feed(worker, instance, (1, 1, 1))
@@ -70,10 +78,11 @@ def test_hold_of_a_reader_keeps_what_it_began_with_readable() -> None:
     reader = vertex.read("somebody")
     for _ in range(4):
         feed(worker, instance, (1, 1, 1))
-    assert vertex.since == 1 == vertex.code.unpack(int(reader.hold[0]))[0]
+    assert vertex.code.unpack(int(reader.hold[0])) == (1,) and readable(vertex) == 1
+    assert vertex.since == 5, "who comes now begins with what is now"
     assert vertex.counters()["importers"] == 0, "it has not begun"
     reader.close()
-    assert vertex.since == 5
+    assert vertex.since == readable(vertex) == 5
 
 
 def test_state_is_what_is_there_with_the_times_of_before_advanced() -> None:
