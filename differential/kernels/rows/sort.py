@@ -140,9 +140,9 @@ def sort_consolidate(words: Int64s) -> Int64s:
     """The same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
 
     Raises OverflowError if the multiplicity of a row leaves 64 bits; partial sums may.
-    Requires: words int64[≥ 2, n], C-contiguous. Cost: about 20 ns a row if the varying bits fit a word, else
-    70.
+    Requires: words int64[≥ 2, n]. Cost: about 20 ns a row if the varying bits fit a word, else 70.
     """
+    words = np.ascontiguousarray(words)  # columns put beside each other may come out in the other order
     if words.shape[1] < MANY_ROWS:
         return sort_words(words)
     return sort_parts([words])
@@ -158,7 +158,7 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     columns = parts[0].shape[0]
     rows = sum(part.shape[1] for part in parts)
     if rows < MANY_ROWS:
-        return sort_words(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+        return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     seen = np.empty((4, columns), np.int64)
     for index, part in enumerate(parts):
         survey(part, seen, int(index == 0))
