@@ -1,8 +1,8 @@
 """Arrange: keep a collection by key, once, for all stages that look it up by that key.
 
-    arrange           builds an arrangement of what some feeds bring
-    join_stage     joins arrangements
-    reduce_stage   reduces an arrangement; its answers may be an arrangement in turn
+    arrange        builds an arrangement of what some feeds bring
+    join_stage     joins arrangements, and rows that it keeps itself
+    reduce_stage   reduces an arrangement, or rows; its answers may be an arrangement in turn
 
 These put stages together from streams. An arrangement of a scope may be read in loops within it as it is:
 `Arranged.entered`.

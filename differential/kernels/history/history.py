@@ -46,6 +46,9 @@ def read_run(
 ) -> int:
     """Read the rows of `span` (the first, and the one after the last) of a run behind `count` rows, times
     advanced to the floor; returns the or-ed magnitudes of their diffs. Requires: room.
+
+    `gathered` has the same loop in itself: with calls instead, and what comes behind them here, counts and
+    sums of rows that nobody shares were 5 to 7 % slower.
     """
     words = rows.shape[0] - 2
     floor, guards = floor_guards

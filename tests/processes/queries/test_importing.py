@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -21,25 +21,6 @@ from exporting_flows import EDGES, QUERIES, asked, beside, importer, owner, sums
 import differential as dd
 import timely
 from differential import col
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture(params=["embedded 1", "embedded 2", "embedded 3", "processes"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
-    kind, _, count = str(request.param).partition(" ")
-    if kind == "processes":
-        found = request.getfixturevalue("processes")
-        yield found
-        for flow in sorted(found.flows(), reverse=True):
-            found.flow(flow).uninstall(cascade=True)
-        return
-    with timely.connect(workers=int(count), embedded=True) as cluster:
-        yield cluster
 
 
 def feed(flow: timely.Flow, *epochs: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -20,25 +20,6 @@ from exporting_flows import EDGES, importer, owner, sums
 import differential as dd
 import timely
 from differential import col
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture(params=["embedded 1", "embedded 2", "embedded 3", "processes"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
-    kind, _, count = str(request.param).partition(" ")
-    if kind == "processes":
-        found = request.getfixturevalue("processes")
-        yield found
-        for flow in sorted(found.flows(), reverse=True):
-            found.flow(flow).uninstall(cascade=True)
-        return
-    with timely.connect(workers=int(count), embedded=True) as cluster:
-        yield cluster
 
 
 def insert(flow: timely.Flow, *edges: tuple[int, int]) -> None:
