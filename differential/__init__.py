@@ -12,12 +12,14 @@
         reached.output("reached")
 
 An ordinary client of what `timely` offers: whatever is needed here, a user's vertex can have too. Read
-`collection.py` first, which writes plans, and `plan/`, which makes stages of them; then `operators/`,
+`collections/` first, which writes plans, and `plan/`, which makes stages of them; then `operators/`,
 `trace/` and `kernels/`, from the top to the bottom of an operator.
 """
 
 from differential.aggregates import Aggregate, count, max, min, sum
-from differential.collection import Collection, Grouped, from_stream, imported, input
+from differential.collections.collection import Collection
+from differential.collections.groups import Grouped
+from differential.collections.sources import from_stream, imported, input
 from differential.columns.column_types import (
     any_value,
     binary,

@@ -20,7 +20,7 @@ import pyarrow as pa
 from differential.aggregates import count
 from differential.aggregates import max as greatest
 from differential.algorithms.components import connected_components
-from differential.collection import input as table_input
+from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect

@@ -50,7 +50,7 @@ ROOMS = {
         "linear trace",
         "operators",
         "plan",
-        "other_spellings collection",
+        "other_spellings collections",
         "algorithms testing",
         "warming",
     ],
@@ -71,6 +71,11 @@ it, never lower it. The present figure: `pytest tests/test_layers.py -k asserts 
 
 WITHOUT_A_TEST_FILE = {
     "progress/kernel.py": "test_kernels_are_uniform.py",
+    "differential/plan/decoding.py": "differential/plan/test_encoding.py",
+    **{
+        f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
+        for name in ("effects", "leaves", "linear", "loops", "stateful")
+    },
 }
 """Modules whose tests are elsewhere, and where. `__init__.py` and `__main__.py` hold no logic."""
 

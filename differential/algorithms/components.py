@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential.aggregates import min as least
-from differential.collection import Collection
+from differential.collections.collection import Collection
 from differential.expressions.expression import col
 
 __all__ = ["connected_components"]

@@ -1,1 +1,1 @@
-"""The operators of a collection, one file each. None knows `collection.py`, which hands over to them."""
+"""The operators of a collection, one file each. None knows `collections/`, which hands over to them."""

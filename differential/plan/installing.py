@@ -16,7 +16,8 @@ from timely.user_code.trust import is_trusted
 from ..operators.between.imports import TableImport
 from ..operators.table_io import TableIn
 from .building import Plan
-from .encoding import decode_plan, encode_plan
+from .decoding import decode_plan
+from .encoding import encode_plan
 from .nodes import Import, Input, Node
 
 __all__ = ["BUILDER", "carry_out", "travelling_form"]

@@ -40,7 +40,8 @@ from reference.collection import (
 )
 from reference.monitor import Monitor
 
-from differential.collection import Collection, from_stream
+from differential.collections.collection import Collection
+from differential.collections.sources import from_stream
 from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema

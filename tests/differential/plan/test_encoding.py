@@ -23,7 +23,8 @@ from differential.errors import SchemaError
 from differential.plan import encoding
 from differential.plan import nodes as n
 from differential.plan.building import Plan
-from differential.plan.encoding import decode_plan, encode_plan, query_identity
+from differential.plan.decoding import decode_plan
+from differential.plan.encoding import encode_plan, query_identity
 from progress.errors import TimelyError
 from timely.building.dataflow import Dataflow
 from timely.errors import MisuseError

@@ -1,4 +1,4 @@
-"""stateful.py: operators on whole rows that need a stage.
+"""sets.py: operators on whole rows that need a stage.
 
 meaning_*   distinct, consolidate and inspect change nothing else than what they say, at every time
 effect_*    what consolidate sends, and what inspect shows

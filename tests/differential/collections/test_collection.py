@@ -7,19 +7,17 @@ refused_*   what a user may do wrong, and what he is told
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.collection import Collection as Rows
-from reference.collection import Row, accumulated_at, collection, history
+from reference.collection import accumulated_at, history
 from reference.dataflow import Change, Cluster, check_at_times, compact_traces, trace_rows, traces
 from strategies_collections import (
     BINARY,
     NUMBERS,
-    UNARY,
     Composition,
     compositions,
     examples,
@@ -27,30 +25,15 @@ from strategies_collections import (
 )
 
 import differential as dd
-import timely
 from differential import Collection, col
-from differential.errors import ExpressionError, RowError, SchemaError, UserFunctionError
-from progress.errors import GraphError
+from differential.errors import ExpressionError, SchemaError
 from timely.building.dataflow import Dataflow
 
-LINEAR = ("select", "swap", "constant", "filter", "map", "flat_map", "negate", "concat with itself")
 workers = st.integers(1, 3)
 seeds = st.integers(0, 2**20)
 
 
 # meaning_
-
-
-@pytest.mark.parametrize("depth", [2, 3])
-@pytest.mark.parametrize("name", LINEAR)
-def test_meaning_of_a_linear_operator_at_every_time(name: str, depth: int) -> None:
-    @examples(0.5)
-    @given(histories(depth), workers, seeds)
-    def holds(changes: list[Change], workers: int, seed: int) -> None:
-        operator = UNARY[name]
-        check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
-
-    holds()
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -174,127 +157,7 @@ def test_refused_a_column_that_is_not_there() -> None:
         assert "'missing'" in said and "k: int, v: int, name: string" in said
 
 
-def test_refused_an_expression_without_a_name() -> None:
-    assert "write select(name=" in _refused(lambda c: c.select(col.k + 1), SchemaError)
-
-
-def test_refused_a_condition_that_is_none() -> None:
-    said = _refused(lambda c: c.filter(col.k + 1), ExpressionError)
-    assert "needs a condition" in said and "int" in said and "test_collection.py" in said
-
-
-def test_refused_what_is_no_function() -> None:
-    for build, name in ((lambda c: c.map(5), "map"), (lambda c: c.flat_map(5), "flat_map")):
-        said = _refused(build, ExpressionError)
-        assert re.fullmatch(name + r"\(5\) \(.*test_collection.py:\d+\) needs a function\.", said)
-
-
 def test_refused_the_sum_of_different_columns() -> None:
     said = _refused(lambda c: c.concat(c.select("k", "v")), SchemaError)
     assert "concat" in said and "(k: int, v: int, name: string)" in said and "select" in said
     assert "concat" in _refused(lambda c: c.concat(c.select("k", "v", name=col.k)), SchemaError)
-
-
-def test_refused_collections_of_two_dataflows() -> None:
-    other = dd.input(Dataflow("other"), "numbers", "k: int, v: int, name: string")
-    assert "two dataflows" in _refused(lambda c: c.concat(other), GraphError)
-    assert "two dataflows" in _refused(lambda c: c.join(other, on="k"), GraphError)
-
-
-def test_refused_something_that_is_no_collection() -> None:
-    said = _refused(lambda c: c.concat([1, 2]), GraphError)  # type: ignore[arg-type]  # that is the point
-    assert "collection" in said and "list" in said
-
-
-def _kept(where: list[Collection], x: Collection) -> Collection:
-    where.append(x)
-    return x
-
-
-def test_refused_an_inner_collection_outside_its_loop() -> None:
-    def leaked(numbers: Collection) -> tuple[Collection, Collection]:
-        inner: list[Collection] = []
-        closed = numbers.iterate(lambda x: _kept(inner, x).distinct(), name="closing")
-        return closed, inner[0]
-
-    uses: list[Callable[[Collection, Collection], Collection]] = [
-        lambda closed, inner: inner,
-        lambda closed, inner: closed.concat(inner.distinct()),
-        lambda closed, inner: closed.join(inner.select(k=col.k, w=col.v), on="k"),
-    ]
-    for use in uses:
-        with pytest.raises(GraphError) as caught:
-            use(*leaked(dd.input(Dataflow("queries"), "numbers", NUMBERS))).output("x")
-        said = str(caught.value)
-        assert "output 'x'" in said and "queries / closing" in said
-        assert "only what `iterate` returns leaves a loop" in said
-
-
-def test_refused_an_inner_collection_in_another_loop() -> None:
-    def mix(numbers: Collection) -> None:
-        inner: list[Collection] = []
-        numbers.iterate(lambda x: _kept(inner, x).distinct(), name="one")
-        numbers.iterate(lambda x: x.concat(inner[0]).distinct(), name="two")
-
-    with pytest.raises(GraphError, match="is not inside it"):
-        mix(dd.input(Dataflow("queries"), "numbers", NUMBERS))
-
-
-def _run_one(
-    build: Callable[[Collection], Collection], row: Row, error: type[Exception] = UserFunctionError
-) -> Exception:
-    """The error, of exactly this class, that one row leads to."""
-    cluster = Cluster(lambda flow: build(dd.input(flow, "numbers", NUMBERS)).output("result"))
-    cluster.change("numbers", [(row, 1)])
-    with pytest.raises(error) as caught:
-        cluster.seal()
-        cluster.run()
-    assert type(caught.value) is error
-    return caught.value
-
-
-def _reciprocal(record: tuple[int, int]) -> tuple[int, int]:
-    k, v = record
-    return (k, 1 // v)
-
-
-def test_refused_a_function_that_raises_names_record_operator_and_line() -> None:
-    for build in (
-        lambda c: c.map(_reciprocal),
-        lambda c: c.distinct().map(_reciprocal),
-        lambda c: c.flat_map(lambda r: [_reciprocal(r)]),
-    ):
-        error = _run_one(build, (7, 0))
-        assert "Record(k=7, v=0)" in str(error), error
-        assert "ZeroDivisionError" in str(error) and "test_collection.py:" in str(error)
-        assert isinstance(error.__cause__, ZeroDivisionError)
-
-
-def test_refused_a_result_that_does_not_fit_its_columns() -> None:
-    wrong_type = str(_run_one(lambda c: c.map(lambda r: (r.k, "text")), (7, 0)))
-    assert "map(" in wrong_type and "'text'" in wrong_type, wrong_type
-    too_long = str(_run_one(lambda c: c.map(lambda r: (1, 2, 3)), (7, 0)))
-    assert "(1, 2, 3)" in too_long and "k: int, v: int" in too_long, too_long
-
-
-def test_refused_a_division_by_zero_in_an_expression() -> None:
-    error = _run_one(lambda c: c.select(k=col.k, v=col.k // col.v), (7, 0), RowError)
-    assert "col.k // col.v" in str(error) and "in the row with k=7, v=0" in str(error)
-
-
-def test_repr_shows_the_columns() -> None:
-    assert repr(dd.input(Dataflow("queries"), "numbers", NUMBERS)) == "Collection(k: int, v: int)"
-    assert collection([(1, 2)]) == Rows({(1, 2): 1})
-
-
-def test_with_columns_keeps_the_others_and_puts_new_ones_last() -> None:
-    def build(flow: timely.Dataflow) -> None:
-        numbers = dd.input(flow, "numbers", "n: int, twice: int")
-        numbers.with_columns(twice=col.n * 2, next=col.n + 1).output("more")
-
-    with timely.connect(workers=1, embedded=True) as cluster:
-        flow = cluster.install(build)
-        flow.input("numbers").insert([(1, 0), (5, 0)])
-        flow.seal()
-        rows = flow.output("more").snapshot().to_pylist()
-    assert rows == [{"n": 1, "twice": 2, "next": 2}, {"n": 5, "twice": 10, "next": 6}]

@@ -1,4 +1,4 @@
-"""joining.py: inner joins.
+"""joins.py: inner joins.
 
 meaning_*   all pairs with equal keys, multiplicities multiplied, at every time
 columns_*   which columns come out, in which order

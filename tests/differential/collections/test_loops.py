@@ -1,4 +1,4 @@
-"""iteration.py: loops to the fixed point.
+"""loops.py: loops to the fixed point.
 
 meaning_*   what leaves is the fixed point from scratch, at every outer time; round n is the n-th iterate
 nested_*    loops in loops: reachability in rounds, strongly connected components

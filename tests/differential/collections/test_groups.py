@@ -1,4 +1,4 @@
-"""grouping.py: groups, aggregates and functions of groups.
+"""groups.py: groups, aggregates and functions of groups.
 
 meaning_*   one row per group with its aggregates, or what the function gives, at every time
 columns_*   which columns come out

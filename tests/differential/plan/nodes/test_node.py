@@ -1,4 +1,4 @@
-"""nodes.py: when two operators are the same.
+"""node.py: when two operators are the same.
 
 same_*     equal nodes have equal digests, wherever they were written
 other_*    what differs has another digest, each field by itself
@@ -74,8 +74,8 @@ def test_same_twice_the_same_node(name: str) -> None:
 
 
 def test_same_in_another_process() -> None:
-    code = "from test_nodes import MAKERS; print(*(make().digest.hex() for make in MAKERS.values()))"
-    path = f"{ROOT}:{ROOT / 'tests'}:{ROOT / 'tests/differential/plan'}"
+    code = "from test_node import MAKERS; print(*(make().digest.hex() for make in MAKERS.values()))"
+    path = f"{ROOT}:{ROOT / 'tests'}:{ROOT / 'tests/differential/plan/nodes'}"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": path}
     )
@@ -92,7 +92,7 @@ def test_other_all_kinds_differ() -> None:
 def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
     found = []
     for kind in base.__subclasses__():
-        found += ([] if kind.__name__.startswith("_") else [kind]) + _concrete(kind)
+        found += ([kind] if "kind" in vars(kind) else []) + _concrete(kind)
     return found
 
 

@@ -1,0 +1,106 @@
+"""What is a collection before it has operators: a node of a plan, and the loops that it is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from timely.building.dataflow import Dataflow
+from timely.errors import GraphError
+from timely.user_code.call_site import call_site
+
+from ..columns.schema import Schema, SchemaSpec
+from ..errors import ExpressionError, SchemaError
+from ..expressions.expression import col
+from ..linear.user_functions import BatchFunction, MapFunction
+from ..other_spellings import explain
+from ..plan.building import OpenLoop, Place, Plan
+from ..plan.nodes import Apply, ApplyKind, Node, Select
+
+__all__ = ["Handle", "Row", "in_one_place"]
+
+Row = tuple[object, ...]
+
+H = TypeVar("H", bound="Handle")
+
+
+@dataclass(frozen=True, eq=False)
+class Handle:
+    """What `node` of `plan` computes, within the loops of `place`, outermost first (none: the root)."""
+
+    plan: Plan
+    node: Node
+    place: Place = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = ""
+            node = self.__dict__.get("node")
+            if not name.startswith("_") and node is not None and name in node.schema:
+                hint = f": it is a column; in an expression write col.{name}"
+            raise AttributeError(explain("a collection", name) + hint)
+
+    def __repr__(self) -> str:
+        return f"Collection({self.schema})"
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The dataflow that it belongs to."""
+        return self.plan.dataflow
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        return self.node.schema
+
+    def conformed(self, schema: Schema, operator: str) -> Self:
+        """This collection with its columns in the order of `schema`; SchemaError if they are not the same
+        columns.
+        """
+        if self.schema == schema:
+            return self
+        if sorted(map(str, self.schema)) != sorted(map(str, schema)):
+            raise SchemaError(
+                f"{operator}: the columns differ: ({schema}) and ({self.schema}). Make them equal by "
+                "select(…) with the same names and types"
+            )
+        return self.with_node(Select(self.node, tuple((name, col(name)) for name in schema.names)))
+
+    def with_node(self, node: Node) -> Self:
+        """What `node`, over this one's, computes in the same loops; notes the line that asked for it."""
+        return replace(self, node=self.plan.add(node))
+
+    def applied(
+        self, how: ApplyKind, function: MapFunction | BatchFunction, schema: SchemaSpec | None
+    ) -> Self:
+        """A function of the user, of each record or of batches."""
+        if not callable(function):
+            raise ExpressionError(f"{how}({function!r}) ({call_site()}) needs a function.")
+        declared = self.schema if schema is None else Schema.of(schema)
+        return self.with_node(Apply(self.node, how, self.plan.function(function), declared))
+
+    def within(self, place: Place) -> Self:
+        """This collection, used in `place`."""
+        if self.place != place[: len(self.place)]:
+            raise GraphError(
+                f"a collection of {self.path(self.place)!r} is used in {self.path(place)!r}, which is not "
+                "inside it: only what `iterate` returns leaves a loop"
+            )
+        return replace(self, place=place)
+
+    def path(self, place: Place) -> str:
+        """The names of these loops, for messages."""
+        names = [loop.name if isinstance(loop, OpenLoop) else loop.scope.name for loop in place]
+        return " / ".join([self.dataflow.root.name, *names])
+
+
+def in_one_place(parts: tuple[H, ...]) -> tuple[H, ...]:
+    """All parts in the innermost place among them."""
+    for part in parts:
+        if not isinstance(part, Handle):
+            raise GraphError(f"a collection is needed here, not {type(part).__name__}")
+        if part.plan is not parts[0].plan:
+            raise GraphError("collections of two dataflows cannot meet")
+    innermost = max((part.place for part in parts), key=len)
+    return tuple(part.within(innermost) for part in parts)

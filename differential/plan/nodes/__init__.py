@@ -1,0 +1,33 @@
+"""The operators of plans, as data: `node.py` says what a node is, the other files which there are."""
+
+from .effects import Export, Inspect, Output
+from .leaves import FromStream, Import, Input, Variable
+from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select
+from .loops import Leave, LetRec
+from .node import Node
+from .stateful import Consolidate, Distinct, Join, Reduce, ReduceFunction
+
+__all__ = [
+    "Apply",
+    "ApplyKind",
+    "Arrange",
+    "Concat",
+    "Consolidate",
+    "Distinct",
+    "Export",
+    "Filter",
+    "FromStream",
+    "Import",
+    "Input",
+    "Inspect",
+    "Join",
+    "Leave",
+    "LetRec",
+    "Negate",
+    "Node",
+    "Output",
+    "Reduce",
+    "ReduceFunction",
+    "Select",
+    "Variable",
+]

@@ -1,0 +1,143 @@
+"""Operators that treat every row by itself, without state; they cost no stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+from ...columns.schema import Column, Schema
+from ...expressions.expression import Expr
+from ...expressions.types import check_condition
+from ..expressions import expr_data, schema_data
+from ..functions import Function
+from .node import Node, Unary, same
+
+__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "Select"]
+
+ApplyKind = Literal["map", "flat_map", "map_batches"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Select(Unary):
+    """Rows of these columns, each an expression over those of `source`."""
+
+    kind: ClassVar[str] = "select"
+    is_linear: ClassVar[bool] = True
+    columns: tuple[tuple[str, Expr], ...]
+
+    def data(self) -> list[object]:
+        """Names and expressions."""
+        return [[name, expr_data(expr)] for name, expr in self.columns]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Raises ExpressionError if an expression does not fit the columns of `source`."""
+        over = self.source.schema
+        return Schema(tuple(Column(name, expr.type_in(over)) for name, expr in self.columns))
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"select({', '.join(_named(name, expr) for name, expr in self.columns)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Filter(Unary):
+    """The rows where `condition` is true."""
+
+    kind: ClassVar[str] = "filter"
+    is_linear: ClassVar[bool] = True
+    condition: Expr
+
+    def data(self) -> list[object]:
+        """The condition."""
+        return [expr_data(self.condition)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The same columns; raises ExpressionError if the condition is none."""
+        check_condition(self.condition, self.source.schema)
+        return self.source.schema
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"filter({self.condition.describe()})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Negate(Unary):
+    """All multiplicities with the other sign."""
+
+    kind: ClassVar[str] = "negate"
+    is_linear: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Apply(Unary):
+    """A function of the user, of each record or of batches."""
+
+    kind: ClassVar[str] = "apply"
+    is_linear: ClassVar[bool] = True
+    how: ApplyKind
+    function: Function
+    columns: Schema
+
+    def data(self) -> list[object]:
+        """How, which function, and the columns that it gives."""
+        return [self.how, self.function.identity, schema_data(self.columns)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """As declared."""
+        return self.columns
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"{self.how}({self.function.name})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Concat(Node):
+    """The sum of several collections with the same columns."""
+
+    kind: ClassVar[str] = "concat"
+    is_linear: ClassVar[bool] = True
+    sources: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """All of them."""
+        return self.sources
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The sum of others."""
+        return self if same(children, self.sources) else replace(self, sources=children)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Theirs."""
+        first = self.sources[0].schema
+        assert all(source.schema == first for source in self.sources), "columns are put in order before"
+        return first
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arrange(Unary):
+    """The same collection; operators that look it up by `keys` read one arrangement of it."""
+
+    kind: ClassVar[str] = "arrange"
+    is_linear: ClassVar[bool] = True
+    keys: tuple[str, ...]
+
+    def data(self) -> list[object]:
+        """The keys."""
+        return [list(self.keys)]
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"arrange by {', '.join(self.keys)}"
+
+
+def _named(name: str, expr: Expr) -> str:
+    text = expr.describe()
+    return name if text == f"col.{name}" else f"{name}={text}"

@@ -1,0 +1,143 @@
+"""Operators that keep what came before: joins, groups, sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from ...aggregates import Aggregate
+from ...columns.schema import Column, Schema
+from ...errors import SchemaError
+from ..expressions import schema_data
+from ..functions import Function
+from .node import Node, Unary
+
+__all__ = ["Consolidate", "Distinct", "Join", "Reduce", "ReduceFunction"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Node):
+    """Pairs of rows whose keys are equal: `on` are pairs of columns, of `left` and of `right`.
+
+    Columns: the keys under the names they have in `left`, its other columns, the other columns of `right`.
+    """
+
+    kind: ClassVar[str] = "join"
+    left: Node
+    right: Node
+    on: tuple[tuple[str, str], ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Left and right."""
+        return (self.left, self.right)
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        left, right = children
+        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
+
+    def data(self) -> list[object]:
+        """The pairs of columns."""
+        return [list(pair) for pair in self.on]
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The key columns of either side."""
+        return tuple(left for left, _ in self.on), tuple(right for _, right in self.on)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Raises SchemaError if keys differ in type, or two columns beside the keys have one name."""
+        left_keys, right_keys = self.keys
+        keys: list[Column] = [self.left.schema[key] for key in left_keys]
+        others = [column for column in self.left.schema if column.name not in left_keys]
+        more = [column for column in self.right.schema if column.name not in right_keys]
+        for left, right in self.on:
+            if self.left.schema[left].type != self.right.schema[right].type:
+                raise SchemaError(
+                    f"join: key {left!r} is {self.left.schema[left].type}, key {right!r} is "
+                    f"{self.right.schema[right].type}; cast one of them"
+                )
+        taken = {column.name for column in (*keys, *others)}
+        for column in more:
+            if column.name in taken:
+                raise SchemaError(
+                    f"join: both sides have a column {column.name!r} besides the keys. Rename one before: "
+                    f"select(…, right_{column.name}=col.{column.name})"
+                )
+        return Schema((*keys, *others, *more))
+
+    def describe(self) -> str:
+        """Its keys."""
+        condition = " and ".join(f"{a} = {b}" if a != b else a for a, b in self.on)
+        return f"join on {condition or 'nothing'}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduce(Unary):
+    """One row per group of equal `keys`: the keys, and each aggregate under its name."""
+
+    kind: ClassVar[str] = "reduce"
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def data(self) -> list[object]:
+        """Keys and aggregates."""
+        return [list(self.keys), [[name, a.kind, a.column] for name, a in self.aggregates]]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Keys, then aggregates; raises ExpressionError if one of them has no type."""
+        over = self.source.schema
+        columns = tuple(Column(name, aggregate.type_in(over)) for name, aggregate in self.aggregates)
+        return Schema((*over.picked(self.keys), *columns))
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns that decide of its answers: rows that differ elsewhere count as one."""
+        named = [a.column for _, a in self.aggregates if a.column is not None]
+        return tuple(dict.fromkeys((*self.keys, *named)))
+
+    def describe(self) -> str:
+        """As it would be written."""
+        text = ", ".join(f"{name}={aggregate.describe()}" for name, aggregate in self.aggregates)
+        return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReduceFunction(Unary):
+    """Whatever rows a function of the user gives for each group of equal `keys`."""
+
+    kind: ClassVar[str] = "reduce_function"
+    keys: tuple[str, ...]
+    function: Function
+    columns: Schema
+
+    def data(self) -> list[object]:
+        """Keys, function, and the columns that it gives."""
+        return [list(self.keys), self.function.identity, schema_data(self.columns)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys and the columns of the function."""
+        return Schema((*self.source.schema.picked(self.keys), *self.columns))
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return f"reduce by {', '.join(self.keys) or 'nothing'}: {self.function.name}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distinct(Unary):
+    """Each row that has a positive multiplicity, once."""
+
+    kind: ClassVar[str] = "distinct"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Consolidate(Unary):
+    """The same collection; the updates of each time are summed before they go on."""
+
+    kind: ClassVar[str] = "consolidate"
