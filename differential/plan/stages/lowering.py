@@ -36,10 +36,7 @@ from ...linear.chain import LinearChain
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex
-from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.inspect import InspectVertex, Look
-from ...operators.reduce import Aggregates, GroupFunction
-from ...operators.reduce_vertex import Shown
 from ...operators.table_io import TableOut
 from ...operators.vertices import ConsolidateVertex
 from ..facts import is_consolidated
@@ -48,7 +45,6 @@ from ..nodes import (
     Arrange,
     Concat,
     Consolidate,
-    Distinct,
     Export,
     Filter,
     Input,
@@ -59,13 +55,12 @@ from ..nodes import (
     Negate,
     Node,
     Output,
-    Reduce,
-    ReduceFunction,
     Select,
     Variable,
 )
 from ..rewriting import beneath
 from ..rules.sharing import Kept, Sharing, answered, read_of, reads_answers, returned
+from .groups import Grouping, stage_of
 from .terms import (
     Leaves,
     Loops,
@@ -74,7 +69,6 @@ from .terms import (
     Side,
     Sites,
     Term,
-    columns_as_read,
     feeds_of,
     narrowed,
     pairs_of,
@@ -204,12 +198,8 @@ class Lowering:
         """A stage for a node with state, or an effect."""
         if isinstance(node, Join):
             return self._join(node)
-        if isinstance(node, Reduce):
-            return self._reduce(node)
-        if isinstance(node, ReduceFunction):
-            return self._reduce_function(node)
-        if isinstance(node, Distinct):
-            return self._distinct(node)
+        if isinstance(node, Grouping):
+            return self._grouped(node)
         source = self._lower(node.children[0])
         schema = source.schema
         if isinstance(node, Consolidate):
@@ -365,71 +355,31 @@ class Lowering:
             self._arranged[key] = (arrange(feeds, kw, vw, layout.schema, name), first.loops)
         return [self._entered_in(*self._arranged[key], loops), back]
 
-    # Reduces.
+    # Groups.
 
-    def _reduce(self, node: Reduce) -> Lowered:
+    def _grouped(self, node: Grouping) -> Lowered:
+        """The stage of a grouping: reading an arrangement, or keeping rows; sharing its answers, or not."""
         arrangement = self.sharing.reduces.get(node.digest)
-        names = tuple(aggregate.describe() for _, aggregate in node.aggregates)
-        if arrangement is None:
-            source = self._lower(node.source)
-            kept = source.schema.picked(node.columns_read).reordered(node.keys)
-            source = narrowed(source, kept)
-        else:
-            source = self._lower(arrangement.node)
-            kept = columns_as_read(node, arrangement)
-        key_words = sum(kept[key].words for key in node.keys)
-        wanted = [
-            (a.kind, -1 if a.column is None else kept.offset(a.column) - key_words)
-            for _, a in node.aggregates
-        ]
-        shown = Shown(kept.picked(node.keys), kept, node.schema, names)
-        widths = (key_words, kept.width - key_words)
-        return self._grouped(
-            node, source, kept, Aggregates(tuple(wanted)), shown, widths, f"({kept}) → ({node.schema})"
-        )
-
-    def _reduce_function(self, node: ReduceFunction) -> Lowered:
-        source = self._lower(node.source)
-        over = source.schema.reordered(node.keys)
-        keys = over.picked(node.keys)
-        rest = Schema(tuple(column for column in over if column.name not in node.keys))
-        site = str(self._sites[node.digest][0])
-        function = on_words(cast("UserGroupFunction", node.function.function), keys, rest, node.columns, site)
-        shown = Shown(keys, over, node.schema)
-        detail = f"({over}) → ({node.schema}) {node.function.digest}"
-        return self._grouped(node, source, over, function, shown, (keys.width, rest.width), detail)
-
-    def _distinct(self, node: Distinct) -> Lowered:
-        """A distinct is a reduce whose key is the whole row."""
-        source = self._lower(node.source)
-        schema = source.schema
-        shown = Shown(schema, schema, schema)
-        return self._grouped(node, source, schema, Aggregates(()), shown, (schema.width, 0), f"({schema})")
-
-    def _grouped(
-        self,
-        node: Reduce | ReduceFunction | Distinct,
-        source: Lowered,
-        kept: Schema,
-        aggregate: Aggregates | GroupFunction,
-        shown: Shown,
-        widths: tuple[int, int],
-        detail: str,
-    ) -> Lowered:
-        """The stage of a reduce: reading an arrangement, or keeping rows; sharing its answers, or not."""
-        arrangement = self.sharing.reduces.get(node.digest)
+        source = self._lower(node.source if arrangement is None else arrangement.node)
+        stage = stage_of(node, source, arrangement, self._sites)
         answers = answered(node)
         assert answers is not None
         given: Arranged | list[Feed]
         if arrangement is None:
-            given = feeds_of(source, 0, answers.keys)
+            given = feeds_of(stage.source, 0, answers.keys)
         else:
             found = self._arrangement(arrangement)
             assert found is not None
             given = found[0]
         shares = node.digest in self.sharing.answers
         made = reduce_stage(
-            given, widths, aggregate, shown, shares=shares, name=node.describe(), detail=detail
+            given,
+            stage.widths,
+            stage.aggregate,
+            stage.shown,
+            shares=shares,
+            name=node.describe(),
+            detail=stage.detail,
         )
         if made.answers is not None:
             self._arranged[self._identity(answers)] = (made.answers, source.loops)

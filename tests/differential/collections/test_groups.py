@@ -160,4 +160,4 @@ def test_refused_a_function_that_raises_names_the_group_and_the_line() -> None:
         cluster.run()
     said = str(caught.value)
     assert "reduce(_fails)" in said and "group (7,)" in said and "ZeroDivisionError" in said
-    assert "test_grouping.py" in said and isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "test_groups.py" in said and isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -1,0 +1,79 @@
+"""What the stage of a grouping keeps, and how it makes answers of that: one case for each kind of node.
+
+Where its rows come from, and who else reads what it keeps, is decided in `lowering.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias, cast
+
+from ...columns.schema import Schema
+from ...operators.group_functions import UserGroupFunction, on_words
+from ...operators.reduce import Aggregates, GroupFunction
+from ...operators.reduce_vertex import Shown
+from ..nodes import Distinct, Reduce, ReduceFunction
+from ..rules.sharing import Kept
+from .terms import Lowered, Sites, columns_as_read, narrowed
+
+__all__ = ["GroupStage", "Grouping", "stage_of"]
+
+Grouping: TypeAlias = Reduce | ReduceFunction | Distinct
+"""Nodes that keep rows by key, and answers for each key."""
+
+
+class GroupStage(NamedTuple):
+    """What a grouping becomes.
+
+    source   its rows, with the columns that it keeps and no others
+    widths   key words and value words of these
+    shown    the columns that messages show
+    detail   what tells it from other stages, for workers to compare
+    """
+
+    source: Lowered
+    widths: tuple[int, int]
+    aggregate: Aggregates | GroupFunction
+    shown: Shown
+    detail: str
+
+
+def stage_of(node: Grouping, source: Lowered, arrangement: Kept | None, sites: Sites) -> GroupStage:
+    """The stage for `node`, of the collection `source`, or of what `arrangement` keeps of it."""
+    if isinstance(node, Reduce):
+        return _reduce(node, source, arrangement)
+    if isinstance(node, ReduceFunction):
+        return _function(node, source, sites)
+    return _distinct(source)
+
+
+def _reduce(node: Reduce, source: Lowered, arrangement: Kept | None) -> GroupStage:
+    if arrangement is None:
+        kept = source.schema.picked(node.columns_read).reordered(node.keys)
+        source = narrowed(source, kept)
+    else:
+        kept = columns_as_read(node, arrangement)
+    key_words = sum(kept[key].words for key in node.keys)
+    wanted = [
+        (a.kind, -1 if a.column is None else kept.offset(a.column) - key_words) for _, a in node.aggregates
+    ]
+    names = tuple(aggregate.describe() for _, aggregate in node.aggregates)
+    shown = Shown(kept.picked(node.keys), kept, node.schema, names)
+    widths = (key_words, kept.width - key_words)
+    return GroupStage(source, widths, Aggregates(tuple(wanted)), shown, f"({kept}) → ({node.schema})")
+
+
+def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage:
+    over = source.schema.reordered(node.keys)
+    keys = over.picked(node.keys)
+    rest = Schema(tuple(column for column in over if column.name not in node.keys))
+    site = str(sites[node.digest][0])
+    function = on_words(cast("UserGroupFunction", node.function.function), keys, rest, node.columns, site)
+    detail = f"({over}) → ({node.schema}) {node.function.digest}"
+    return GroupStage(source, (keys.width, rest.width), function, Shown(keys, over, node.schema), detail)
+
+
+def _distinct(source: Lowered) -> GroupStage:
+    """A distinct is a reduce whose key is the whole row."""
+    schema = source.schema
+    shown = Shown(schema, schema, schema)
+    return GroupStage(source, (schema.width, 0), Aggregates(()), shown, f"({schema})")
