@@ -50,43 +50,6 @@ def test_stages_equal_operators_are_one() -> None:
     assert stages(build) == {"distinct": 1}
 
 
-def test_stages_are_in_the_loop_that_they_depend_on_and_in_no_other() -> None:
-    def build(flow: Dataflow) -> None:
-        edges = edges_of(flow)
-
-        def body(x: Collection) -> Collection:
-            outside = edges.distinct()
-            inside = x.iterate(lambda y: y.concat(x, outside).distinct(), name="inner")
-            return inside.concat(
-                edges.iterate(lambda y: y.concat(outside).distinct(), name="beside")
-            ).distinct()
-
-        edges.iterate(body, name="outer").output("out")
-
-    assert stages(build) == {
-        "distinct": 1,
-        "tested / beside: distinct": 1,
-        "tested / outer: distinct": 1,
-        "tested / outer / inner: distinct": 1,
-    }
-
-
-def test_stages_of_open_nodes_that_read_alike_are_made_in_each_loop() -> None:
-    def build(flow: Dataflow) -> None:
-        edges = edges_of(flow)
-        for name in ("first", "second"):
-            edges.iterate(lambda x: x.filter(col.src > 1).distinct(), name=name).output(name)
-
-    assert stages(build) == {"tested / first: distinct": 1, "tested / second: distinct": 1}
-
-
-def test_stages_a_loop_is_made_for_what_is_looked_at_in_it() -> None:
-    def build(flow: Dataflow) -> None:
-        edges_of(flow).iterate(lambda x: x.inspect(print).distinct(), name="loop")
-
-    assert stages(build) == {"tested / loop: distinct": 1, "tested / loop: inspect": 1}
-
-
 def test_errors_name_the_line_of_the_operator() -> None:
     flow = Dataflow("tested")
     edges = edges_of(flow)
