@@ -1,5 +1,34 @@
-"""Graph algorithms, written with the public operators only; each is an example of them."""
+"""Graph algorithms, and a few others, written with the public operators only; each is an example of them.
+
+A graph is a collection of edges with the columns `src` and `dst`; whoever calls them otherwise says so, as
+in `bfs(calls, roots, src="caller", dst="callee")`. All of them follow changes: at every time, what has come
+out is the answer for the edges that are there at that time. `docs/algorithms.md` has a table of all.
+"""
 
 from differential.algorithms.components import connected_components
+from differential.algorithms.paths.bfs import bfs
+from differential.algorithms.paths.closure import transitive_closure
+from differential.algorithms.paths.weighted import weighted_shortest_paths
+from differential.algorithms.sequences.prefix_sums import prefix_sums
+from differential.algorithms.strong_components import (
+    edges_inside_components,
+    strongly_connected_components,
+)
+from differential.algorithms.structure.colouring import graph_colouring
+from differential.algorithms.structure.k_core import k_core
+from differential.algorithms.structure.labels import propagate
+from differential.algorithms.structure.triangles import triangles
 
-__all__ = ["connected_components"]
+__all__ = [
+    "bfs",
+    "connected_components",
+    "edges_inside_components",
+    "graph_colouring",
+    "k_core",
+    "prefix_sums",
+    "propagate",
+    "strongly_connected_components",
+    "transitive_closure",
+    "triangles",
+    "weighted_shortest_paths",
+]

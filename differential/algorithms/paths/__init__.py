@@ -1,0 +1,1 @@
+"""How far is it from one node to another, and is there a way at all?"""

@@ -1,0 +1,1 @@
+"""What is computed along an order."""

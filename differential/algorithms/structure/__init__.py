@@ -1,0 +1,1 @@
+"""How dense is a graph, and where: cores, triangles, colours, communities, ranks."""

@@ -1,0 +1,44 @@
+"""How far do labels spread?"""
+
+from __future__ import annotations
+
+from differential.aggregates import min as least
+from differential.algorithms.graphs import as_edges, as_nodes
+from differential.collections.collection import Collection
+from differential.expressions.expression import col
+
+__all__ = ["propagate"]
+
+
+def propagate(
+    edges: Collection,
+    labels: Collection,
+    *,
+    src: str = "src",
+    dst: str = "dst",
+    node: str = "node",
+    label: str = "label",
+) -> Collection:
+    """The least label that reaches each node along the edges: `node`, `label`.
+
+    A node has its own labels, and gets those of all nodes from which a way leads to it. Nodes that no label
+    reaches are not in the result. With every node labelled by itself and edges both ways these are the
+    connected components. Rust: `algorithms::graphs::propagate`.
+
+    Args:
+        edges: two columns of one type, directed. How often an edge is there does not matter, nor do those to
+            oneself.
+        labels: `node` of that type, and `label` of any type whose values have an order; a node may have
+            several.
+
+    Cost: as many iterations as a label goes far; in each, the edges of the nodes that got a smaller one.
+    """
+    along = as_edges("propagate", edges, src, dst)
+    as_nodes("propagate", labels, node, along, "labels")
+    own = labels.select(node=col(node), label=col(label))
+
+    def spread(known: Collection) -> Collection:
+        proposals = known.join(along, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return proposals.concat(own).group_by("node").agg(label=least("label"))
+
+    return own.iterate(spread, name="propagate")
