@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
+import operators_of_sets_and_joins as more
 from hypothesis import settings
 from hypothesis import strategies as st
 from reference import collection as plainly
@@ -239,6 +240,9 @@ UNARY: dict[str, Unary] = {
 }
 
 
+UNARY |= {name: Unary(name, build, plain) for name, build, plain in more.UNARY}
+
+
 def _counted(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[int]:
     """The sum of all multiplicities, once for each row: equal rows given twice are two rows."""
     del key
@@ -295,6 +299,9 @@ BINARY: dict[str, Binary] = {
         Binary("reach in a loop", reach, reach_plainly),
     )
 }
+
+
+BINARY |= {name: Binary(name, build, plain) for name, build, plain in more.BINARY}
 
 
 @dataclass(frozen=True)

@@ -3,37 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Self, TypeVar
+
+from timely.user_code.call_site import call_site
 
 from ..errors import SchemaError
-from ..plan.nodes import Join
+from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col
 from .handle import in_one_place
+from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
 
-__all__ = ["JoinOperators"]
+__all__ = ["JoinOperators", "On"]
+
+C = TypeVar("C", bound=SetOperators)
+
+_Name = str | Expr
+On = _Name | Sequence[_Name | tuple[_Name, _Name]] | Mapping[str, str]
+"""Keys of a join: a column, several, pairs (of the left, of the right), or a mapping from left to right."""
+
+_SUFFIX = "_right"
+"""Of columns that only a condition sees."""
 
 
 class JoinOperators(SetOperators):
     """Pairs of rows."""
 
-    def join(self, other: Self, on: str | Sequence[str] | Mapping[str, str]) -> Self:
-        """Pairs of rows with equal keys (inner join); multiplicities are multiplied.
+    def join(
+        self,
+        other: Self,
+        on: On | None = None,
+        how: str = "inner",
+        *,
+        where: ExprLike | None = None,
+        suffix: str | None = None,
+        null_safe: bool = False,
+    ) -> Self:
+        """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
-        `on` names the key columns; a mapping says which column of this collection equals which of `other`.
-        Columns of the result: the keys under the names they have here, the other columns of this, the other
-        columns of `other`.
+        on         columns that both have ("src", ["a", "b"]), or pairs of one here and one there
+                   ({"src": "node"}, [("src", "node")]). [] joins everything with everything
+        how        inner: pairs only · left, right, outer: and rows of the left, right, either side that are
+                   in no pair, with nulls · semi, anti: rows of the left that are in a pair, in none · cross:
+                   all pairs, without `on`
+        where      a condition over the columns of pairs beside the keys; what it is false or null for is no
+                   pair
+        suffix     put behind the names of columns of the right that the left has, too; without it they are
+                   refused
+        null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
+
+        Columns: the keys under the names they have here, the other columns of this, the other columns of
+        `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
+        ("left_semi", "fullouter", "full"). Rust: `join`, `semijoin`, `antijoin`. LINQ: `Join`, `GroupJoin`.
+
+        Law, at every time: inner = {(l, r)} with |l|·|r|; semi(l) = |l| if there is a row of its key in
+        `other` (all rows of the key together are there a positive number of times; with a condition over
+        both sides: its pairs together), else 0; anti = left - semi; left = inner + anti, padded.
+
+        Cost: a change costs its pairs. inner keeps both sides by key, outer joins beside that the different
+        keys of a side that decides; semi and anti keep the left, and of the right the keys. A condition
+        over both sides keeps, for all but inner joins, the left once more and the rows that are in pairs.
+        What others keep alike is kept once.
         """
+        kind = how_of(how)
         left, right = in_one_place((self, other))
-        pairs = _pairs(on)
+        if on is None and kind != "cross":
+            raise SchemaError(
+                f"join ({call_site()}) needs on=: columns that both sides have, or pairs of them; for all "
+                "pairs write how='cross'"
+            )
+        if on is not None and kind == "cross" and _pairs(on):
+            raise SchemaError("join: how='cross' has no keys; write how='inner', or leave on= out")
+        pairs = () if on is None else _pairs(on)
         for keys in zip(*pairs, strict=True):
             if len(set(keys)) != len(keys):
                 raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
-        return left.with_node(Join(left.node, right.node, pairs))
+        _check_kinds(left, right, pairs)
+        right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
+        condition = None if where is None else as_expr(where)
+        return Joining(left, right, pairs, condition, null_safe).joined(kind)
+
+    def cross_join(self, other: Self, suffix: str | None = None) -> Self:
+        """All pairs of rows; the same as `join(other, how="cross")`. All of it is on one worker."""
+        return self.join(other, how="cross", suffix=suffix)
+
+    def crossJoin(self, other: Self) -> Self:  # PySpark's spelling
+        """The same as `cross_join`."""
+        return self.cross_join(other)
 
 
-def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    if isinstance(on, str):
-        return ((on, on),)
+_LEFT_ONLY: tuple[How, ...] = ("semi", "anti")
+
+
+def _pairs(on: On) -> Pairs:
+    if isinstance(on, str | Expr):
+        return ((_name(on), _name(on)),)
     if isinstance(on, Mapping):
-        return tuple(on.items())
-    return tuple((key, key) for key in on)
+        return tuple((_name(left), _name(right)) for left, right in on.items())
+    found: list[tuple[str, str]] = []
+    for key in on:
+        if isinstance(key, tuple):
+            if len(key) != 2:
+                raise SchemaError(f"join: {key!r} is no pair of a column of the left and one of the right")
+            found.append((_name(key[0]), _name(key[1])))
+        else:
+            found.append((_name(key), _name(key)))
+    return tuple(found)
+
+
+def _name(key: object) -> str:
+    if isinstance(key, ColumnRef):
+        return key.name
+    if isinstance(key, Expr):
+        raise SchemaError(
+            f"join: on={key!r} ({call_site()}) is a condition. Write equal columns as pairs, "
+            "on=[('left_column', 'right_column')], and other conditions as where=…"
+        )
+    if not isinstance(key, str):
+        raise SchemaError(f"join: on takes names of columns, not {key!r} ({call_site()})")
+    return key
+
+
+def _check_kinds(left: SetOperators, right: SetOperators, pairs: Pairs) -> None:
+    for one, other in pairs:
+        types = left.schema[one].type, right.schema[other].type
+        if types[0].not_null() != types[1].not_null():
+            raise SchemaError(
+                f"join: key {one!r} is {types[0]}, key {other!r} is {types[1]}; cast one of them"
+            )
+
+
+def _renamed(left: SetOperators, right: C, pairs: Pairs, suffix: str | None) -> C:
+    """The right with `suffix` behind the names that the left has, too."""
+    keys = {other for _, other in pairs}
+    clashing = [name for name in right.schema.names if name not in keys and name in left.schema]
+    if not clashing:
+        return right
+    if suffix is None:
+        (name, *_) = clashing
+        raise SchemaError(
+            f"join: both sides have a column {name!r} besides the keys. Write join(…, suffix='_right'), or "
+            f"rename one before: select(…, right_{name}=col.{name})"
+        )
+    names = {name: f"{name}{suffix}" if name in clashing else name for name in right.schema.names}
+    taken = [
+        new for name, new in names.items() if name in clashing and (new in left.schema or new in right.schema)
+    ]
+    if taken:
+        raise SchemaError(f"join: with suffix={suffix!r} there would be two columns {taken[0]!r}")
+    return right.select(**{new: col(name) for name, new in names.items()})

@@ -1,28 +1,34 @@
-"""Operators on single rows: no state, no stage."""
+"""Operators on single rows by expressions: no state, no stage."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Self, TypeVar
 
-from ..columns.schema import SchemaSpec
 from ..errors import SchemaError
-from ..expressions.expression import Expr, ExprLike, as_expr, col
-from ..linear.user_functions import FlatMapFunction, MapFunction
+from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col
 from ..plan.nodes import Filter, Negate, Select
-from .handle import Handle, Row
+from .handle import Handle
 
 __all__ = ["RowOperators"]
 
+_Name = str | Expr
+T = TypeVar("T")
+
 
 class RowOperators(Handle):
-    """What each row becomes, by itself."""
+    """What each row becomes, by itself: a few ns per row and column; columns that move cost nothing."""
 
-    def select(self, *columns: str | Expr, **named: ExprLike) -> Self:
-        """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`."""
+    def select(self, *columns: _Name | Iterable[_Name], **named: ExprLike) -> Self:
+        """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`.
+
+        Lists of names are taken, too, and "*" stands for all columns. Rust: `map`. LINQ: `Select`.
+        """
         chosen: dict[str, Expr] = {}
-        for column in columns:
+        for column in _flat(columns):
+            if isinstance(column, str) and column == "*" and "*" not in self.schema:
+                chosen.update({name: col(name) for name in self.schema.names})
+                continue
             reference = col(column) if isinstance(column, str) else column
             names = [column] if isinstance(column, str) else sorted(reference.columns())
             if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
@@ -37,27 +43,96 @@ class RowOperators(Handle):
         kept.update({name: as_expr(value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(kept.items())))
 
-    def filter(self, condition: ExprLike) -> Self:
-        """The rows for which `condition` is true (not false, not null)."""
-        return self.with_node(Filter(self.node, as_expr(condition)))
+    def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
+        """All columns but these; rows that differ in nothing else add up. One at least must be left."""
+        gone = [_name(column, "drop") for column in _flat(columns)]
+        for name in gone:
+            self.schema.offset(name)
+        kept = [name for name in self.schema.names if name not in gone]
+        if not kept:
+            raise SchemaError(f"drop: of ({self.schema}) nothing would be left")
+        return self.select(*kept) if gone else self
 
-    def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Self:
-        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can
-        say it.
-
-        `schema` declares the columns of what the function gives; without it they are those of this
-        collection.
+    def rename(self, columns: Mapping[str, str] | None = None, **named: str) -> Self:
+        """The same columns, some under other names, old to new: `rename({"src": "node"})`, or
+        `rename(src="node")`.
         """
-        return self.applied("map", function, schema)
+        new = {**(columns or {}), **named}
+        for name in new:
+            self.schema.offset(name)
+        names = [new.get(name, name) for name in self.schema.names]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SchemaError(f"rename: two columns would be called {twice[0]!r}")
+        return self.select(**{new.get(name, name): col(name) for name in self.schema.names})
 
-    def flat_map(self, function: FlatMapFunction, schema: SchemaSpec | None = None) -> Self:
-        """All the records that `function(record)` gives, for each record; costs as `map`."""
-        return self.applied("flat_map", function, schema)
+    def filter(self, *conditions: ExprLike) -> Self:
+        """The rows for which all `conditions` are true (not false, not null). Rust: `filter`. LINQ:
+        `Where`.
+        """
+        if not conditions:
+            raise SchemaError("filter() needs a condition: filter(col.x > 1)")
+        found = self
+        for condition in conditions:
+            found = found.with_node(Filter(found.node, as_expr(condition)))
+        return found
+
+    def where(self, *conditions: ExprLike) -> Self:
+        """The same as `filter`."""
+        return self.filter(*conditions)
+
+    def drop_nulls(self, subset: _Name | Iterable[_Name] | None = None) -> Self:
+        """The rows in which none of the columns `subset` (of all, if none are named) is null."""
+        names = (
+            self.schema.names if subset is None else [_name(each, "drop_nulls") for each in _flat([subset])]
+        )
+        nullable = [name for name in names if self.schema[name].type.nullable]
+        return self.filter(*(col(name).is_not_null() for name in nullable)) if nullable else self
+
+    def pipe(self, function: Callable[[Self], T]) -> T:
+        """`function(self)`: for chains of calls."""
+        return function(self)
 
     def negate(self) -> Self:
-        """All multiplicities with the other sign."""
+        """All multiplicities with the other sign. Rust: `negate`."""
         return self.with_node(Negate(self.node))
 
-    def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Self:
-        """Call `function(row, time, diff)` for each update that passes; the collection stays what it is."""
-        return replace(self, node=self.plan.inspect(self.node, function))
+    def dropna(self, subset: _Name | Iterable[_Name] | None = None) -> Self:
+        """The same as `drop_nulls`."""
+        return self.drop_nulls(subset)
+
+    def transform(self, function: Callable[[Self], T]) -> T:
+        """The same as `pipe`."""
+        return function(self)
+
+    def withColumn(self, name: str, value: ExprLike) -> Self:  # PySpark's, as those below
+        """The same as `with_columns(name=value)`."""
+        return self.with_columns(**{name: value})
+
+    def withColumns(self, columns: Mapping[str, ExprLike]) -> Self:
+        """The same as `with_columns`, of a mapping."""
+        return self.with_columns(**columns)
+
+    def withColumnRenamed(self, old: str, new: str) -> Self:
+        """The same as `rename({old: new})`."""
+        return self.rename({old: new})
+
+    def withColumnsRenamed(self, columns: Mapping[str, str]) -> Self:
+        """The same as `rename`."""
+        return self.rename(columns)
+
+
+def _flat(columns: Iterable[_Name | Iterable[_Name]]) -> Iterable[_Name]:
+    for column in columns:
+        if isinstance(column, str | Expr):
+            yield column
+        else:
+            yield from column
+
+
+def _name(column: _Name, operator: str) -> str:
+    if isinstance(column, str):
+        return column
+    if isinstance(column, ColumnRef):
+        return column.name
+    raise SchemaError(f"{operator}: {column!r} is no column")

@@ -1,31 +1,90 @@
-"""Operators on collections as multisets of whole rows: sums, sets, what is kept of them."""
+"""Operators on collections as multisets of whole rows: sums, sets, what is kept of them.
+
+Two rows are equal if all their columns are, null to null. Columns are matched by name: those of the others
+are put in the order of the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
+from ..aggregates import Aggregate
+from ..columns.column_types import ColumnType, integer
+from ..columns.schema import Column, Schema
 from ..errors import SchemaError
-from ..plan.nodes import Arrange, Concat, Consolidate, Distinct
-from .handle import in_one_place
-from .rows import RowOperators
+from ..expressions.expression import Expr, ExprLike, as_expr, col, lit, max_of
+from ..plan.nodes import Arrange, Concat, Consolidate, Distinct, Join, Reduce, ReduceFunction, Select, Weigh
+from .functions import FunctionOperators
+from .handle import Row, in_one_place
 
-__all__ = ["SetOperators"]
+__all__ = ["SetOperators", "least_row"]
 
 
-class SetOperators(RowOperators):
+class SetOperators(FunctionOperators):
     """Sums and sets of rows."""
 
     def concat(self, *others: Self) -> Self:
         """The sum: multiplicities added. The others must have the same columns and types; their order may
         differ.
+
+        Rust: `concat`. SQL: UNION ALL. No state, no stage.
         """
         parts = in_one_place((self, *others))
         nodes = tuple(part.conformed(self.schema, "concat").node for part in parts)
         return parts[0].with_node(Concat(nodes)) if others else self
 
+    def union(self, *others: Self) -> Self:
+        """The same as `concat`: as PySpark's `union`, it keeps duplicates. Columns are matched by name."""
+        return self.concat(*others)
+
+    def union_all(self, *others: Self) -> Self:
+        """The same as `concat`."""
+        return self.concat(*others)
+
+    def union_by_name(self, *others: Self, allow_missing_columns: bool = False) -> Self:
+        """The sum; with `allow_missing_columns`, a column that some do not have is null in their rows.
+
+        Columns: those of the first, then those that only others have. Costs as `concat`.
+        """
+        if not allow_missing_columns:
+            return self.concat(*others)
+        parts = in_one_place((self, *others))
+        types: dict[str, ColumnType] = {}
+        for part in parts:
+            for column in part.schema:
+                known = types.setdefault(column.name, column.type)
+                if known.not_null() != column.type.not_null():
+                    raise SchemaError(
+                        f"union_by_name: {column.name!r} is {known} in one and {column.type} in another; "
+                        "cast one of them"
+                    )
+        columns = []
+        for name, type_ in types.items():
+            nullable = any(name not in p.schema or p.schema[name].type.nullable for p in parts)
+            columns.append(Column(name, type_.or_null(nullable)))
+        first, *rest = (part.fitted(Schema(tuple(columns))) for part in parts)
+        return first.concat(*rest)
+
+    def fitted(self, schema: Schema) -> Self:
+        """The columns of `schema`: null where this has none, and nullable where they are there.
+
+        Requires: types are the same otherwise.
+        """
+        if self.schema == schema:
+            return self
+        columns: dict[str, Expr] = {}
+        for column in schema:
+            if column.name not in self.schema:
+                columns[column.name] = lit(None, column.type)
+            elif self.schema[column.name].type == column.type:
+                columns[column.name] = col(column.name)
+            else:
+                columns[column.name] = col(column.name).cast(column.type)
+        return self.with_node(Select(self.node, tuple(columns.items())))
+
     def consolidate(self) -> Self:
-        """The same collection, each time's updates summed before they go on."""
+        """The same collection, each time's updates summed before they go on. Rust: `consolidate`."""
         return self.with_node(Consolidate(self.node))
 
     def arrange(self, by: str | Sequence[str]) -> Self:
@@ -43,5 +102,135 @@ class SetOperators(RowOperators):
         return self.with_node(Arrange(self.node, keys))
 
     def distinct(self) -> Self:
-        """Each row that has a positive multiplicity, once."""
+        """Each row that has a positive multiplicity, once. Rust: `distinct`. LINQ: `Distinct`.
+
+        Keeps the different rows with their multiplicities, and the answers.
+        """
         return self.with_node(Distinct(self.node))
+
+    def drop_duplicates(self, subset: str | Sequence[str] | None = None) -> Self:
+        """One row for each value of the columns `subset` (all of them: `distinct`).
+
+        Which one stays is arbitrary but always the same for the same rows: the least as rows are stored. A
+        change costs its whole group. To choose, write `group_by(…)` and an aggregate.
+        """
+        if subset is None:
+            return self.distinct()
+        keys = (subset,) if isinstance(subset, str) else tuple(subset)
+        rest = [name for name in self.schema.names if name not in keys]
+        if not rest:
+            return self.distinct()
+        for key in keys:
+            self.schema.offset(key)
+        node = ReduceFunction(self.node, keys, self.plan.function(least_row), self.schema.picked(rest))
+        return self.with_node(node).select(*self.schema.names)
+
+    def subtract(self, other: Self) -> Self:
+        """The different rows of this collection that `other` does not have. SQL: EXCEPT.
+
+        Keeps the different rows of both, with their multiplicities, and these once each.
+        """
+        mine, both = self._met(other)
+        return mine.concat(both.negate())
+
+    def except_all(self, other: Self) -> Self:
+        """The rows of this collection as often as they are there more often than in `other`. SQL: EXCEPT ALL.
+
+        Law: multiplicity max(0, a - b). (`concat(other.negate())` is a - b, may be negative, and is free.)
+        Keeps the rows in which the two differ.
+        """
+        (left, right) = in_one_place((self, other))
+        difference = left.concat(right.conformed(left.schema, "except_all").negate())
+        return difference.threshold(lambda n: max_of(n, 0))
+
+    def intersect(self, other: Self) -> Self:
+        """The different rows that both have. SQL: INTERSECT. Keeps what `subtract` keeps."""
+        return self._met(other)[1]
+
+    def intersect_all(self, other: Self) -> Self:
+        """The rows that both have, as often as both have them. SQL: INTERSECT ALL.
+
+        Law: multiplicity min(a, b). Keeps the rows in which the two differ.
+        """
+        (left,) = in_one_place((self, other))[:1]
+        return left.concat(left.except_all(other).negate())
+
+    def symmetric_difference(self, other: Self) -> Self:
+        """The different rows that one of the two has and the other has not. Keeps what `subtract` keeps."""
+        mine, both = self._met(other)
+        (theirs,) = in_one_place((self, other))[1:]
+        once = theirs.conformed(self.schema, "symmetric_difference").distinct()
+        return mine.concat(once, both.negate(), both.negate())
+
+    def _met(self, other: Self) -> tuple[Self, Self]:
+        """The different rows of this, and of these the ones that `other` has, too."""
+        left, right = in_one_place((self, other))
+        mine = left.distinct()
+        theirs = right.conformed(left.schema, "a set operation").distinct()
+        on = tuple((name, name) for name in self.schema.names)
+        return mine, mine.with_node(Join(mine.node, theirs.node, on, null_safe=True))
+
+    def threshold(self, function: Callable[[Expr], ExprLike]) -> Self:
+        """Rows with other multiplicities: `function(n)` in place of n, wherever a row is there at all.
+
+        `function` is called once, with an expression of the multiplicity, and gives one: in whole numbers
+        and never null, as in `threshold(lambda n: dd.min_of(n, 3))`, or `lambda n: n % 2`. Rust:
+        `threshold`. Law: `distinct` is `threshold(lambda n: dd.when(n > 0).then(1).otherwise(0))`; where n is
+        0 the row is not there, whatever the function says.
+
+        Keeps the different rows with their multiplicities, twice; a change costs its rows.
+        """
+        names = self.schema.names
+        number = _not_in("n", names)
+        counted = self.with_node(Reduce(self.node, names, ((number, Aggregate("count")),)))
+        given = as_expr(function(col(number)))
+        columns = tuple((name, col(name)) for name in names)
+        weight = _not_in("times", names)
+        weighed = counted.with_node(Select(counted.node, (*columns, (weight, given))))
+        if weighed.schema[weight].type != integer:
+            raise SchemaError(
+                f"threshold: {given.describe()} is {weighed.schema[weight].type}; a multiplicity is a whole "
+                "number, never null"
+            )
+        return weighed.with_node(Weigh(weighed.node, weight))
+
+    def unionAll(self, other: Self) -> Self:  # PySpark's spelling, as those below
+        """The same as `concat`."""
+        return self.concat(other)
+
+    def unionByName(self, other: Self, allowMissingColumns: bool = False) -> Self:
+        """The same as `union_by_name`."""
+        return self.union_by_name(other, allow_missing_columns=allowMissingColumns)
+
+    def dropDuplicates(self, subset: Sequence[str] | None = None) -> Self:
+        """The same as `drop_duplicates`."""
+        return self.drop_duplicates(subset)
+
+    def unique(self, subset: str | Sequence[str] | None = None) -> Self:
+        """The same as `drop_duplicates`, as Polars calls it."""
+        return self.drop_duplicates(subset)
+
+    def exceptAll(self, other: Self) -> Self:
+        """The same as `except_all`."""
+        return self.except_all(other)
+
+    def except_(self, other: Self) -> Self:
+        """The same as `subtract`."""
+        return self.subtract(other)
+
+    def intersectAll(self, other: Self) -> Self:
+        """The same as `intersect_all`."""
+        return self.intersect_all(other)
+
+
+def least_row(key: Row, group: list[tuple[Row, int]]) -> list[Row]:
+    """The first row that is there; a group comes in the order in which rows are stored."""
+    del key
+    return [row for row, multiplicity in group if multiplicity > 0][:1]
+
+
+def _not_in(name: str, names: Sequence[str]) -> str:
+    """A name like this one that is not taken."""
+    while name in names:
+        name += "_"
+    return name

@@ -88,7 +88,18 @@ class Compiler:
             word = constant_word(expr.value, expr.type.kind, self.symbols)
             flag = [(CONSTANT, int(expr.value is not None))] if expr.type.nullable else []
             return [*flag, (CONSTANT, word)]
+        if isinstance(expr, Operation) and expr.op == "cast":
+            return self._widened(expr)
         return None
+
+    def _widened(self, expr: Operation) -> list[tuple[int, int]] | None:
+        """A cast that only lets a column be null moves words, too: its flag is constant."""
+        (operand,) = expr.operands
+        before, after = type_of(operand, self.schema), type_of(expr, self.schema)
+        moved = self.projected(operand) if before.kind == after.kind else None
+        if moved is None or before == after:
+            return moved
+        return [(CONSTANT, 1), *moved]
 
     def _column(self, name: str, type_: ColumnType) -> Compiled:
         """A column: a row of the words, or a constant."""
@@ -96,6 +107,9 @@ class Compiler:
         sources, constants = self.projection.sources, self.projection.constants
         if sources[where[-1]] == CONSTANT:
             return word_constant(type_, constants[where[-1]], constants[where[0]] if type_.nullable else 1)
+        if type_.nullable and sources[where[0]] == CONSTANT:  # a column that is never null, cast
+            values = column_at(type_.not_null(), sources[where[-1]], sources[where[-1]])
+            return replace(values, type=type_)
         return column_at(type_, sources[where[-1]], sources[where[0]])
 
     def _operation(self, expr: Operation, type_: ColumnType, parts: Sequence[Compiled]) -> Compiled:

@@ -35,6 +35,7 @@ from differential.linear.passes import (
     RowFunction,
     Select,
     Step,
+    Weigh,
     compile_steps,
     projection_of,
 )
@@ -45,6 +46,7 @@ from differential.linear.user_functions import (
     UserKind,
     UserStep,
 )
+from differential.linear.weighing import without
 from timely.user_code.call_site import call_site
 
 __all__ = ["LinearChain"]
@@ -93,6 +95,10 @@ class LinearChain:
         """The same rows with the opposite diff."""
         return self._longer(Negate(), self.schema_out)
 
+    def weigh(self, by: str) -> LinearChain:
+        """Without the column `by`, an integer, by which multiplicities are multiplied."""
+        return self._longer(Weigh(by), without(self.schema_out, by))
+
     def apply(self, kind: UserKind, function: MapFunction, schema: SchemaSpec | None = None) -> LinearChain:
         """`map`, `flat_map` or `map_batches`, whichever `kind` says."""
         return self._user(kind, function, schema)
@@ -111,9 +117,9 @@ class LinearChain:
         return self._user("flat_map", function, schema)
 
     def map_batches(self, function: BatchFunction, schema: SchemaSpec | None = None) -> LinearChain:
-        """`function(table)` for each batch of rows as an Arrow table; row i of the result comes from row i.
+        """`function(table)` for each batch of rows of one time as an Arrow table with the column `diff`.
 
-        How rows are divided into batches is arbitrary: each must be treated by itself.
+        How rows are divided into batches is arbitrary: `batch_functions.py`.
         """
         return self._user("map_batches", function, schema)
 

@@ -29,10 +29,12 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
+from differential.linear.batch_functions import compile_batches
 from differential.linear.user_functions import UserStep, compile_user_step
+from differential.linear.weighing import weighed, without
 from timely.user_code.call_site import CallSite
 
-__all__ = ["Filter", "Negate", "RowFunction", "Select", "Step", "compile_steps", "projection_of"]
+__all__ = ["Filter", "Negate", "RowFunction", "Select", "Step", "Weigh", "compile_steps", "projection_of"]
 
 RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
 """From rows of words, with time and diff, to rows of words, or None if none is left."""
@@ -70,7 +72,18 @@ class Negate:
         return "negate()"
 
 
-Step: TypeAlias = Select | Filter | Negate | UserStep
+@dataclass(frozen=True)
+class Weigh:
+    """Multiplicities multiplied by an integer column, which is dropped."""
+
+    by: str
+
+    def describe(self) -> str:
+        """By which column."""
+        return f"weigh by {self.by}"
+
+
+Step: TypeAlias = Select | Filter | Negate | Weigh | UserStep
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -145,9 +158,14 @@ class _Plan:
             else:
                 self._projection = moved
                 self._schema = _schema_of(step, self._schema)
+        elif isinstance(step, Weigh):
+            self.flush()
+            self.passes.append(weighed(self._schema, step.by, self._symbols))
+            self._start(without(self._schema, step.by))
         else:
             self.flush()
-            self.passes.append(compile_user_step(step, self._symbols))
+            compiled = compile_batches if step.kind == "map_batches" else compile_user_step
+            self.passes.append(compiled(step, self._symbols))
             self._start(step.schema_out)
 
     def flush(self) -> None:

@@ -2,7 +2,7 @@
 
     map(fn)           fn(record) gives one record
     flat_map(fn)      fn(record) gives any number of records
-    map_batches(fn)   fn(Arrow table) gives an Arrow table with as many rows, row i from row i
+    map_batches(fn)   fn(Arrow table) gives an Arrow table: `batch_functions.py`
 
 A record is handed over as a named tuple. One that is given back may be a tuple in the order of the declared
 columns, a dict, or the bare value of a lone column.
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import Final, Literal, Never, TypeAlias, cast
+from typing import Literal, Never, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -36,12 +36,20 @@ from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError, UserFunctionError, shown
 from differential.expressions.projection import TRAILING_WORDS
-from timely.counted import counted
 from timely.failure import text_of
 from timely.user_code.call_site import CallSite
 from timely.user_code.code_digest import digest_of
 
-__all__ = ["BatchFunction", "FlatMapFunction", "MapFunction", "UserKind", "UserStep", "compile_user_step"]
+__all__ = [
+    "BatchFunction",
+    "FlatMapFunction",
+    "MapFunction",
+    "UserKind",
+    "UserStep",
+    "compile_user_step",
+    "line_of",
+    "name_of",
+]
 
 # What a user's function takes is his to annotate: any function of one argument takes a `Never`.
 MapFunction: TypeAlias = Callable[[Never], object]
@@ -49,8 +57,6 @@ FlatMapFunction: TypeAlias = Callable[[Never], object]
 BatchFunction: TypeAlias = Callable[[pa.Table], object]
 
 UserKind: TypeAlias = Literal["map", "flat_map", "map_batches"]
-
-_ROWS_SHOWN_MAX: Final = 3
 
 
 @dataclass(frozen=True)
@@ -65,20 +71,19 @@ class UserStep:
 
     def describe(self) -> str:
         """A stable text: the operator, the function's name, line and digest, and the columns it gives."""
-        return f"{self.kind}({_name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
+        return f"{self.kind}({name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
 
     def error(self, where: str, why: str, line: str = "") -> UserFunctionError:
         """The error about one record or batch."""
         at = f", in {line}" if line else ""
         return UserFunctionError(
-            f"{self.kind}({_name_of(self.function)}) ({self.site}) failed on {where}:\n  {why}{at}"
+            f"{self.kind}({name_of(self.function)}) ({self.site}) failed on {where}:\n  {why}{at}"
         )
 
 
 def compile_user_step(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s], Int64s | None]:
     """The function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
-    if step.kind == "map_batches":
-        return lambda words: _map_batches(step, words, symbols)
+    assert step.kind != "map_batches", "see batch_functions.py"
     names = step.schema_in.names
     # With `rename`, a column whose name is not an identifier becomes a field called _0, _1, …
     record = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # names known at run time only
@@ -127,43 +132,11 @@ def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) 
     return out
 
 
-def _map_batches(step: UserStep, words: Int64s, symbols: SymbolTable) -> Int64s:
-    table = step.schema_in.decode(words, symbols)
-    rows = words.shape[1]
-    try:
-        result = cast(Callable[[pa.Table], object], step.function)(table)
-    except Exception as error:
-        raise step.error(
-            _batch(table), f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function)
-        ) from error
-    if not isinstance(result, pa.Table | pa.RecordBatch):
-        raise step.error(_batch(table), f"it gave a {type(result).__name__}, not an Arrow table")
-    if result.num_rows != rows:
-        raise step.error(
-            _batch(table), f"it gave {counted(result.num_rows, 'row')} for {rows}; row i must come from row i"
-        )
-    out = np.empty((step.schema_out.width + TRAILING_WORDS, rows), dtype=np.int64)
-    try:
-        out[:-TRAILING_WORDS] = step.schema_out.encode(
-            result, symbols, f"result of {_name_of(step.function)}"
-        )
-    except SchemaError as error:
-        raise step.error(_batch(table), str(error)) from error
-    out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
-    return out
-
-
-def _batch(table: pa.Table) -> str:
-    """The first rows of a batch, for messages."""
-    head = table.slice(0, _ROWS_SHOWN_MAX).to_pylist()
-    return f"a batch of {counted(table.num_rows, 'row')} that starts with {head}"
-
-
 def _encode(step: UserStep, results: list[object], symbols: SymbolTable) -> Int64s:
     """The words of what the function gave."""
     rows = [_as_row(step, result) for result in results]
     try:
-        return encode_rows(step.schema_out, rows, symbols, f"result of {_name_of(step.function)}")
+        return encode_rows(step.schema_out, rows, symbols, f"result of {name_of(step.function)}")
     except SchemaError as error:
         raise step.error("a record", f"its result does not fit {step.schema_out}: {error}") from error
 
@@ -186,7 +159,7 @@ def _as_row(step: UserStep, result: object) -> Row:
 def _raised(step: UserStep, where: str, error: Exception) -> UserFunctionError:
     if isinstance(error, UserFunctionError):
         return error
-    return step.error(where, f"{type(error).__name__}: {text_of(error)}", _line_of(error, step.function))
+    return step.error(where, f"{type(error).__name__}: {text_of(error)}", line_of(error, step.function))
 
 
 def _code_of(function: object) -> CodeType | None:
@@ -194,7 +167,7 @@ def _code_of(function: object) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _name_of(function: object) -> str:
+def name_of(function: object) -> str:
     """The function's name, and file and line for a lambda, of which there may be many."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = _code_of(function)
@@ -203,7 +176,7 @@ def _name_of(function: object) -> str:
     return f"{name} at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
-def _line_of(error: BaseException, function: object) -> str:
+def line_of(error: BaseException, function: object) -> str:
     """Where in the user's function the exception arose: the innermost line in the function's own file."""
     code = _code_of(function)
     found = ""

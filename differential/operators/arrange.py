@@ -127,11 +127,12 @@ def join_stage(
     right: JoinPart | Sequence[JoinPart],
     projection: Sequence[Source] | None = None,
     *,
+    flags: Sequence[int] = (),
     name: str = "",
     detail: str = "",
 ) -> Stream:
     """Pairs of rows with equal keys, as `projection` says (None: key, left values, right values). All parts
-    are in one scope, or entered.
+    are in one scope, or entered. Where a key word of `flags` is 0, a row matches nothing.
 
     A side may be the sum of several parts. Both sides may be, or have, one and the same arrangement.
     """
@@ -149,9 +150,10 @@ def join_stage(
             ports.append(JoinPort(number, isinstance(part, Arranged)))
     (stream,) = feeds[0].stream.dataflow.stage(
         name or "join",
-        lambda: JoinVertex(first.kw, first.vw, other.vw, schemas, ports, projection),
+        lambda: JoinVertex(first.kw, first.vw, other.vw, schemas, ports, projection, flags),
         feeds,
-        detail=f"{detail} {first.kw} key words, {[tuple(port) for port in ports]} {projection or ''}",
+        detail=f"{detail} {first.kw} key words, {[tuple(port) for port in ports]} {projection or ''}"
+        f"{f' null {flags}' if flags else ''}",
     )
     return stream
 

@@ -121,6 +121,7 @@ class JoinMachine:
 
     projection   for each word of the output where it comes from; None: key, left values, right values
     inputs       in the order of the ports; by default each side has rows of its own
+    flags        key words that are 0 where a key is null; such rows match nothing, and are not kept here
     Output rows: int64[words of the projection + 2, m], neither sorted nor consolidated.
 
     What `recv` leaves is matched with `work`, piece by piece, so that a large output does not
@@ -135,6 +136,7 @@ class JoinMachine:
         guards: int,
         projection: Sequence[Source] | None = None,
         inputs: Sequence[JoinInput] | None = None,
+        flags: Sequence[int] = (),
     ) -> None:
         if projection is None:
             projection = whole_pairs(kw, vw_left, vw_right)
@@ -151,6 +153,7 @@ class JoinMachine:
         self._unfinished: deque[_Work] = deque()
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
+        self._flags = tuple(flags)
 
     def recv(self, port: int, words: Int64s) -> Int64s:
         """Accept rows of this join's own that came in at `port`: the first piece of their pairs.
@@ -159,7 +162,7 @@ class JoinMachine:
         """
         side, source = self.inputs[port]
         assert isinstance(source, OwnRows)
-        delta = self._sorted(side, words)
+        delta = self._with_keys(self._sorted(side, words))
         pairs = self._accepted(side, delta)
         if not source.is_done:
             source.trace.insert(delta)
@@ -176,9 +179,17 @@ class JoinMachine:
         if len(batches) > 1:
             delta = self._sorted(side, _beside([batch.words for batch in batches]))
         # In this order: to accept may change the lines that are read.
-        pairs = self._accepted(side, delta)
+        pairs = self._accepted(side, self._with_keys(delta))
         source.accept(batches[-1].sequence)
         return pairs
+
+    def _with_keys(self, delta: Int64s) -> Int64s:
+        """The rows of which no key is null."""
+        for flag in self._flags:
+            kept = delta[flag] != 0
+            if not kept.all():
+                delta = np.ascontiguousarray(delta[:, kept])
+        return delta
 
     def _accepted(self, side: int, delta: Int64s) -> Int64s:
         """The first piece of the pairs of `delta`; what is left waits."""

@@ -54,13 +54,15 @@ class JoinVertex(OperatorVertex):
         schemas: tuple[Schema, Schema] | None = None,
         ports: Sequence[JoinPort] = (JoinPort(LEFT, False), JoinPort(RIGHT, False)),
         projection: Sequence[Source] | None = None,
+        flags: Sequence[int] = (),
     ) -> None:
-        """`schemas`: of the rows of either side, for messages; `projection`: see `JoinMachine`."""
+        """`schemas`: of the rows of either side, for messages; `projection`, `flags`: see `JoinMachine`."""
         super().__init__()
         self._widths = (key_words, left_words, right_words)
         self._schemas = (None, None) if schemas is None else schemas
         self._ports = tuple(ports)
         self._projection = whole_pairs(*self._widths) if projection is None else list(projection)
+        self._flags = tuple(flags)
         self._machine: JoinMachine | None = None
 
     def on_start(self) -> None:
@@ -68,7 +70,7 @@ class JoinVertex(OperatorVertex):
         inputs = [JoinInput(port.side, self._source(number)) for number, port in enumerate(self._ports)]
         for one in inputs:
             one.source.look = self._look
-        self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs)
+        self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs, self._flags)
         self._machine.show_rows(show_schema(self._schemas[0]), show_schema(self._schemas[1]))
 
     def _source(self, number: int) -> OwnRows | Reader:

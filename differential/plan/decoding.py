@@ -157,7 +157,7 @@ class _Reader:
         if kind == "loop":
             return _loop(data, children)
         if kind == "join" and len(children) == 2:
-            return n.Join(*children, tuple(_pair(pair) for pair in data))
+            return _join(data, *children)
         if len(children) != 1:
             return None
         return self._unary(kind, data, children[0])
@@ -173,6 +173,10 @@ class _Reader:
                 return n.Negate(source)
             case "distinct", []:
                 return n.Distinct(source)
+            case "keys", [[*keys]]:
+                return n.Keys(source, _texts(keys))
+            case "weigh", [str(by)]:
+                return n.Weigh(source, by)
             case "consolidate", []:
                 return n.Consolidate(source)
             case "arrange", [[_, *_] as keys] if all(
@@ -237,6 +241,13 @@ def _check_variables(parts: tuple[n.Node, ...], depth: int, initials: tuple[n.No
             if node.index >= len(initials) or node.schema != initials[node.index].schema:
                 raise SchemaError(f"{node.describe()} of a plan has other columns than its loop begins with")
         waiting.extend(node.children)
+
+
+def _join(data: list[object], left: n.Node, right: n.Node) -> n.Join:
+    match data:
+        case [[*pairs], bool(null_safe)]:
+            return n.Join(left, right, tuple(_pair(pair) for pair in pairs), null_safe)
+    raise SchemaError(f"{data!r:.200} is no join of a plan")
 
 
 def _pair(data: object) -> tuple[str, str]:

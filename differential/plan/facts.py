@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from .nodes import Arrange, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, ReduceFunction, Select
+from .nodes import (
+    Arrange,
+    Consolidate,
+    Distinct,
+    Filter,
+    Join,
+    Keys,
+    Negate,
+    Node,
+    Reduce,
+    ReduceFunction,
+    Select,
+)
 
 __all__ = ["can_raise", "is_arranged", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
 
@@ -20,7 +32,7 @@ def is_consolidated(node: Node) -> bool:
     """
     while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
-    return isinstance(node, Consolidate | Distinct | Reduce | ReduceFunction)
+    return isinstance(node, Consolidate | Distinct | Keys | Reduce | ReduceFunction)
 
 
 def is_set(node: Node) -> bool:
@@ -28,7 +40,7 @@ def is_set(node: Node) -> bool:
 
     Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs.
     """
-    if isinstance(node, Distinct | Reduce):
+    if isinstance(node, Distinct | Keys | Reduce):
         return True
     if isinstance(node, Filter | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         return is_set(node.children[0])

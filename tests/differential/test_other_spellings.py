@@ -12,7 +12,7 @@ from timely import Dataflow
     ("name", "said"),
     [
         ("groupBy", "Write instead: group_by('key')"),
-        ("withColumn", "Write instead: with_columns(name=col.x + 1)"),
+        ("assign", "Write instead: with_columns(name=col.x + 1)"),
         ("collect", "read flow.output('name')"),
         ("src", "it is a column; in an expression write col.src"),
         ("nonsense", "a collection has no 'nonsense'"),

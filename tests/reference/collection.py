@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 __all__ = [
     "Collection",
     "History",
+    "How",
     "Lifted",
     "Plain",
     "PlainOfMany",
@@ -39,19 +40,26 @@ __all__ = [
     "consolidate",
     "difference",
     "distinct",
+    "except_all",
     "filter_rows",
     "flat_map",
     "groups",
     "history",
+    "intersect",
+    "intersect_all",
     "iterate",
     "iterate_rounds",
     "join",
+    "joined",
     "map_rows",
     "negate",
     "product_less_equal",
     "product_lub",
     "reduce",
     "select",
+    "subtract",
+    "symmetric",
+    "threshold",
 ]
 
 Row = tuple[Hashable, ...]
@@ -264,6 +272,97 @@ def _aggregate(name: str, column: int, group: Collection, present: Sequence[Row]
     assert name in ("min", "max")
     values = [row[column] for row in present]
     return min(values) if name == "min" else max(values)  # type: ignore[type-var]  # of one ordered type
+
+
+# Joins that are not inner, and sets. Rows begin with their key, one column. What is there a positive number
+# of times is there: for semi, anti and outer joins the rows of a key together, or, if `of_pairs` says which
+# pairs count, the pairs of a row together.
+
+How = Literal["inner", "left", "right", "outer", "semi", "anti"]
+OfRow = Callable[[Row], bool]
+OfPair = Callable[[Row, Row], bool]
+
+
+def _always(row: Row) -> bool:
+    del row
+    return True
+
+
+def joined(
+    left: Collection,
+    right: Collection,
+    how: How,
+    widths: tuple[int, int] = (2, 2),
+    *,
+    of_left: OfRow = _always,
+    of_right: OfRow = _always,
+    of_pairs: OfPair | None = None,
+    null_safe: bool = False,
+) -> Collection:
+    """Rows (key, rest of left, rest of right) with None where a side has no row; semi, anti: left only."""
+
+    def fits(one: Row, other: Row) -> bool:
+        if one[0] != other[0] or (one[0] is None and not null_safe):
+            return False
+        return of_left(one) and of_right(other) and (of_pairs is None or of_pairs(one, other))
+
+    def is_met(row: Row, others: Collection, is_left: bool) -> bool:
+        met = {other: n for other, n in others.items() if (fits(row, other) if is_left else fits(other, row))}
+        sign = 1 if of_pairs is None else (left if is_left else right)[row]
+        return sum(met.values()) * sign > 0
+
+    alone_left = collection({row: n for row, n in left.items() if not is_met(row, right, True)})
+    alone_right = collection({row: n for row, n in right.items() if not is_met(row, left, False)})
+    if how == "anti":
+        return alone_left
+    if how == "semi":
+        return concat(left, negate(alone_left))
+    found = Collection()
+    for one, n in left.items():
+        for other, m in right.items():
+            if fits(one, other):
+                found[(*one, *other[1:])] += n * m
+    if how in ("left", "outer"):
+        for row, n in alone_left.items():
+            found[(*row, *[None] * (widths[1] - 1))] += n
+    if how in ("right", "outer"):
+        for row, n in alone_right.items():
+            found[(row[0], *[None] * (widths[0] - 1), *row[1:])] += n
+    return collection(found)
+
+
+def threshold(rows: Collection, function: Callable[[int], int]) -> Collection:
+    """`function` of each multiplicity that is not zero."""
+    return collection({row: function(count) for row, count in rows.items() if count})
+
+
+def _all(left: Collection, right: Collection) -> set[Row]:
+    return {*left, *right}
+
+
+def subtract(left: Collection, right: Collection) -> Collection:
+    """Once each what left has and right has not."""
+    return collection([row for row in _all(left, right) if left[row] > 0 and right[row] <= 0])
+
+
+def intersect(left: Collection, right: Collection) -> Collection:
+    """Once each what both have."""
+    return collection([row for row in _all(left, right) if left[row] > 0 and right[row] > 0])
+
+
+def symmetric(left: Collection, right: Collection) -> Collection:
+    """Once each what one has and the other has not."""
+    return collection([row for row in _all(left, right) if (left[row] > 0) != (right[row] > 0)])
+
+
+def except_all(left: Collection, right: Collection) -> Collection:
+    """How often left has more of a row."""
+    return collection({row: max(0, left[row] - right[row]) for row in _all(left, right)})
+
+
+def intersect_all(left: Collection, right: Collection) -> Collection:
+    """The lesser of the two multiplicities."""
+    return collection({row: min(left[row], right[row]) for row in _all(left, right)})
 
 
 # Loops

@@ -71,6 +71,12 @@ class _Interpreter:
                 return plainly.negate(rows)
             case n.Distinct():
                 return plainly.distinct(rows)
+            case n.Keys():
+                return plainly.distinct(_picked(rows, over, node.keys))
+            case n.Weigh():
+                weight = over.names.index(node.by)
+                weighed = Rows({row: count * cast("int", row[weight]) for row, count in rows.items()})
+                return _picked(plainly.collection(weighed), over, node.schema.names)
             case n.Apply():
                 function = cast("Callable[[Row], Row]", node.function.function)
                 return plainly.map_rows(rows, lambda row: tuple(function(row)))
@@ -96,7 +102,10 @@ class _Interpreter:
         sides = []
         for side, keys in ((node.left, left_keys), (node.right, right_keys)):
             rest = [name for name in side.schema.names if name not in keys]
-            sides.append(_picked(self.rows(side), side.schema, (*keys, *rest)))
+            rows = _picked(self.rows(side), side.schema, (*keys, *rest))
+            if not node.null_safe:
+                rows = plainly.filter_rows(rows, lambda row: None not in row[: len(node.on)])
+            sides.append(rows)
         return plainly.join(sides[0], sides[1], keys=len(node.on))
 
     def _loop(self, loop: n.LetRec) -> Sequence[Rows]:

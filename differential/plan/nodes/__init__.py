@@ -2,10 +2,10 @@
 
 from .effects import Export, Inspect, Output
 from .leaves import FromStream, Import, Input, Variable
-from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select
+from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
 from .loops import Leave, LetRec
 from .node import Node
-from .stateful import Consolidate, Distinct, Join, Reduce, ReduceFunction
+from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
 
 __all__ = [
     "Apply",
@@ -21,6 +21,7 @@ __all__ = [
     "Input",
     "Inspect",
     "Join",
+    "Keys",
     "Leave",
     "LetRec",
     "Negate",
@@ -30,4 +31,5 @@ __all__ = [
     "ReduceFunction",
     "Select",
     "Variable",
+    "Weigh",
 ]

@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 from ...columns.schema import Column, Schema
+from ...errors import SchemaError
 from ...expressions.expression import Expr
 from ...expressions.types import check_condition
 from ..expressions import expr_data, schema_data
 from ..functions import Function
 from .node import Node, Unary, same
 
-__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "Select"]
+__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "Select", "Weigh"]
 
 ApplyKind = Literal["map", "flat_map", "map_batches"]
 
@@ -70,6 +71,31 @@ class Negate(Unary):
 
     kind: ClassVar[str] = "negate"
     is_linear: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weigh(Unary):
+    """The rows without the column `by`, of type int, by which their multiplicities are multiplied."""
+
+    kind: ClassVar[str] = "weigh"
+    is_linear: ClassVar[bool] = True
+    by: str
+
+    def data(self) -> list[object]:
+        """The column."""
+        return [self.by]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The others; raises SchemaError unless it is an int that is never null."""
+        over = self.source.schema
+        if str(over[self.by].type) != "int":
+            raise SchemaError(f"a multiplicity is an int, not {over[self.by].type}")
+        return over.picked([name for name in over.names if name != self.by])
+
+    def describe(self) -> str:
+        """By which column."""
+        return f"weigh by {self.by}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from ..expressions import schema_data
 from ..functions import Function
 from .node import Node, Unary
 
-__all__ = ["Consolidate", "Distinct", "Join", "Reduce", "ReduceFunction"]
+__all__ = ["Consolidate", "Distinct", "Join", "Keys", "Reduce", "ReduceFunction"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,12 +21,14 @@ class Join(Node):
     """Pairs of rows whose keys are equal: `on` are pairs of columns, of `left` and of `right`.
 
     Columns: the keys under the names they have in `left`, its other columns, the other columns of `right`.
+    A key that is null equals nothing, so that keys of pairs are never null; `null_safe`: null equals null.
     """
 
     kind: ClassVar[str] = "join"
     left: Node
     right: Node
     on: tuple[tuple[str, str], ...]
+    null_safe: bool = False
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -39,8 +41,8 @@ class Join(Node):
         return self if left is self.left and right is self.right else replace(self, left=left, right=right)
 
     def data(self) -> list[object]:
-        """The pairs of columns."""
-        return [list(pair) for pair in self.on]
+        """The pairs of columns, and what null equals."""
+        return [[list(pair) for pair in self.on], self.null_safe]
 
     @property
     def keys(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -52,6 +54,8 @@ class Join(Node):
         """Raises SchemaError if keys differ in type, or two columns beside the keys have one name."""
         left_keys, right_keys = self.keys
         keys: list[Column] = [self.left.schema[key] for key in left_keys]
+        if not self.null_safe:
+            keys = [Column(key.name, key.type.not_null()) for key in keys]
         others = [column for column in self.left.schema if column.name not in left_keys]
         more = [column for column in self.right.schema if column.name not in right_keys]
         for left, right in self.on:
@@ -72,7 +76,7 @@ class Join(Node):
     def describe(self) -> str:
         """Its keys."""
         condition = " and ".join(f"{a} = {b}" if a != b else a for a, b in self.on)
-        return f"join on {condition or 'nothing'}"
+        return f"join on {condition or 'nothing'}{', null equals null' if self.null_safe else ''}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +138,30 @@ class Distinct(Unary):
     """Each row that has a positive multiplicity, once."""
 
     kind: ClassVar[str] = "distinct"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Keys(Unary):
+    """The values of `keys` of which there are rows (the sum of their multiplicities is positive), each once.
+
+    As `Distinct` of a `Select` of `keys`; but it can read an arrangement by them, whatever else that keeps.
+    """
+
+    kind: ClassVar[str] = "keys"
+    keys: tuple[str, ...]
+
+    def data(self) -> list[object]:
+        """The keys."""
+        return [list(self.keys)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys."""
+        return self.source.schema.picked(self.keys)
+
+    def describe(self) -> str:
+        """Which."""
+        return f"keys {', '.join(self.keys)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

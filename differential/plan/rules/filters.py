@@ -20,7 +20,7 @@ from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, 
 from ..facts import can_raise, is_arranged
 from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select
 
-__all__ = ["push_filter"]
+__all__ = ["conjuncts", "push_filter"]
 
 
 def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
@@ -34,7 +34,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
         return _past_select(node, below)
     if isinstance(below, Join):
         return _past_join(node, below)
-    parts = list(_parts(node.condition))
+    parts = list(conjuncts(node.condition))
     if isinstance(below, Reduce):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
@@ -53,7 +53,7 @@ def _past_select(node: Filter, select: Select) -> Node | None:
     moving: list[Expr] = []
     kept: list[Expr] = []
     columns = dict(select.columns)
-    for part in _parts(node.condition):
+    for part in conjuncts(node.condition):
         over = [columns[name] for name in sorted(part.columns())]
         if not all(isinstance(expr, ColumnRef | LiteralValue) for expr in over):
             kept.append(part)
@@ -74,7 +74,7 @@ def _past_join(node: Filter, join: Join) -> Node | None:
     left: list[Expr] = []
     right: list[Expr] = []
     kept: list[Expr] = []
-    for part in _parts(node.condition):
+    for part in conjuncts(node.condition):
         reads = part.columns()
         to_left = reads <= on_left and not is_arranged(join.left)
         to_right = reads <= on_right and not is_arranged(join.right)
@@ -91,7 +91,7 @@ def _past_join(node: Filter, join: Join) -> Node | None:
     return _filtered(join.with_children(sides), kept)
 
 
-def _parts(condition: Expr) -> Iterable[Expr]:
+def conjuncts(condition: Expr) -> Iterable[Expr]:
     """What must all be true for `condition` to be."""
     waiting = [condition]
     while waiting:

@@ -13,8 +13,8 @@ It is decided on a finished plan, by the collection and its columns: what only m
 
 When it must not be done:
 
-    a join may read rows that have more columns than it needs; a reduce may not: where multiplicities cancel,
-    rows that differ in another column only are still there, and would count
+    a join, or who asks for keys only, may read rows that have more columns than it needs; a reduce may not:
+    where multiplicities cancel, rows that differ in another column only are still there, and would count
     the order of keys decides on which worker rows are: it must be the same
     one reader gains nothing by an arrangement of its own
 """
@@ -28,7 +28,19 @@ from functools import cached_property
 
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
-from ..nodes import Arrange, Distinct, Export, Join, LetRec, Node, Reduce, ReduceFunction, Select, Variable
+from ..nodes import (
+    Arrange,
+    Distinct,
+    Export,
+    Join,
+    Keys,
+    LetRec,
+    Node,
+    Reduce,
+    ReduceFunction,
+    Select,
+    Variable,
+)
 from ..rewriting import beneath
 
 __all__ = [
@@ -93,7 +105,7 @@ class Sharing:
     """What is shared in a plan.
 
     joins      by join and side: the arrangement that is read there; variables of loops aside
-    reduces    by reduce: the arrangement that it reads
+    reduces    by reduce, or who asks for keys: the arrangement that it reads
     answers    reduces of which others read the answers
     returns    by loop and variable: how many sides of joins read the answers that this goes on as
     exports    by what is kept: who keeps it for other dataflows, too
@@ -139,6 +151,10 @@ def share(roots: Sequence[Node]) -> Sharing:
             reading = read_by_reduce(node)
             if reading is not None:
                 wanted[reading.node.digest, reading.keys].reduces[reading.values].append((node, reading))
+        elif isinstance(node, Keys):
+            reading = _reading(node.source, node.keys, node.keys)
+            if reading is not None and not isinstance(reading.node, Variable):
+                wanted[reading.node.digest, reading.keys].keys.append((node, reading))
         elif isinstance(node, LetRec):
             _share_returned(node, found)
         elif isinstance(node, Export):
@@ -185,7 +201,7 @@ def _moved(select: Select, columns: dict[str, str]) -> dict[str, str] | None:
 
 def answered(node: Node) -> Kept | None:
     """How an operator keeps its answers; None for one that keeps none."""
-    if isinstance(node, Distinct):
+    if isinstance(node, Distinct | Keys):
         return Kept(node, node.schema.names, ())
     if isinstance(node, Reduce | ReduceFunction):
         return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
@@ -245,6 +261,7 @@ class _Wanted:
     """Who wants one collection by the same keys; reduces by the columns that they need."""
 
     joins: list[tuple[Join, int, Reading]] = field(default_factory=list)
+    keys: list[tuple[Keys, Reading]] = field(default_factory=list)
     export: Export | None = None
     reduces: defaultdict[frozenset[str], list[tuple[Reduce, Reading]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -259,6 +276,7 @@ class _Wanted:
             return
         some = [reading for _, _, reading in self.joins]
         some += [reading for reduces in self.reduces.values() for _, reading in reduces]
+        some += [reading for _, reading in self.keys]
         node, keys = some[0].node, some[0].keys
         kept = answered(node)
         if kept is not None and kept.keys == keys and self.joins:
@@ -274,7 +292,7 @@ class _Wanted:
             takes_joins = bool(self.joins) and needed <= columns and not self._are_given(found)
             if takes_joins or len(reduces) > 1:
                 self._give(found, _kept(node, keys, columns), joins=takes_joins)
-        if len(self.joins) > 1 and not self._are_given(found):
+        if self.joins and len(self.joins) + len(self.keys) > 1 and not self._are_given(found):
             self._give(found, _kept(node, keys, needed), joins=True)
 
     def _are_given(self, found: Sharing) -> bool:
@@ -285,6 +303,9 @@ class _Wanted:
         if joins:
             for join, side, _ in self.joins:
                 found.joins[join.digest, side] = kept
+        if joins and answered(kept.node) is None:
+            for node, _ in self.keys:
+                found.reduces[node.digest] = kept
         if answered(kept.node) is None:
             for reduce, _ in self.reduces.get(frozenset(kept.values), ()):
                 found.reduces[reduce.digest] = kept

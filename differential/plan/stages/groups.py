@@ -11,13 +11,13 @@ from ...columns.schema import Schema
 from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.reduce import Aggregates, GroupFunction
 from ...operators.reduce_vertex import Shown
-from ..nodes import Distinct, Reduce, ReduceFunction
+from ..nodes import Distinct, Keys, Reduce, ReduceFunction
 from ..rules.sharing import Kept
 from .terms import Lowered, Sites, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Reduce | ReduceFunction | Distinct
+Grouping: TypeAlias = Reduce | ReduceFunction | Distinct | Keys
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -43,6 +43,8 @@ def stage_of(node: Grouping, source: Lowered, arrangement: Kept | None, sites: S
         return _reduce(node, source, arrangement)
     if isinstance(node, ReduceFunction):
         return _function(node, source, sites)
+    if isinstance(node, Keys):
+        return _keys(node, source, arrangement)
     return _distinct(source)
 
 
@@ -77,3 +79,13 @@ def _distinct(source: Lowered) -> GroupStage:
     schema = source.schema
     shown = Shown(schema, schema, schema)
     return GroupStage(source, (schema.width, 0), Aggregates(()), shown, f"({schema})")
+
+
+def _keys(node: Keys, source: Lowered, arrangement: Kept | None) -> GroupStage:
+    """A distinct by the key words, whatever values an arrangement has beside them."""
+    kept = node.schema if arrangement is None else arrangement.schema
+    if arrangement is None:
+        source = narrowed(source, kept)
+    width = node.schema.width
+    shown = Shown(kept.picked(kept.names[: len(node.keys)]), kept, node.schema)
+    return GroupStage(source, (width, kept.width - width), Aggregates(()), shown, f"({kept})")

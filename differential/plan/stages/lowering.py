@@ -40,6 +40,7 @@ from ..nodes import (
     Output,
     Select,
     Variable,
+    Weigh,
 )
 from ..rules.sharing import Kept, answered, read_of, reads_answers, returned
 from .groups import Grouping, stage_of
@@ -53,6 +54,7 @@ from .terms import (
     Sites,
     Term,
     feeds_of,
+    flags_of,
     narrowed,
     pairs_of,
 )
@@ -148,6 +150,9 @@ class Lowering(LoopLowering):
             return lambda chain: chain.filter(condition)
         if isinstance(node, Negate):
             return lambda chain: chain.negate()
+        if isinstance(node, Weigh):
+            by = node.by
+            return lambda chain: chain.weigh(by)
         if isinstance(node, Arrange):
             return lambda chain: chain  # who reads the arrangement says so
         if isinstance(node, Apply):
@@ -209,8 +214,9 @@ class Lowering(LoopLowering):
         loops = max((side.loops for side in sides), key=len)
         left, right = (side.parts(loops) for side in sides)
         projection = pairs_of(node, sides)
+        flags = () if node.null_safe else flags_of(node.left.schema.picked(node.keys[0]))
         detail = f"({node.left.schema}) with ({node.right.schema})"
-        stream = join_stage(left, right, projection, name=node.describe(), detail=detail)
+        stream = join_stage(left, right, projection, flags=flags, name=node.describe(), detail=detail)
         return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
 
     def _side(self, join: Join, side: int) -> Side:

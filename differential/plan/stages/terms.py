@@ -33,6 +33,7 @@ __all__ = [
     "Term",
     "columns_as_read",
     "feeds_of",
+    "flags_of",
     "narrowed",
     "pairs_of",
 ]
@@ -122,12 +123,18 @@ def pairs_of(join: Join, sides: tuple[Side, Side]) -> list[Source]:
         number = 0 if name in join.left.schema else 1
         side = sides[number]
         kw = sum(join.left.schema[key].words for key in keys)
-        for word in side.schema.words_of(side.columns[name]):
+        words = side.schema.words_of(side.columns[name])
+        for word in words[len(words) - join.schema[name].words :]:  # without the flag of what is never null
             if word < kw:
                 found.append(("key", word))
             else:
                 found.append(("left" if number == 0 else "right", word - kw))
     return found
+
+
+def flags_of(keys: Schema) -> tuple[int, ...]:
+    """The words of these keys that say whether they are null."""
+    return tuple(keys.offset(key.name) for key in keys if key.type.nullable)
 
 
 def columns_as_read(node: Reduce, kept: Kept) -> Schema:

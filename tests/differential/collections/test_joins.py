@@ -1,6 +1,7 @@
-"""joins.py: inner joins.
+"""joins.py: what a user writes for a join.
 
 meaning_*   all pairs with equal keys, multiplicities multiplied, at every time
+on_*        how keys are named
 columns_*   which columns come out, in which order
 refused_*   keys that do not fit, columns that clash
 """
@@ -14,9 +15,11 @@ from reference.dataflow import Change, check_at_times
 from strategies_collections import BINARY, examples, histories
 
 import differential as dd
-from differential import Collection
+from differential import Collection, col
 from differential.errors import SchemaError
 from timely.building.dataflow import Dataflow
+
+HOWS = ("inner", "left", "right", "outer", "semi", "anti")
 
 # meaning_
 
@@ -71,6 +74,47 @@ def test_columns_are_the_keys_then_the_others_of_the_left_then_of_the_right() ->
     assert str(left.join(right, on=["b", "a"]).schema) == "b: int, a: int, c: int, d: int"
 
 
+def test_columns_that_may_be_without_a_row_may_be_null() -> None:
+    left, right = _inputs("key: int?, a: int", "key: int, a: string")
+    found = {how: str(left.join(right, "key", how, suffix="_r").schema) for how in HOWS}
+    assert found == {
+        "inner": "key: int, a: int, a_r: string",
+        "left": "key: int?, a: int, a_r: string?",
+        "right": "key: int, a: int?, a_r: string",
+        "outer": "key: int?, a: int?, a_r: string?",
+        "semi": "key: int?, a: int",
+        "anti": "key: int?, a: int",
+    }
+    crossed = left.cross_join(right, suffix="_r")
+    assert str(crossed.schema) == "key: int?, a: int, key_r: int, a_r: string"
+
+
+# on_
+
+
+def test_on_keys_are_named_as_others_do() -> None:
+    left, right = _inputs("a: int, b: int", "a: int, b: int")
+    pairs = left.join(right.select(c=col.a, b=col.b), on={"a": "c", "b": "b"})
+    for on in ([("a", "c"), "b"], [(col.a, col.c), col.b]):
+        assert left.join(right.select(c=col.a, b=col.b), on=on).node is pairs.node
+    assert left.join(right, on=col.a, suffix="_r").node is left.join(right, "a", suffix="_r").node
+
+
+def test_on_kinds_are_spelled_as_others_do() -> None:
+    left, right = _inputs("a: int, b: int", "a: int, c: int")
+    spellings = {
+        "left": ["left_outer", "leftouter", "LEFT"],
+        "outer": ["full", "fullouter", "full_outer"],
+        "semi": ["leftsemi", "left_semi"],
+        "anti": ["leftanti", "left_anti"],
+        "right": ["right_outer"],
+    }
+    for how, others in spellings.items():
+        for other in others:
+            assert left.join(right, "a", other).node is left.join(right, "a", how).node
+    assert left.crossJoin(right.drop("a")).node is left.join(right.drop("a"), on=[]).node
+
+
 # refused_
 
 
@@ -84,7 +128,6 @@ def _refused(left: str, right: str, on: str | list[str] | dict[str, str]) -> str
 def test_refused_keys_of_different_types() -> None:
     said = _refused("key: int, a: int", "name: string", {"key": "name"})
     assert "'key' is int" in said and "'name' is string" in said and "cast" in said
-    assert "int?" in _refused("key: int", "key: int?", "key")
 
 
 def test_refused_keys_that_are_not_there() -> None:
@@ -94,7 +137,22 @@ def test_refused_keys_that_are_not_there() -> None:
 
 def test_refused_columns_that_both_sides_have() -> None:
     said = _refused("key: int, a: int", "key: int, a: int", "key")
-    assert "'a'" in said and "right_a=col.a" in said
+    assert "'a'" in said and "right_a=col.a" in said and "suffix='_right'" in said
+    left, right = _inputs("key: int, a: int, a_r: int", "key: int, a: int")
+    with pytest.raises(SchemaError, match="two columns 'a_r'"):
+        left.join(right, "key", suffix="_r")
+
+
+def test_refused_what_says_nothing_of_keys() -> None:
+    left, right = _inputs("a: int", "b: int")
+    with pytest.raises(SchemaError, match="needs on=.*how='cross'"):
+        left.join(right)
+    with pytest.raises(SchemaError, match=r"is a condition. Write equal columns as pairs"):
+        left.join(right, on=col.a == col.b)
+    with pytest.raises(SchemaError, match="no how='sideways'.*semi, anti, cross"):
+        left.join(right, on={"a": "b"}, how="sideways")
+    with pytest.raises(SchemaError, match="how='cross' has no keys"):
+        left.join(right, on={"a": "b"}, how="cross")
 
 
 def test_refused_a_key_named_twice() -> None:

@@ -27,7 +27,17 @@ from differential import Collection, col
 from differential.errors import ExpressionError, RowError, SchemaError, UserFunctionError
 from timely.building.dataflow import Dataflow
 
-LINEAR = ("select", "swap", "constant", "filter", "map", "flat_map", "negate", "concat with itself")
+LINEAR = (
+    "select",
+    "swap",
+    "constant",
+    "filter",
+    "map",
+    "flat_map",
+    "negate",
+    "concat with itself",
+    "rename and drop",
+)
 workers = st.integers(1, 3)
 seeds = st.integers(0, 2**20)
 
@@ -106,6 +116,33 @@ def test_refused_a_result_that_does_not_fit_its_columns() -> None:
 def test_refused_a_division_by_zero_in_an_expression() -> None:
     error = _run_one(lambda c: c.select(k=col.k, v=col.k // col.v), (7, 0), RowError)
     assert "col.k // col.v" in str(error) and "in the row with k=7, v=0" in str(error)
+
+
+def test_spellings_of_others_are_the_same_nodes() -> None:
+    c = dd.input(Dataflow("queries"), "numbers", "k: int?, v: int")
+    same = [
+        (c.select("k", "v"), [c.select("*"), c.select(["k", "v"]), c.select(["k"], col.v)]),
+        (c.select("k", w=col.v), [c.rename({"v": "w"}), c.rename(v="w"), c.withColumnRenamed("v", "w")]),
+        (c.select("v"), [c.drop("k"), c.drop(["k"]), c.drop(col.k)]),
+        (
+            c.filter(col.k.is_not_null()),
+            [c.drop_nulls(), c.dropna(), c.drop_nulls("k"), c.drop_nulls(["k", "v"])],
+        ),
+        (c.filter(col.k > 1), [c.where(col.k > 1)]),
+        (c.filter(col.k > 1).filter(col.v > 1), [c.filter(col.k > 1, col.v > 1)]),
+        (c.with_columns(w=col.v + 1), [c.withColumn("w", col.v + 1), c.withColumns({"w": col.v + 1})]),
+        (c.distinct(), [c.pipe(lambda x: x.distinct()), c.transform(lambda x: x.distinct())]),
+        (c, [c.drop_nulls("v"), c.drop()]),
+    ]
+    for one, others in same:
+        assert all(other.node is one.node for other in others), one
+
+
+def test_refused_columns_that_are_not_there_or_twice() -> None:
+    assert "nothing would be left" in _refused(lambda c: c.drop("k", "v", "name"), SchemaError)
+    assert "no column 'x'" in _refused(lambda c: c.drop("x"), SchemaError)
+    assert "no column 'x'" in _refused(lambda c: c.rename(x="y"), SchemaError)
+    assert "two columns would be called 'v'" in _refused(lambda c: c.rename(k="v"), SchemaError)
 
 
 def test_with_columns_keeps_the_others_and_puts_new_ones_last() -> None:

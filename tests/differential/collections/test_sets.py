@@ -1,6 +1,8 @@
 """sets.py: operators on whole rows that need a stage.
 
-meaning_*   distinct, consolidate and inspect change nothing else than what they say, at every time
+meaning_*   each is what it says, at every time
+spellings_* what PySpark and Polars call it is there, and the same
+refused_*   what a user may do wrong, and what he is told
 effect_*    what consolidate sends, and what inspect shows
 """
 
@@ -13,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.collection import Row, history
 from reference.dataflow import Change, Cluster, check_at_times, run_at_times
-from strategies_collections import NUMBERS, UNARY, examples, histories
+from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories
 
 import differential as dd
+from differential.errors import SchemaError
 from timely.building.dataflow import Dataflow
 
 workers = st.integers(1, 3)
@@ -26,7 +29,9 @@ seeds = st.integers(0, 2**20)
 
 
 @pytest.mark.parametrize("depth", [2, 3])
-@pytest.mark.parametrize("name", ["distinct", "consolidate", "inspect"])
+@pytest.mark.parametrize(
+    "name", ["distinct", "consolidate", "inspect", "threshold", "parity", "drop duplicates"]
+)
 def test_meaning_at_every_time(name: str, depth: int) -> None:
     @examples(1.5)
     @given(histories(depth, size_max=14), workers, seeds)
@@ -35,6 +40,71 @@ def test_meaning_at_every_time(name: str, depth: int) -> None:
         check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
 
     holds()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["subtract", "intersect", "symmetric difference", "except all", "intersect all", "union by name"],
+)
+def test_meaning_of_two_at_every_time(name: str) -> None:
+    @examples(0.6)
+    @given(st.sampled_from([1, 2, 3]).flatmap(_two_histories), workers, seeds)
+    def holds(given: tuple[int, list[Change], list[Change]], workers: int, seed: int) -> None:
+        depth, left, right = given
+        operator = BINARY[name]
+        check_at_times(operator.build, operator.plain, [left, right], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+def _two_histories(depth: int) -> st.SearchStrategy[tuple[int, list[Change], list[Change]]]:
+    return st.tuples(st.just(depth), histories(depth), histories(depth))
+
+
+def test_meaning_null_equals_null_in_whole_rows() -> None:
+    def build(flow: Dataflow) -> None:
+        left, right = (dd.input(flow, name, "a: int?, b: string?") for name in ("left", "right"))
+        left.intersect(right).output("both")
+        left.subtract(right).output("left only")
+        left.drop_duplicates("a").select("a").output("one each")
+
+    cluster = Cluster(build)
+    cluster.change("left", [((None, "x"), 2), ((1, None), 1), ((None, None), 1)])
+    cluster.change("right", [((None, "x"), 1), ((1, "y"), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("both") == {(None, "x"): 1}
+    assert cluster.snapshot("left only") == {(1, None): 1, (None, None): 1}
+    assert cluster.snapshot("one each") == {(None,): 1, (1,): 1}
+
+
+# spellings_
+
+
+def test_spellings_of_others_are_the_same_nodes() -> None:
+    flow = Dataflow("queries")
+    a, b = (dd.input(flow, name, NUMBERS) for name in "ab")
+    same = [
+        (a.concat(b), [a.union(b), a.unionAll(b), a.union_all(b), a.unionByName(b), a.union_by_name(b)]),
+        (a.distinct(), [a.drop_duplicates(), a.dropDuplicates(), a.unique(), a.drop_duplicates(["k", "v"])]),
+        (a.drop_duplicates("k"), [a.dropDuplicates(["k"]), a.unique("k")]),
+        (a.subtract(b), [a.except_(b)]),
+        (a.except_all(b), [a.exceptAll(b)]),
+        (a.intersect_all(b), [a.intersectAll(b)]),
+    ]
+    for one, others in same:
+        assert all(other.node is one.node for other in others), one
+
+
+# refused_
+
+
+def test_refused_a_multiplicity_that_is_no_whole_number() -> None:
+    numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
+    with pytest.raises(SchemaError, match="is float; a multiplicity is a whole number"):
+        numbers.threshold(lambda n: n / 2)
+    with pytest.raises(SchemaError, match=r"'k' is int in one and string in another"):
+        numbers.union_by_name(numbers.select(k=dd.lit("x")), allow_missing_columns=True)
 
 
 # effect_

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from differential.columns.schema import Schema
@@ -92,14 +90,6 @@ def test_user_flat_map_gives_any_number_of_records_with_the_time_and_diff_of_the
     assert run(OVER.flat_map(lambda row: [])).changes == ()
 
 
-def test_user_map_batches_works_on_arrow_tables() -> None:
-    def double(table: pa.Table) -> pa.Table:
-        return pa.table({"d": pc.multiply(table["a"], 2), "s": table["s"]})
-
-    found = run(OVER.map_batches(double, "s: string, d: int"))
-    assert [change.row for change in found.changes] == [("x", 2), ("y", 4), ("x", 6)]
-
-
 def _broken(row: object) -> object:
     raise ValueError("no luck")
 
@@ -114,10 +104,6 @@ def _broken(row: object) -> object:
         (OVER.map(lambda row: (1,), "a: int, b: int"), r"gave \(1,\); a record"),
         (OVER.map(lambda row: "x", "a: int"), "column 'a' .*row 0: 'x' is a str, not int"),
         (OVER.map(lambda row: None, "a: int"), "None is null"),
-        (OVER.map_batches(lambda table: table.slice(1)), "gave 2 rows for 3; row i must come from row i"),
-        (OVER.map_batches(lambda table: 5), "gave a int, not an Arrow table"),
-        (OVER.map_batches(lambda table: table.drop_columns(["a"])), "missing 'a'"),
-        (OVER.map_batches(_broken), "a batch of 3 rows that starts with.*ValueError: no luck"),
     ],
 )  # fmt: skip
 def test_user_failures_name_the_record_the_operator_and_the_line(chain: LinearChain, said: str) -> None:

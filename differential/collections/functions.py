@@ -1,0 +1,106 @@
+"""Operators by Python functions of records or batches: no state, no stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Self
+
+from ..columns.column_types import ColumnType, TypeSpec, as_column_type, integer
+from ..columns.schema import Column, Schema, SchemaSpec
+from ..errors import SchemaError
+from ..linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
+from .handle import Row
+from .rows import RowOperators
+
+__all__ = ["FunctionOperators"]
+
+
+class FunctionOperators(RowOperators):
+    """What functions make of rows; what they must observe is said in `linear/user_functions.py`."""
+
+    def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Self:
+        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can
+        say it.
+
+        `schema` declares the columns of what the function gives; without it they are those of this
+        collection. Rust: `map`. LINQ: `Select`.
+        """
+        return self.applied("map", function, schema)
+
+    def flat_map(self, function: FlatMapFunction, schema: SchemaSpec | None = None) -> Self:
+        """All the records that `function(record)` gives, for each record; costs as `map`. Rust: `flat_map`.
+        LINQ: `SelectMany`.
+        """
+        return self.applied("flat_map", function, schema)
+
+    def map_batches(self, function: BatchFunction, schema: SchemaSpec | None = None) -> Self:
+        """Whatever rows `function(batch)` gives for a batch of changes, an Arrow table.
+
+        The batch has the columns of this collection and the int64 column `diff`, how many more of a row there
+        are; what is given has the columns of `schema`, and `diff`. If it has no `diff`, its row i comes of
+        row i, and there must be as many. All rows of a batch are changes of one time.
+
+        Which rows meet in a batch is arbitrary. Law, which the function must observe: it is linear, what it
+        gives for two batches together adds up to what it gives for each. (So it cannot sum, rank, or drop
+        duplicates; `diff` is passed on, or multiplied.) Costs what the function does, and some 50 µs per
+        batch; a batch of several times is cut up.
+        """
+        return self.applied("map_batches", function, schema)
+
+    def explode(
+        self, column: str, type_: TypeSpec = "any", *, outer: bool = False, position: str | None = None
+    ) -> Self:
+        """One row for each element of the list in `column`, of type any, in its place.
+
+        type_      of the elements, as in `explode("tags", "string")`
+        outer      a row whose list is empty, null, or not a list stays, with null; else it goes
+        position   the name of a further column with the number of the element, from 0
+
+        PySpark: `explode`, `explode_outer`, `posexplode`. LINQ: `SelectMany`. Costs as `flat_map`.
+        """
+        names = self.schema.names
+        place = names.index(self.schema[column].name)
+        if self.schema[column].type.kind != "any":
+            raise SchemaError(
+                f"explode: {column!r} is {self.schema[column].type}, and lists are in columns of type any"
+            )
+        if position in names:
+            raise SchemaError(f"explode: there is a column {position!r} already")
+        element = as_column_type(type_)
+        columns = [
+            Column(each.name, _or_null(element, outer)) if each.name == column else each
+            for each in self.schema
+        ]
+        if position is not None:
+            columns.append(Column(position, _or_null(integer, outer)))
+        return self.flat_map(_exploding(place, outer, position is not None), Schema(tuple(columns)))
+
+    def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Self:
+        """Call `function(row, time, diff)` for each update that passes; the collection stays what it is.
+        Rust: `inspect`.
+        """
+        return replace(self, node=self.plan.inspect(self.node, function))
+
+
+def _or_null(type_: ColumnType, outer: bool) -> ColumnType:
+    return type_.or_null(outer)
+
+
+def _exploding(place: int, outer: bool, numbered: bool) -> Callable[[Row], list[Row]]:
+    """A function of its own for each: what it has closed over is plain, so that it can travel."""
+
+    def exploded(record: Row) -> list[Row]:
+        elements = record[place]
+        listed: list[tuple[object, object]] = []
+        if isinstance(elements, tuple | list):
+            listed += enumerate(elements)
+        if outer and not listed:
+            listed.append((None, None))
+        rows = []
+        for number, element in listed:
+            row = (*record[:place], element, *record[place + 1 :])
+            rows.append((*row, number) if numbered else row)
+        return rows
+
+    return exploded

@@ -1,0 +1,53 @@
+"""functions.py: operators by Python functions.
+
+meaning_*   at times of depth 1 to 3
+refused_*   what a user may do wrong, and what he is told
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.dataflow import Change, check_at_times
+from strategies_collections import UNARY, examples, histories
+
+import differential as dd
+import timely
+from differential.errors import SchemaError
+from timely.building.dataflow import Dataflow
+
+
+@pytest.mark.parametrize("name", ["explode", "explode outer", "map batches"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_meaning_at_every_time(name: str, depth: int) -> None:
+    @examples(0.4)
+    @given(histories(depth), st.integers(1, 3), st.integers(0, 2**20))
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        operator = UNARY[name]
+        check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+def test_meaning_exploded_lists_go_to_workers_of_their_own() -> None:
+    """What explodes is a function that travels, with the plain values that it has closed over."""
+
+    def build(flow: timely.Dataflow) -> None:
+        posts = dd.input(flow, "posts", "post: int, tags: any?")
+        posts.explode("tags", "string?", position="at").output("tags")
+
+    with timely.connect(workers=1) as cluster:
+        flow = cluster.install(build)
+        flow.input("posts").insert([(1, ["a", "b"]), (2, []), (3, None)])
+        flow.seal()
+        rows = flow.output("tags").snapshot().to_pylist()
+    assert rows == [{"post": 1, "tags": "a", "at": 0}, {"post": 1, "tags": "b", "at": 1}]
+
+
+def test_refused_lists_that_are_none() -> None:
+    posts = dd.input(Dataflow("queries"), "posts", "post: int, tags: any")
+    with pytest.raises(SchemaError, match="'post' is int, and lists are in columns of type any"):
+        posts.explode("post")
+    with pytest.raises(SchemaError, match="a column 'post' already"):
+        posts.explode("tags", position="post")
