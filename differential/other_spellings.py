@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["explain"]
 
 _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
-_ORDER: Final = "a collection has no order; look at one group with group_by(…).reduce(fn, schema)"
+_ORDER: Final = "order_by(col.x.desc(), 'y').limit(10); a collection has no order"
 _READ: Final = "a dataflow is built here, not run; name it by .output('name') and read flow.output('name')"
 _CHANGES: Final = "a collection changes with its input by itself; nothing has to be kept or asked for anew"
 _SPELLINGS: Final = {
@@ -20,7 +20,7 @@ _SPELLINGS: Final = {
     **dict.fromkeys(("select_seq", "selectExpr", "sql", "to", "toDF"), "select('kept', name=col.x + 1)"),
     **dict.fromkeys(("fillna", "fill_nan", "na"), "with_columns(x=col.x.fill_null(0))"),
     **dict.fromkeys(("cast", "replace"), "with_columns(x=col.x.cast('int'))"),
-    **dict.fromkeys(("orderBy", "order_by", "sort", "sort_values", "limit", "head", "top_k"), _ORDER),
+    **dict.fromkeys(("orderBy", "sort", "sort_values", "limit", "head", "nlargest"), _ORDER),
     **dict.fromkeys(
         ("bottom_k", "tail", "take", "first", "last", "slice", "offset", "reverse", "shift"), _ORDER
     ),

@@ -73,6 +73,7 @@ def _every_operator(dataflow: Dataflow) -> None:
     connected_components(edges.filter(col.src < _EDGES_MANY // 8)).output("components")
     grouped = edges.group_by("src")
     grouped.agg(n=count(), top=greatest("dst")).output("aggregates")
+    grouped.top_k(2, by="dst").output("first")
     few = edges.filter(col.src < 8).select(src=col.src + 0, dst=col.dst)
     few.group_by("src").reduce(lambda key, rows: [len(rows)], "n: int").consolidate().output("reduced")
 

@@ -174,6 +174,17 @@ def _labels_plainly(rows: Rows) -> Rows:
     return plainly.iterate(own, step)
 
 
+def _numbered(source: Collection) -> Collection:
+    """The number of each row among those of its key, by descending value: rows of one value share it."""
+    found = source.group_by("k").rank("n", by=col.v.desc(), method="rank")
+    return found.select(k=col.k, v=10 * col.v + col.n)
+
+
+def _numbered_plainly(rows: Rows) -> Rows:
+    found = plainly.top_k(rows, lambda row: -cast(int, row[0]), (0, 10**6), keys=1, rank="rank")
+    return plainly.map_rows(found, lambda row: (row[0], 10 * cast(int, row[1]) + cast(int, row[2])))
+
+
 UNARY: dict[str, Unary] = {
     operator.name: operator
     for operator in (
@@ -230,6 +241,17 @@ UNARY: dict[str, Unary] = {
                 lambda row: (row[1], row[0]),
             ),
         ),
+        Unary(
+            "top 2 of a key",
+            lambda c: c.group_by("k").top_k(2, by=col.v.desc()),
+            lambda rows: plainly.top_k(rows, lambda row: -cast(int, row[0]), (0, 2), keys=1),
+        ),
+        Unary(
+            "second to fourth of all",
+            lambda c: c.order_by(col.v, col.k.desc()).limit(3, offset=1),
+            lambda rows: plainly.top_k(rows, lambda row: (row[1], -cast(int, row[0])), (1, 4)),
+        ),
+        Unary("rank", _numbered, _numbered_plainly),
         Unary(
             "climb in a loop",
             _climb,

@@ -131,6 +131,16 @@ def _function(draw: Draw[object], source: Collection, made: list[Collection]) ->
     return narrow.group_by("g").reduce(least, "w: int")
 
 
+def _top_k(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    first, last = _column(draw, source), _column(draw, source)
+    keys = draw(st.sampled_from([(), (first,)]))
+    by = [col(last).desc() if draw(st.booleans()) else col(last).asc(nulls_last=True), first]
+    kind = draw(st.sampled_from([None, "row_number", "rank", "dense"]))
+    if kind is None or "place" in source.schema:
+        return source.top_k(2, by, keys=keys, offset=int(bool(draw(st.booleans()))))  # type: ignore[arg-type]
+    return source.top_k(2, by, keys=keys, rank="place", method=kind)  # type: ignore[arg-type]
+
+
 def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     start = source.select(x=_number(draw, source), y=_number(draw, source)).distinct()
     other = _one_of(draw, made)
@@ -156,6 +166,7 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "concat": _concat,
     "agg": _agg,
     "function": _function,
+    "top_k": _top_k,
     "distinct": lambda draw, source, made: source.distinct(),
     "consolidate": lambda draw, source, made: source.consolidate(),
     "negate": lambda draw, source, made: source.negate(),

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from ..aggregates import Aggregate
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
+from ..expressions.expression import Expr, Ordering
 from ..operators.group_functions import UserGroupFunction
+from ..operators.reduce import RankKind
 from ..other_spellings import explain
 from ..plan.nodes import Reduce, ReduceFunction
 from .handle import Handle
-from .joins import JoinOperators
+from .ordered import By, Ordered, OrderOperators, orderings
 
 __all__ = ["GroupOperators", "Grouped"]
 
 C = TypeVar("C", bound=Handle)
 
 
-class GroupOperators(JoinOperators):
+class GroupOperators(OrderOperators):
     """Cutting a collection into groups."""
 
     def group_by(self, *keys: str) -> Grouped[Self]:
@@ -63,6 +65,28 @@ class Grouped(Generic[C]):
                     f"select(…, x=col.{aggregate.column})"
                 )
         return self.collection.with_node(Reduce(self.collection.node, self.keys, tuple(aggregates.items())))
+
+    def top_k(
+        self, k: int, by: By, *, offset: int = 0, rank: str | None = None, method: RankKind = "row_number"
+    ) -> C:
+        """The first `k` rows of each group in the order `by`; see `Collection.top_k`."""
+        return self.order_by(*orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
+
+    def first(self, by: By) -> C:
+        """The first row of each group in the order `by`: as `top_k(1, by)`."""
+        return self.order_by(*orderings(by, "first")).first()
+
+    def last(self, by: By) -> C:
+        """The last row of each group in the order `by`, for instance the latest: `last(by="time")`."""
+        return self.order_by(*orderings(by, "last")).last()
+
+    def rank(self, name: str, by: By, method: RankKind = "row_number") -> C:
+        """All rows, and a column `name` with the number of each in its group; costs: `Ordered.rank`."""
+        return self.order_by(*orderings(by, "rank")).rank(name, method)
+
+    def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
+        """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
+        return Ordered(self.collection, self.keys, orderings(by, "order_by"))
 
     def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> C:
         """Whatever rows `function(key, rows)` gives for each group; the result has the keys and the columns

@@ -49,6 +49,7 @@ __all__ = [
     "Op",
     "OpenWhen",
     "Operation",
+    "Ordering",
     "When",
     "as_expr",
     "col",
@@ -202,6 +203,14 @@ class Expr(Tree):
         """The value, or `value` where it is null."""
         return Operation("fill_null", (self, as_expr(value)))
 
+    def asc(self, *, nulls_last: bool = False) -> Ordering:
+        """In an order: the least value first; nulls before all, or after. SQL, Spark, Polars: `asc`."""
+        return Ordering(self, False, nulls_last)
+
+    def desc(self, *, nulls_last: bool = True) -> Ordering:
+        """In an order: the greatest value first; nulls after all, or before."""
+        return Ordering(self, True, nulls_last)
+
     def cast(self, type_: TypeSpec) -> Expr:
         """The value as another type.
 
@@ -209,6 +218,24 @@ class Expr(Tree):
         (microseconds). A float that is not a 64-bit number stops the dataflow with a RowError.
         """
         return Operation("cast", (self,), as_column_type(type_))
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """How an expression takes part in an order of rows: `col.x.desc()`; no expression itself."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_last: bool = False
+
+    def reversed(self) -> Ordering:
+        """The opposite order."""
+        return Ordering(self.expr, not self.descending, not self.nulls_last)
+
+    def describe(self) -> str:
+        """As it would be written."""
+        last = "" if self.nulls_last == self.descending else f"nulls_last={self.nulls_last}"
+        return f"{self.expr.describe()}.{'desc' if self.descending else 'asc'}({last})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

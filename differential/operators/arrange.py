@@ -20,6 +20,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrangement import ArrangedBatch, Arrangement
 from differential.operators.join import LEFT, RIGHT, Source
 from differential.operators.join_vertex import JoinPort, JoinVertex
+from differential.operators.ordered.layout import InOrder
+from differential.operators.ordered.vertex import FirstVertex
 from differential.operators.reduce import Aggregates, GroupFunction
 from differential.operators.reduce_vertex import ReduceVertex, Shown
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
@@ -165,7 +167,7 @@ def _as_kept(source: Arranged) -> Feed:
 def reduce_stage(
     source: Arranged | Sequence[Feed],
     widths: tuple[int, int],
-    aggregate: Aggregates | GroupFunction,
+    aggregate: Aggregates | GroupFunction | InOrder,
     shown: Shown | None = None,
     *,
     shares: bool,
@@ -181,9 +183,16 @@ def reduce_stage(
     kw, vw = widths
     reads = isinstance(source, Arranged)
     feeds = [_as_kept(source)] if isinstance(source, Arranged) else list(source)
+
+    def vertex() -> ReduceVertex | FirstVertex:
+        if isinstance(aggregate, InOrder):
+            assert not reads, "an arrangement has another order"
+            return FirstVertex(aggregate, None if shown is None else shown.answer, shares=shares)
+        return ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares)
+
     outputs = feeds[0].stream.dataflow.stage(
         name or "reduce",
-        lambda: ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares),
+        vertex,
         feeds,
         outputs=1 + shares,
         detail=f"{kw} key and {vw} value words, {detail or aggregate}",

@@ -27,6 +27,7 @@ from typing import Final, Literal
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words, sum_overflow
+from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
@@ -38,9 +39,16 @@ from differential.trace.trace import Trace
 from progress.kernel import Int64s
 
 Kind = Literal["count", "sum", "min", "max"]
+RankKind = Literal["row_number", "rank", "dense"]
 Row = tuple[int, ...]
 
 _KINDS: Final[dict[Kind, int]] = {"count": COUNT, "sum": SUM, "min": LEAST, "max": GREATEST}
+_RANKS: Final[dict[RankKind | None, int]] = {
+    None: NO_RANK,
+    "row_number": ROW_NUMBER,
+    "rank": RANK,
+    "dense": DENSE_RANK,
+}
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
@@ -72,11 +80,46 @@ class GroupFunction:
     words: int
 
 
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of a group by the order of their words: those from `offset` on, up to `limit` of them.
+
+    rank      each answer has a last word, its number in the group, from 1 on: by rows, or equal for rows with
+              equal first `ordered` words, counting rows or (dense) different such words
+    symbols   (word, 1 or -1): words whose order is that of what they stand for, or turned round; the words
+              before one are its first bytes, so that this matters only where those are equal
+    rank_of   symbols (ascending) → ranks ≥ 0, in the order of what they stand for
+    """
+
+    width: int
+    limit: int
+    offset: int = 0
+    rank: RankKind | None = None
+    ordered: int = 0
+    symbols: tuple[tuple[int, int], ...] = ()
+    rank_of: Callable[[Int64s], Int64s] | None = None
+
+    @property
+    def words(self) -> int:
+        """Value words of the answer."""
+        return self.width + (self.rank is not None)
+
+    def shape(self, kw: int, guards: int) -> Int64s:
+        """As `reduce_first` takes it."""
+        rank = _RANKS[self.rank]
+        return np.array([kw, self.width, guards, self.offset, self.limit, rank, self.ordered], np.int64)
+
+    def levels(self) -> Int64s:
+        """As `in_order.py` takes them."""
+        return np.array([*self.symbols, (self.width, 0)], np.int64).T.copy()
+
+
 class ReduceMachine:
     """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
 
-    With one aggregate that is the least or greatest of the only value word, the work per key does not depend
-    on the length of its history; otherwise a key's whole history is read when it changes.
+    With one aggregate that is the least or greatest of the only value word, and for the first rows, the work
+    per key does not depend on the length of its history; otherwise a key's whole history is read when it
+    changes.
     """
 
     def __init__(
@@ -84,7 +127,7 @@ class ReduceMachine:
         kw: int,
         vw: int,
         guards: int,
-        aggregate: Aggregates | GroupFunction,
+        aggregate: Aggregates | GroupFunction | FirstRows,
         source: tuple[SharedTrace, Reader] | None = None,
         answers: SharedTrace | None = None,
     ) -> None:
@@ -109,6 +152,12 @@ class ReduceMachine:
         self._shape = np.array([kw, vw, guards, aggregate.words, -1], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
+        self.rows_walked = 0
+        """How many rows of groups were looked at to find the first ones; see `FirstRows`."""
+        if isinstance(aggregate, FirstRows):
+            assert source is None, "an arrangement has another order"
+            assert aggregate.width == vw and aggregate.offset >= 0 and aggregate.limit > 0
+            self._shape, self._levels = aggregate.shape(kw, guards), aggregate.levels()
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
@@ -196,8 +245,26 @@ class ReduceMachine:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
         if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
+        if isinstance(self.aggregate, FirstRows):
+            return self._first(self.aggregate, ready, pending, frontier)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
         return self._call(groups, rows, answers, self.aggregate), pended
+
+    def _first(
+        self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s
+    ) -> tuple[Int64s, Int64s]:
+        """As `_reduce`. The ranks of symbols are asked for when it turns out that they decide."""
+        tables, known = (self.input.lines, self.output.lines), np.empty((2, 0), np.int64)
+        while True:
+            corrections, pended, unknown, walked = reduce_first(
+                ready, pending, *tables, frontier, self._shape, self._levels, known
+            )
+            self.rows_walked += walked
+            if unknown.shape[0] == 0:
+                return corrections, pended
+            assert first.rank_of is not None
+            symbols = np.unique(np.concatenate([known[0], unknown]))
+            known = np.array([symbols, first.rank_of(symbols)], np.int64)
 
     def _overflow(self, ready: Int64s, pending: Int64s) -> Exception:
         """Which group it was that could not be reduced: looked for among all that were to be."""

@@ -16,6 +16,7 @@ from timely.user_code.call_site import CallSite, at_site
 from ..aggregates import Aggregate, AggregateKind
 from ..errors import SchemaError
 from ..expressions.expression import Expr
+from ..operators.ordered.layout import Turn
 from . import encoding
 from . import nodes as n
 from .building import Plan
@@ -187,6 +188,8 @@ class _Reader:
                 return n.Apply(source, how, self._function(identity), schema_of(schema))
             case "reduce", [[*keys], [*aggregates]] if aggregates:
                 return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
+            case "top_k", [[*keys], [*order], int(limit), int(offset), rank] if limit > 0 <= offset:
+                return _top_k(source, _texts(keys), order, (limit, offset), rank)
             case "reduce_function", [[*keys], identity, schema]:
                 return n.ReduceFunction(source, _texts(keys), self._function(identity), schema_of(schema))
             case "inspect", [identity, int(serial)]:
@@ -248,6 +251,27 @@ def _join(data: list[object], left: n.Node, right: n.Node) -> n.Join:
         case [[*pairs], bool(null_safe)]:
             return n.Join(left, right, tuple(_pair(pair) for pair in pairs), null_safe)
     raise SchemaError(f"{data!r:.200} is no join of a plan")
+
+
+def _top_k(
+    source: n.Node, keys: tuple[str, ...], order: list[object], span: tuple[int, int], rank: object
+) -> n.TopK:
+    by: list[n.OrderBy] = []
+    for each in order:
+        match each:
+            case [str(column), bool(descending), bool(nulls_last)]:
+                by.append(n.OrderBy(column, Turn(descending, nulls_last)))
+            case _:
+                raise SchemaError(f"{each!r:.200} is no column of an order")
+    named = [*keys, *(each.column for each in by)]
+    if len(set(named)) != len(named) or sum(span) > n.ALL_ROWS:
+        raise SchemaError(f"an order by {named!r:.200} of a plan names a column twice, or is too long")
+    match rank:
+        case None:
+            return n.TopK(source, keys, tuple(by), *span)
+        case [str(name), "row_number" | "rank" | "dense" as kind]:
+            return n.TopK(source, keys, tuple(by), *span, (name, kind))
+    raise SchemaError(f"{rank!r:.200} is no rank")
 
 
 def _pair(data: object) -> tuple[str, str]:

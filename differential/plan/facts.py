@@ -15,6 +15,7 @@ from .nodes import (
     Reduce,
     ReduceFunction,
     Select,
+    TopK,
 )
 
 __all__ = ["can_raise", "is_arranged", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
@@ -32,17 +33,22 @@ def is_consolidated(node: Node) -> bool:
     """
     while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
-    return isinstance(node, Consolidate | Distinct | Keys | Reduce | ReduceFunction)
+    return isinstance(node, Consolidate | Distinct | Keys | Reduce | ReduceFunction | TopK)
 
 
 def is_set(node: Node) -> bool:
     """Whether every row has multiplicity 1 at every time, so that `distinct` would change nothing.
 
-    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs.
+    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs. The
+    first rows of groups of a set are one.
     """
     if isinstance(node, Distinct | Keys | Reduce):
         return True
-    if isinstance(node, Filter | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
+    if isinstance(node, TopK) and (
+        node.limit == 1 or (node.rank is not None and node.rank[1] == "row_number")
+    ):
+        return True
+    if isinstance(node, Filter | Arrange | TopK) or (isinstance(node, Select) and keeps_all_columns(node)):
         return is_set(node.children[0])
     return isinstance(node, Join) and is_set(node.left) and is_set(node.right)
 

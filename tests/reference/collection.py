@@ -60,6 +60,7 @@ __all__ = [
     "subtract",
     "symmetric",
     "threshold",
+    "top_k",
 ]
 
 Row = tuple[Hashable, ...]
@@ -262,6 +263,35 @@ def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int
         return [tuple(_aggregate(name, column, group, present) for name, column in aggregates)]
 
     return reduce(rows, one_row, keys)
+
+
+def top_k(
+    rows: Collection,
+    order: Callable[[Row], object],
+    span: tuple[int, int],
+    keys: int = 0,
+    rank: str | None = None,
+    same: Callable[[Row], object] | None = None,
+) -> Collection:
+    """The rows of each group (of equal first `keys` columns) written out, sorted, and of these places `span`.
+
+    `order` of a row without its key. With a rank each has one more column, its number; two that are the
+    `same` (None: in the order) have one number by rank and dense.
+    """
+    found: Collection = Counter()
+    like = order if same is None else same
+    for key, group in groups(rows, keys).items():
+        members = sorted((row for row, count in group.items() for _ in range(count)), key=order)  # type: ignore[arg-type]
+        heads = [like(row) for row in members]
+        for place in range(span[0], min(span[1], len(members))):
+            numbers: dict[str | None, Row] = {
+                None: (),
+                "row_number": (place + 1,),
+                "rank": (1 + heads.index(heads[place]),),
+                "dense": (len(set(heads[: place + 1])),),
+            }
+            found[(*key, *members[place], *numbers[rank])] += 1
+    return collection(found)
 
 
 def _aggregate(name: str, column: int, group: Collection, present: Sequence[Row]) -> Hashable:

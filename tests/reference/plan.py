@@ -16,6 +16,7 @@ from reference.expressions import value_in_row
 
 from differential.columns.schema import Schema
 from differential.expressions.expression import Expr
+from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
 
 __all__ = ["DidNotEnd", "meaning"]
@@ -93,6 +94,8 @@ class _Interpreter:
                     lambda key, group: call(key, list(group.items())),
                     keys=len(node.keys),
                 )
+            case n.TopK():
+                return _top_k(node, _picked(rows, over, node.rows.names))
             case n.Consolidate() | n.Inspect() | n.Output():
                 return rows
         raise AssertionError(node)
@@ -117,6 +120,27 @@ class _Interpreter:
                 return after
             now = after
         raise DidNotEnd
+
+
+def _top_k(node: n.TopK, rows: Rows) -> Rows:
+    """Rows that are equal in the order come in that of their other columns."""
+    turns = [each.turn for each in node.order]
+    turns += [Turn()] * (len(node.rows) - len(node.keys) - len(turns))
+
+    def order(row: Row) -> list[tuple[int, int]]:
+        return [_place(value, turn) for value, turn in zip(row, turns, strict=True)]
+
+    span = (node.offset, node.offset + node.limit)
+    kind = None if node.rank is None else node.rank[1]
+    return plainly.top_k(rows, order, span, len(node.keys), kind, lambda row: row[: len(node.order)])
+
+
+def _place(value: object, turn: Turn) -> tuple[int, int]:
+    """Where a whole number, or null, comes in an order."""
+    if value is None:
+        return (1 if turn.nulls_last else -1, 0)
+    number = int(cast("int", value))
+    return (0, -number if turn.descending else number)
 
 
 def _value(expr: Expr, row: Row, schema: Schema) -> object:

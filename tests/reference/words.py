@@ -5,7 +5,7 @@ A time word is compared field by field, as `progress/times/time_words.py` explai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ __all__ = [
     "beyond",
     "closure_of",
     "consolidated",
+    "firsts",
     "joined",
     "less_equal",
     "lub",
@@ -125,3 +126,35 @@ def _aggregate(kind: str, word: int, members: list[tuple[Row, int]], present: li
     return (
         min(values[word] for values in present) if kind == "min" else max(values[word] for values in present)
     )
+
+
+def firsts(
+    rows: dict[Row, int],
+    kw: int,
+    span: tuple[int, int],
+    rank: str | None = None,
+    ordered: int = 0,
+    order: Callable[[Row], object] = lambda values: values,
+) -> dict[Row, int]:
+    """For each key its rows of positive multiplicity, written out, sorted, and of these the places of `span`.
+
+    With a rank each has one more word: its number; or how many rows, or different rows, come before those
+    that have the same first `ordered` words, and one.
+    """
+    groups: dict[Row, list[Row]] = {}
+    for row, count in rows.items():
+        groups.setdefault(row[:kw], []).extend([row[kw:]] * max(count, 0))
+    found: dict[Row, int] = {}
+    for key, members in groups.items():
+        members.sort(key=order)  # type: ignore[arg-type]  # whatever can be compared
+        heads = [values[:ordered] for values in members]
+        for place in range(*span)[: max(len(members) - span[0], 0)]:
+            number = {
+                None: (),
+                "row_number": (place + 1,),
+                "rank": (1 + heads.index(heads[place]),),
+                "dense": (len(set(heads[: place + 1])),),
+            }[rank]
+            row = (*key, *members[place], *number)
+            found[row] = found.get(row, 0) + 1
+    return found

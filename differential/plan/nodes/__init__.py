@@ -5,9 +5,11 @@ from .leaves import FromStream, Import, Input, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
 from .loops import Leave, LetRec
 from .node import Node
+from .ordered import ALL_ROWS, OrderBy, TopK
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
 
 __all__ = [
+    "ALL_ROWS",
     "Apply",
     "ApplyKind",
     "Arrange",
@@ -26,10 +28,12 @@ __all__ = [
     "LetRec",
     "Negate",
     "Node",
+    "OrderBy",
     "Output",
     "Reduce",
     "ReduceFunction",
     "Select",
+    "TopK",
     "Variable",
     "Weigh",
 ]

@@ -3,7 +3,7 @@
     filter(c)(select(x))      select(filter(c with its columns written out)(x))
     filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y))      negate, distinct, consolidate alike
     filter(c)(join(x, y))     each part of c that reads one side only, to that side; of keys only, to both
-    filter(c)(reduce(x))      parts that read keys only
+    filter(c)(reduce(x))      parts that read keys only; so of the first rows of groups
 
 Not a part that can raise, but past a select: further down it would see rows that are dropped now. Not past a
 function of the user or what is looked at, a loop, or columns that are computed, which would be so twice. Not
@@ -18,7 +18,7 @@ from functools import reduce
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
 from ..facts import can_raise, is_arranged
-from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select
+from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select, TopK
 
 __all__ = ["conjuncts", "push_filter"]
 
@@ -35,7 +35,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if isinstance(below, Join):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))
-    if isinstance(below, Reduce):
+    if isinstance(below, Reduce | TopK):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts

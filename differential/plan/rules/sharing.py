@@ -39,6 +39,7 @@ from ..nodes import (
     Reduce,
     ReduceFunction,
     Select,
+    TopK,
     Variable,
 )
 from ..rewriting import beneath
@@ -203,7 +204,7 @@ def answered(node: Node) -> Kept | None:
     """How an operator keeps its answers; None for one that keeps none."""
     if isinstance(node, Distinct | Keys):
         return Kept(node, node.schema.names, ())
-    if isinstance(node, Reduce | ReduceFunction):
+    if isinstance(node, Reduce | ReduceFunction | TopK):
         return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
     return None
 

@@ -9,15 +9,16 @@ from typing import NamedTuple, TypeAlias, cast
 
 from ...columns.schema import Schema
 from ...operators.group_functions import UserGroupFunction, on_words
+from ...operators.ordered.layout import InOrder
 from ...operators.reduce import Aggregates, GroupFunction
 from ...operators.reduce_vertex import Shown
-from ..nodes import Distinct, Keys, Reduce, ReduceFunction
+from ..nodes import Distinct, Keys, Reduce, ReduceFunction, TopK
 from ..rules.sharing import Kept
 from .terms import Lowered, Sites, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Reduce | ReduceFunction | Distinct | Keys
+Grouping: TypeAlias = Reduce | ReduceFunction | Distinct | Keys | TopK
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -32,7 +33,7 @@ class GroupStage(NamedTuple):
 
     source: Lowered
     widths: tuple[int, int]
-    aggregate: Aggregates | GroupFunction
+    aggregate: Aggregates | GroupFunction | InOrder
     shown: Shown
     detail: str
 
@@ -45,6 +46,8 @@ def stage_of(node: Grouping, source: Lowered, arrangement: Kept | None, sites: S
         return _function(node, source, sites)
     if isinstance(node, Keys):
         return _keys(node, source, arrangement)
+    if isinstance(node, TopK):
+        return _top_k(node, source)
     return _distinct(source)
 
 
@@ -72,6 +75,18 @@ def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage
     function = on_words(cast("UserGroupFunction", node.function.function), keys, rest, node.columns, site)
     detail = f"({over}) → ({node.schema}) {node.function.digest}"
     return GroupStage(source, (keys.width, rest.width), function, Shown(keys, over, node.schema), detail)
+
+
+def _top_k(node: TopK, source: Lowered) -> GroupStage:
+    """All columns are kept: rows that differ in one of them are different rows."""
+    kept = node.rows
+    source = narrowed(source, kept)
+    turns = tuple(each.turn for each in node.order)
+    kind = None if node.rank is None else node.rank[1]
+    in_order = InOrder(kept, len(node.keys), turns, node.limit, node.offset, kind)
+    widths = (in_order.key_words, kept.width - in_order.key_words)
+    shown = Shown(kept.picked(node.keys), kept, node.schema)
+    return GroupStage(source, widths, in_order, shown, in_order.describe())
 
 
 def _distinct(source: Lowered) -> GroupStage:

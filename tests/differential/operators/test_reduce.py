@@ -14,10 +14,20 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from reference.words import Row, accumulated, as_words, beyond, closure_of, less_equal, reduced, rows_of
+from reference.words import (
+    Row,
+    accumulated,
+    as_words,
+    beyond,
+    closure_of,
+    firsts,
+    less_equal,
+    reduced,
+    rows_of,
+)
 from strategies_words import CODES, RandomHistory
 
-from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
+from differential.operators.reduce import Aggregates, FirstRows, GroupFunction, RankKind, ReduceMachine
 
 Plain = Callable[[dict[Row, int]], dict[Row, int]]
 NOTHING = np.empty(0, np.int64)
@@ -108,6 +118,83 @@ def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed:
     for trial in range(5 * effort):
         machine = ReduceMachine(kw, vw, CODES[depth].guards, GroupFunction(two_least, vw))
         _check(machine, lambda rows: _plain_function(rows, kw), random.Random(f"{seed} {trial}"), depth, 0.35)
+
+
+@pytest.mark.parametrize("retract", [0.1, 0.5])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kw", "first"),
+    [
+        (1, FirstRows(1, 1)),
+        (1, FirstRows(2, 2)),
+        (0, FirstRows(1, 3, offset=1)),
+        (2, FirstRows(1, 2, offset=2)),
+        (1, FirstRows(2, 1 << 40)),
+        (1, FirstRows(2, 3, rank="row_number", ordered=1)),
+        (1, FirstRows(2, 2, offset=1, rank="rank", ordered=1)),
+        (0, FirstRows(2, 1 << 40, rank="dense", ordered=1)),
+    ],
+    ids=repr,
+)
+def test_meaning_of_first_rows_at_every_time(
+    kw: int, first: FirstRows, depth: int, retract: float, seed: int, effort: int
+) -> None:
+    span = (first.offset, first.offset + min(first.limit, 1000))
+    plain = partial(firsts, kw=kw, span=span, rank=first.rank, ordered=first.ordered)
+    for trial in range(6 * effort):
+        machine = ReduceMachine(kw, first.width, CODES[depth].guards, first)
+        rng = random.Random(f"{seed} {trial}")
+        _check(machine, plain, rng, depth, retract, negative=trial % 3 == 2)
+
+
+PLACES = {-1: 2, 0: 0, 1: 3, 2: 1}
+"""The rank of each symbol of a test; its half is what stands before it."""
+
+
+def ranks_of(symbols: np.ndarray) -> np.ndarray:
+    return np.array([PLACES[symbol] for symbol in symbols.tolist()], np.int64)
+
+
+def _with_beginnings(words: np.ndarray, symbols: list[tuple[int, int]]) -> np.ndarray:
+    """Rows of a key and two symbols, each behind the word that it begins with."""
+    parts = [words[:1]]
+    for line, (_, turn) in zip(words[1:-2], symbols, strict=True):
+        begins = np.array([turn * (PLACES[symbol] // 2) for symbol in line.tolist()], np.int64)
+        parts += [begins.reshape(1, -1), line.reshape(1, -1)]
+    return np.ascontiguousarray(np.concatenate([*parts, words[-2:]]))
+
+
+@pytest.mark.parametrize("turns", [(1, 1), (-1, 1), (1, -1)])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("rank", [None, "rank"])
+def test_meaning_of_first_rows_by_what_symbols_stand_for(
+    turns: tuple[int, int], depth: int, rank: RankKind | None, seed: int, effort: int
+) -> None:
+    symbols = [(1, turns[0]), (3, turns[1])]
+    first = FirstRows(4, 2, 1, rank, 2, tuple(symbols), ranks_of)
+
+    def order(row: Row) -> tuple[int, int]:
+        return turns[0] * PLACES[row[1]], turns[1] * PLACES[row[3]]
+
+    for trial in range(6 * effort):
+        rng = random.Random(f"{seed} {trial}")
+        guards = CODES[depth].guards
+        machine = ReduceMachine(1, 4, guards, first)
+        history, sent, rows = RandomHistory(rng, depth, 3), [], []
+        history.diffs = [1, 1, 2, -1] if trial % 2 else [-1, -1, -2, 1, 2]
+        for step in range(8):
+            some = _with_beginnings(history.next_rows(), symbols)
+            rows += rows_of(some)
+            machine.recv(some)
+            history.rise() if step < 7 else history.finish()
+            sent += rows_of(machine.advance(history.frontier))
+            if rng.random() < 0.3:
+                machine.input.compact()
+            machine.check_invariants()
+            for time in closure_of({row[-2] for row in rows}, guards):
+                if not beyond(time, history.frontier, guards):
+                    want = firsts(accumulated(rows, time, guards), 1, (1, 3), rank, 2, order)
+                    assert accumulated(sent, time, guards) == want, CODES[depth].unpack(time)
 
 
 def how_many(key: Row, members: list[tuple[Row, int]]) -> list[Row]:

@@ -18,6 +18,7 @@ import differential as dd
 from differential import col
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
+from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
 from differential.plan.functions import Function
 from timely.own_files import ROOT
@@ -52,6 +53,7 @@ MAKERS = {
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
     "reduce": lambda: n.Reduce(AB, ("a",), (("n", dd.count()), ("top", dd.max("b")))),
     "reduce_function": lambda: n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int")),
+    "top_k": lambda: n.TopK(AB, ("a",), (n.OrderBy("b"),), 3),
     "distinct": lambda: n.Distinct(AB),
     "keys": lambda: n.Keys(AB, ("a",)),
     "weigh": lambda: n.Weigh(AB, "a"),
@@ -119,6 +121,15 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
         n.Reduce(AB, ("a",), (("n", dd.count()), ("top", dd.min("b")))),
         n.Reduce(AB, ("b",), (("n", dd.count()), ("top", Aggregate("max", "a")))),
         n.ReduceFunction(AB, ("a",), Function.of(triple), Schema.of("x: int")),
+        n.TopK(AB, (), (n.OrderBy("b"),), 3),
+        n.TopK(AB, ("a",), (), 3),
+        n.TopK(AB, ("a",), (n.OrderBy("b", Turn(descending=True)),), 3),
+        n.TopK(AB, ("a",), (n.OrderBy("b", Turn(nulls_last=True)),), 3),
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 4),
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 1),
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
+        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
         n.Inspect(AB, Function.of(double), 1),
         n.Output(AB, "other"),
         n.Export(AB, "other", ("a",)),

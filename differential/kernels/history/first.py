@@ -1,0 +1,413 @@
+"""Reduce by the first rows of a group in order, reading no more of its history than they need.
+
+The answer of a key at a time: its rows of positive multiplicity in the order of their words (symbols by rank,
+see `in_order.py`), of which the first `offset` are left out and the next `limit` are taken; a row of
+multiplicity 3 is three rows. Each may be given its rank in the group.
+
+For each key with new rows or ready pending times, as in `least.py`, of which this is the general form:
+
+    skip   If at every later time there are `limit` answers, all before the new values (or equal, where none
+           of them takes rows away), they stay. Only the history of the answers is read.
+    walk   Otherwise go through the values from the first on. Once every ready time has as many rows as it
+           needs, further values cannot matter at any later time either, nor can their times.
+
+Why stopping is right: let t be ≥ a seed, and no pending time ≤ t. The latest interesting time w ≤ t is ready
+and has everything up to t that was walked, so the rows that are first at w are first at t.
+
+What is walked is kept, and when the times are known, the answer at each of them is read off.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.history.closure import close_with, closed_with, key_end, more_room, with_seeds
+from differential.kernels.history.history import (
+    appended,
+    consolidate_key,
+    consolidate_many,
+    consolidate_rows,
+    gathered,
+    more_rows,
+    multiplicity,
+    pended_times,
+)
+from differential.kernels.history.in_order import begin, next_value
+from differential.kernels.overflow import SMALL_BITS, is_positive, wide_add
+from differential.kernels.rows.memory import DIRECTORY, LUB, describe_words, read
+from differential.kernels.rows.merge import first_rows
+from differential.kernels.rows.search import cursors_of, locate, whose_turn
+from progress.kernel import Int64s, kernel
+from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+
+NO_RANK: Final = 0
+ROW_NUMBER: Final = 1
+RANK: Final = 2
+DENSE_RANK: Final = 3
+
+WALKED: Final = 5
+READ: Final = 6
+"""Where `state` says how many rows of a key were walked, and how many of all keys together."""
+
+
+@kernel
+def with_ready(table: Int64s, ready: Int64s, guards: int) -> Int64s:
+    """The lines of a table and one more, for rows that are not in it yet."""
+    runs = table.shape[0]
+    lines = np.zeros((runs + 1, table.shape[1]), np.int64)
+    for line in range(runs):
+        for entry in range(table.shape[1]):
+            lines[line, entry] = table[line, entry]
+    describe_words(ready, ready.shape[1], lines, runs)
+    lines[runs, DIRECTORY] = 0
+    lub = np.int64(0)
+    for row in range(ready.shape[1]):
+        lub = word_lub(lub, ready[ready.shape[0] - 2, row], guards)
+    lines[runs, LUB] = lub
+    return lines
+
+
+@kernel
+def answers_stay(
+    ready: Int64s,
+    group: tuple[int, int],
+    times: Int64s,
+    count: int,
+    answers: Int64s,
+    held: int,
+    cut: int,
+    shape: Int64s,
+) -> bool:
+    """Whether at each of the times there are as many answers as there may be, none behind the new rows.
+
+    group     first and last row of the key in `ready`
+    answers   int64[≥ vw + 2, ≥ held]: the history of the answers, consolidated
+    cut       how many words decide which is first: those up to the first symbol, where that is not the order
+    """
+    first, last = group
+    kw, vw, guards, limit = shape[0], shape[1], shape[2], shape[4]
+    takes = False
+    for row in range(first, last + 1):
+        same = True
+        for word in range(vw):
+            same = same and ready[kw + word, row] == ready[kw + word, first]
+        if not same:
+            break
+        takes = takes or ready[kw + vw + 1, row] < 0
+    for index in range(count):
+        present = np.int64(0)
+        row = np.int64(0)
+        while row < held:
+            total, after = multiplicity(answers, held, row, times[0, index], guards)
+            if total < 0 or total > limit:
+                return False
+            if total > 0:
+                order = np.int64(0)
+                word = np.int64(0)
+                while order == 0 and word < cut:
+                    if answers[word, row] != ready[kw + word, first]:
+                        order = -1 if answers[word, row] < ready[kw + word, first] else 1
+                    word += 1
+                if order > 0 or (order == 0 and (cut < vw or takes)):
+                    return False
+                present += total
+            row = after
+        if present != limit:
+            return False
+    return True
+
+
+@kernel
+def take_value(
+    lines: Int64s, blocks: Int64s, value: Int64s, shape: Int64s, state: Int64s, rows: Int64s
+) -> Int64s:
+    """Append the rows of a value, times advanced to the floor, to the state[WALKED] rows of `rows`; returns
+    that, or a larger copy.
+
+    blocks   int64[2, runs]: where they are
+    """
+    kw, vw, guards, floor = shape[0], shape[1], shape[2], state[1]
+    count = state[WALKED]
+    for run in range(lines.shape[0]):
+        first, last = blocks[0, run], blocks[1, run]
+        if count + last - first > rows.shape[1]:
+            rows = more_rows(rows, count + last - first)
+        early = word_less_equal(lines[run, LUB], floor, guards)
+        for row in range(first, last):
+            for word in range(vw):
+                rows[word, count] = value[word]
+            rows[vw, count] = floor if early else word_lub(read(lines, run, kw + vw, row), floor, guards)
+            rows[vw + 1, count] = read(lines, run, kw + vw + 1, row)
+            count += 1
+    state[READ] += count - state[WALKED]
+    state[WALKED] = count
+    return rows
+
+
+@kernel
+def total_at(rows: Int64s, start: int, stop: int, time: int, guards: int, most: int) -> int:
+    """The sum of the diffs of the rows [start, stop) at times ≤ `time`, at least 0 and at most `most`."""
+    words = rows.shape[0] - 2
+    high, low = np.int64(0), np.int64(0)
+    for row in range(start, stop):
+        if word_less_equal(rows[words, row], time, guards):
+            high, low = wide_add(high, low, rows[words + 1, row])
+    if not is_positive(high, low):
+        return np.int64(0)
+    return most if high > 0 or low < 0 or low > most else low
+
+
+@kernel
+def cover(
+    times: Int64s, state: Int64s, rows: Int64s, start: int, frontier: Int64s, guards: int, needed: int
+) -> int:
+    """Count the rows [start, state[WALKED]) of a value at all times; how many ready ones still lack some."""
+    missing = np.int64(0)
+    for index in range(state[0]):
+        left = needed - times[1, index]
+        if left > 0:
+            here = total_at(rows, start, state[WALKED], times[0, index], guards, left)
+            times[1, index] += here
+            missing += here < left and not word_is_beyond(times[0, index], frontier, guards)
+    return missing
+
+
+@kernel
+def walk(
+    place: tuple[Int64s, Int64s, Int64s, int],
+    cursors: Int64s,
+    waiting: Int64s,
+    marks: Int64s,
+    shape: Int64s,
+    frontier: Int64s,
+    state: Int64s,
+    both: tuple[Int64s, Int64s],
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Go through the values until every ready time has the rows that it needs: (times, rows, waiting).
+
+    both   `times`, and `rows` int64[vw + 2, room] for what is walked; larger copies are returned
+    """
+    times, rows = both
+    vw, guards, needed = shape[1], shape[2], shape[3] + shape[4]
+    blocks = np.empty((2, cursors.shape[1]), np.int64)
+    value = np.empty(vw, np.int64)
+    last = 4 * (place[1].shape[1] - 1)
+    for index in range(state[0]):
+        times[1, index] = 0
+    state[WALKED] = 0
+    missing = np.int64(1)
+    while missing > 0:
+        found, waiting = next_value(place, cursors, waiting, marks, value)
+        if not found:
+            break
+        for run in range(cursors.shape[1]):
+            blocks[0, run], blocks[1, run] = cursors[last + 2, run], cursors[last + 3, run]
+        start = state[WALKED]
+        rows = take_value(place[0], blocks, value, shape, state, rows)
+        for row in range(start, state[WALKED]):
+            if rows[vw, row] != state[1]:
+                if times.shape[1] <= 2 * state[0] + 2:
+                    times = more_room(times, state[0])
+                state[0] = close_with(times, state[0], rows[vw, row], frontier, guards)
+        missing = cover(times, state, rows, start, frontier, guards, needed)
+    return times, rows, waiting
+
+
+@kernel
+def value_end(rows: Int64s, start: int, stop: int, words: int) -> int:
+    """The row behind the last one that has the first `words` words of row `start`."""
+    row = start + 1
+    while row < stop:
+        for word in range(words):
+            if rows[word, row] != rows[word, start]:
+                return row
+        row += 1
+    return row
+
+
+@kernel
+def put_answer(chosen: Int64s, count: int, rows: Int64s, row: int, rank: int, diff: int) -> Int64s:
+    """Write a value, with its rank if there is room for one, as row `count` of `chosen`; returns it, or a
+    larger copy.
+    """
+    vw = rows.shape[0] - 2
+    if count + 1 >= chosen.shape[1]:
+        chosen = more_rows(chosen, count + 1)
+    for word in range(vw):
+        chosen[word, count] = rows[word, row]
+    if chosen.shape[0] > vw + 2:
+        chosen[vw, count] = rank
+    chosen[chosen.shape[0] - 1, count] = diff
+    return chosen
+
+
+@kernel
+def choose(
+    rows: Int64s, walked: int, time: int, shape: Int64s, chosen: Int64s, start: int
+) -> tuple[Int64s, int]:
+    """Append the answers at a time to the first `start` rows of `chosen`: (it or a larger copy, its end)."""
+    guards, offset, needed, kind, ordered = shape[2], shape[3], shape[3] + shape[4], shape[5], shape[6]
+    words = rows.shape[0] - 2
+    count, before, number, dense = start, np.int64(0), np.int64(0), np.int64(0)
+    row, previous = np.int64(0), np.int64(-1)
+    while row < walked and before < needed:
+        after = value_end(rows, row, walked, words)
+        total = total_at(rows, row, after, time, guards, needed - before)
+        if total > 0:
+            if previous < 0 or value_end(rows, previous, row + 1, ordered) <= row:
+                dense += 1
+                number = before + 1
+            previous = row
+            first = max(before, offset)
+            before += total
+            if kind == ROW_NUMBER:
+                for position in range(first, before):
+                    chosen = put_answer(chosen, count, rows, row, position + 1, np.int64(1))
+                    count += 1
+            elif before > first:
+                rank = number if kind == RANK else dense
+                chosen = put_answer(chosen, count, rows, row, rank, before - first)
+                count += 1
+        row = after
+    return chosen, count
+
+
+@kernel
+def summed(rows: Int64s, count: int, limit: int) -> int:
+    """Sort and sum the first `count` rows, of multiplicities ≤ `limit`, in place; returns rows left."""
+    return consolidate_many(rows, count) if limit >> SMALL_BITS else consolidate_rows(rows, count)
+
+
+@kernel
+def corrections_of(
+    times: Int64s,
+    state: Int64s,
+    frontier: Int64s,
+    shape: Int64s,
+    rows: Int64s,
+    answers: Int64s,
+    both: tuple[Int64s, Int64s],
+) -> tuple[Int64s, Int64s]:
+    """Correct the state[2] rows of `answers` at every ready time, in order.
+
+    both   int64[words + 2, room] each: for the answers at one time, and for all corrections, which are the
+           first state[2] rows of it then, sorted and consolidated. Returned, or larger copies.
+    """
+    chosen, made = both
+    guards, limit, held = shape[2], shape[4], state[2]
+    columns = answers.shape[0]
+    corrections, corrected = np.int64(0), np.int64(0)
+    for index in range(state[0]):
+        time = times[0, index]
+        if word_is_beyond(time, frontier, guards):
+            continue
+        chosen, count = choose(rows, state[WALKED], time, shape, chosen, np.int64(0))
+        if count + held + 1 > chosen.shape[1]:
+            chosen = more_rows(chosen, count + held + 1)
+        row = np.int64(0)
+        while row < held:
+            total, after = multiplicity(answers, held, row, time, guards)
+            if total != 0:
+                for column in range(columns - 2):
+                    chosen[column, count] = answers[column, row]
+                chosen[columns - 1, count] = -total
+                count += 1
+            row = after
+        for row in range(count):
+            chosen[columns - 2, row] = time
+        count = summed(chosen, count, limit)
+        if corrections + count + 1 > made.shape[1]:
+            made = more_rows(made, corrections + count + 1)
+        put_behind(chosen, count, made, corrections)
+        corrections += count
+        corrected += count > 0
+        if count > 0 and index + 1 < state[0]:  # later times have to know
+            if held + count + 1 > answers.shape[1]:
+                answers = more_rows(answers, held + count + 1)
+            put_behind(chosen, count, answers, held)
+            held = summed(answers, held + count, limit)
+    state[2] = corrections if corrected < 2 else summed(made, corrections, limit)
+    return chosen, made
+
+
+@kernel
+def put_behind(source: Int64s, count: int, target: Int64s, at: int) -> None:
+    """Copy the first `count` rows to rows `at` and following of `target`."""
+    for column in range(source.shape[0]):
+        for row in range(count):
+            target[column, at + row] = source[column, row]
+
+
+@kernel
+def reduce_first(
+    ready: Int64s,
+    pending: Int64s,
+    table: Int64s,
+    answers_table: Int64s,
+    frontier: Int64s,
+    shape: Int64s,
+    levels: Int64s,
+    ranks: Int64s,
+) -> tuple[Int64s, Int64s, Int64s, int]:
+    """Corrections of the output, what stays pending, symbols without a rank, rows walked.
+
+    ready           int64[kw + vw + 2, n] sorted consolidated rows, none beyond the frontier
+    pending         int64[kw + 1, q] sorted (key, time), none beyond the frontier
+    table           history of the input, without `ready`; `answers_table` that of the output
+    shape           int64[7]: kw, vw, guards, offset, limit, kind of rank (an answer has a word for it then),
+                    and how many words decide whether two rows have one rank
+    levels, ranks   as in `in_order.py`
+    Ensures: corrections and pending times are sorted. If symbols are without a rank, corrections are wrong.
+    Cost: for each key a search in every run, and what `next_value` says for offset + limit values, unless
+    skipped; more values where multiplicities are not positive.
+    """
+    kw, vw, guards, aw = shape[0], shape[1], shape[2], shape[1] + (shape[5] != NO_RANK)
+    lines = with_ready(table, ready, guards)
+    place = (lines, levels, ranks, kw)
+    located, answer_cursors = cursors_of(lines), cursors_of(answers_table)
+    cursors = np.zeros((4 * levels.shape[1], lines.shape[0]), np.int64)
+    waiting, marks = np.empty((2, 16), np.int64), np.zeros(levels.shape[1] + 3, np.int64)
+    times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
+    state, reached, nothing = np.zeros(8, np.int64), np.zeros(8, np.int64), np.empty(0, np.int64)
+    rows, answers = np.empty((vw + 2, 64), np.int64), np.empty((aw + 2, 64), np.int64)
+    both = (np.empty((aw + 2, 64), np.int64), np.empty((aw + 2, 64), np.int64))
+    out = np.empty((kw + aw + 2, 64), np.int64)
+    pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
+    emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
+    while i < ready.shape[1] or p < pending.shape[1]:
+        order = whose_turn(ready, i, pending, p, kw)
+        keys, key = (ready, i) if order <= 0 else (pending, p)
+        first, first_pending, last_seed = i, p, i
+        state[0] = 0
+        if order <= 0:
+            i, one_time = key_end(ready, i, kw, kw + vw)
+            last_seed = first + 1 if one_time else i
+            times = with_seeds(ready, first, last_seed, kw + vw, times, state, frontier, guards)
+        if order >= 0:
+            p, _ = key_end(pending, p, kw, kw)
+            times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
+        answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
+        held = consolidate_key(answers, state)
+        if order < 0 and shape[4] >> SMALL_BITS == 0:  # nothing is beyond: there would be no second look
+            reached[0] = 0
+            reach = with_seeds(ready, first, last_seed, kw + vw, reach, reached, nothing, guards)
+            reach = closed_with(answers, held, aw, reach, reached, nothing, guards)
+            group, cut = (first, i - 1), levels[0, 0]
+            if answers_stay(ready, group, reach, reached[0], answers, held, cut, shape):
+                continue
+        times = closed_with(answers, held, aw, times, state, frontier, guards)
+        locate(lines, located, keys, key, kw)
+        begin(cursors, located, marks)
+        times, rows, waiting = walk(place, cursors, waiting, marks, shape, frontier, state, (times, rows))
+        state[2] = held
+        both = corrections_of(times, state, frontier, shape, rows, answers, both)
+        if state[2] > 0:
+            out = appended(out, emitted, keys, key, kw, both[1], state[2])
+            emitted += state[2]
+        pended = pended_times(times, state, frontier, guards, pended, keys, key, kw)
+    unknown = np.empty(marks[2], np.int64)
+    for index in range(marks[2]):
+        unknown[index] = waiting[1, index]
+    return first_rows(out, emitted), first_rows(pended, state[3]), unknown, state[READ]

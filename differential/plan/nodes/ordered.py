@@ -1,0 +1,84 @@
+"""Operators that put the rows of a group in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Final
+
+from ...columns.column_types import integer
+from ...columns.schema import Column, Schema
+from ...errors import SchemaError
+from ...expressions.expression import ColumnRef, Ordering
+from ...operators.ordered.layout import Turn, has_order
+from ...operators.reduce import RankKind
+from .node import Unary
+
+__all__ = ["ALL_ROWS", "OrderBy", "TopK"]
+
+ALL_ROWS: Final = (1 << 62) - 1
+"""A limit that is none."""
+
+
+@dataclass(frozen=True)
+class OrderBy:
+    """A column of an order."""
+
+    column: str
+    turn: Turn = Turn()
+
+    def describe(self) -> str:
+        """As it would be written."""
+        return Ordering(ColumnRef(self.column), self.turn.descending, self.turn.nulls_last).describe()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopK(Unary):
+    """The first rows of each group of equal `keys`: in the `order`, from place `offset` on, up to `limit`.
+
+    Rows that are equal in the order are in that of the words of their other columns. A row of multiplicity 3
+    is three rows, one of a negative multiplicity none. `rank`: a last column with the number of each row in
+    its group, and how that is counted.
+    """
+
+    kind: ClassVar[str] = "top_k"
+    keys: tuple[str, ...]
+    order: tuple[OrderBy, ...]
+    limit: int
+    offset: int = 0
+    rank: tuple[str, RankKind] | None = None
+
+    def data(self) -> list[object]:
+        """Keys, order, limit, offset, rank."""
+        order = [[each.column, each.turn.descending, each.turn.nulls_last] for each in self.order]
+        rank = None if self.rank is None else list(self.rank)
+        return [list(self.keys), order, self.limit, self.offset, rank]
+
+    @cached_property
+    def rows(self) -> Schema:
+        """The columns of `source`: keys, those of the order, all others."""
+        for each in self.order:
+            if not has_order(self.source.schema[each.column].type):
+                raise SchemaError(
+                    f"{self.describe()}: {each.column!r} is any, and values of any type have no order. Order "
+                    "by a column that has one"
+                )
+        return self.source.schema.reordered([*self.keys, *(each.column for each in self.order)])
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Those columns, and the rank; raises SchemaError if one of the order has none."""
+        ranks = () if self.rank is None else (Column(self.rank[0], integer),)
+        return Schema((*self.rows, *ranks))
+
+    def describe(self) -> str:
+        """As it would be written."""
+        parts = [f"by=[{', '.join(each.describe() for each in self.order)}]"]
+        if self.keys:
+            parts.append(f"keys={', '.join(self.keys)}")
+        if self.offset:
+            parts.append(f"offset={self.offset}")
+        if self.rank is not None:
+            parts.append(f"{self.rank[1]} as {self.rank[0]}")
+        limit = "all" if self.limit == ALL_ROWS else str(self.limit)
+        return f"top_k({limit}, {', '.join(parts)})"

@@ -1,0 +1,74 @@
+"""The first rows of a group, found without reading all of it. That they are right at every time is in
+`test_reduce.py`; here is what is left out: keys whose answers stay are skipped, and walks end."""
+
+from __future__ import annotations
+
+import numpy as np
+from reference.words import Row, as_words, rows_of
+from strategies_words import CODES
+
+from differential.kernels.history.first import NO_RANK, RANK, ROW_NUMBER, reduce_first
+from differential.trace.trace import Trace
+
+CODE = CODES[2]
+T00, T10, T03, T13, T02, T12 = (CODE.pack(time) for time in [(0, 0), (1, 0), (0, 3), (1, 3), (0, 2), (1, 2)])
+ANSWERS = [(1, 4, T00, 1), (1, 6, T00, 1)]
+HELD = [*ANSWERS, (1, 9, T03, 1)]
+
+
+def _reduce(
+    held: list[Row], answers: list[Row], new: list[Row], limit: int = 2, offset: int = 0, rank: int = NO_RANK
+) -> tuple[list[Row], list[Row], int]:
+    table, answers_table = Trace(1, 1, CODE.guards), Trace(1, 1 + (rank != NO_RANK), CODE.guards)
+    table.insert(as_words(sorted(held), 4))
+    answers_table.insert(as_words(sorted(answers), 4 + (rank != NO_RANK)))
+    frontier = np.array([CODE.pack((1, 1)), CODE.pack((2, 0))])
+    shape = np.array([1, 1, CODE.guards, offset, limit, rank, 1])
+    levels, ranks = np.array([[1], [0]]), np.empty((2, 0), np.int64)
+    pending = np.empty((2, 0), np.int64)
+    tables = table.lines, answers_table.lines
+    out, pended, unknown, walked = reduce_first(
+        as_words(sorted(new), 4), pending, *tables, frontier, shape, levels, ranks
+    )
+    assert unknown.shape == (0,)
+    return rows_of(out), rows_of(pended), walked
+
+
+def test_a_value_behind_the_answers_is_not_looked_at_and_leaves_nothing_pending() -> None:
+    assert _reduce(HELD, ANSWERS, [(1, 7, T10, 1)]) == ([], [], 0)
+    assert _reduce(HELD, ANSWERS, [(1, 7, T10, -1)]) == ([], [], 0)
+
+
+def test_one_more_of_the_last_answer_changes_nothing_and_one_less_is_looked_at() -> None:
+    assert _reduce(HELD, ANSWERS, [(1, 6, T10, 1)]) == ([], [], 0)
+    out, pended, walked = _reduce(HELD, ANSWERS, [(1, 6, T10, -1)])
+    assert (out, pended, walked) == ([(1, 6, T10, -1)], [(1, T13)], 4)
+
+
+def test_answers_that_are_too_few_are_looked_at() -> None:
+    assert _reduce(HELD, ANSWERS, [(1, 7, T10, 1)], limit=3)[0] == [(1, 7, T10, 1)]
+
+
+def test_a_walk_ends_before_times_of_values_that_cannot_matter() -> None:
+    out, pended, walked = _reduce(HELD, ANSWERS, [(1, 2, T10, 1)])
+    assert out == [(1, 2, T10, 1), (1, 6, T10, -1)] and walked == 2
+    assert pended == [], "the times of 9 cannot matter any more"
+
+
+def test_times_at_which_the_answers_were_others_stay_pending() -> None:
+    held = [*HELD, (1, 3, T02, 1)]
+    answers = [*ANSWERS, (1, 6, T02, -1), (1, 3, T02, 1)]
+    out, pended, _ = _reduce(held, answers, [(1, 2, T10, 1)])
+    assert out == [(1, 2, T10, 1), (1, 6, T10, -1)] and pended == [(1, T12)]
+
+
+def test_rows_count_as_often_as_they_are_there_and_not_where_they_are_owed() -> None:
+    held = [(1, 3, T00, -5), (1, 4, T00, 3)]
+    assert _reduce(held, [], [(1, 5, T10, 9)], limit=5, offset=1)[0] == [(1, 4, T10, 2), (1, 5, T10, 3)]
+
+
+def test_ranks_stand_behind_the_words() -> None:
+    new = [(1, 4, T10, 2), (1, 5, T10, 1)]
+    assert _reduce([], [], new, rank=RANK, limit=3)[0] == [(1, 4, 1, T10, 2), (1, 5, 3, T10, 1)]
+    numbered = [(1, 4, 2, T10, 1), (1, 5, 3, T10, 1)]
+    assert _reduce([], [], new, rank=ROW_NUMBER, limit=3, offset=1)[0] == numbered

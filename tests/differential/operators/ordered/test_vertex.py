@@ -1,0 +1,77 @@
+"""The first rows of groups as a vertex: what others read of it, messages. Meaning: `test_ordered.py`."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from reference.dataflow import Cluster, trace_rows, traces
+
+import differential as dd
+from differential import col
+from differential.columns.schema import Schema
+from differential.columns.worker_symbols import SYMBOLS
+from differential.errors import MultiplicityOverflowError
+from differential.operators.ordered.layout import InOrder, Turn
+from differential.operators.reduce import ReduceMachine
+from timely.building.dataflow import Dataflow
+
+
+def _flow(dataflow: Dataflow) -> None:
+    rows = dd.input(dataflow, "rows", "k: int, x: int, s: string")
+    top = rows.group_by("k").top_k(1, by=[col.s.desc(), "x"])
+    top.join(rows.select(k=col.k, other=col.x), on="k").output("joined")
+
+
+def test_answers_are_read_as_rows_by_a_join() -> None:
+    cluster = Cluster(_flow, 2)
+    cluster.change("rows", [((1, 5, "a"), 1), ((1, 6, "b"), 1), ((2, 7, "c"), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("joined") == {(1, 6, "b", 5): 1, (1, 6, "b", 6): 1, (2, 7, "c", 7): 1}
+    cluster.change("rows", [((1, 6, "b"), -1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("joined") == {(1, 5, "a", 5): 1, (2, 7, "c", 7): 1}
+    names = [name for one in cluster.instances for name in traces(one)]
+    assert any(name.startswith("top_k") for name in names) and not any("arrange" in name for name in names)
+
+
+def test_nothing_is_kept_of_what_has_gone() -> None:
+    cluster = Cluster(_flow)
+    for diff in (1, -1):
+        cluster.change("rows", [((k, x, f"{x}"), diff) for k in range(3) for x in range(40)])
+        cluster.seal()
+        cluster.run()
+    for held in traces(cluster.instances[0]).values():
+        for trace in held:
+            trace.compact()
+    assert cluster.snapshot("joined") == {} and trace_rows(cluster) == 0
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    schema = Schema.of("k: int, s: string")
+    order = InOrder(schema, 1, (Turn(),), 1)
+    first = order.first_rows()
+    machine = ReduceMachine(1, first.width, 1 << 62, first)
+    words = np.ones((4, 1), np.int64)
+    words[1], words[2] = SYMBOLS.intern_one("a"), 0
+    machine.recv(order.encode(words))
+    assert np.array_equal(order.decode(machine.advance(np.array([1]))), words)
+    other = copy.deepcopy(machine)
+    gone = words.copy()
+    gone[2], gone[3] = 1, -1
+    other.recv(order.encode(gone))
+    assert np.array_equal(order.decode(other.advance(np.array([2]))), gone)
+    assert machine.advance(np.array([2])).shape[1] == 0 and machine.output.rows == 1
+    other.output.compact()
+    assert other.output.rows == 0
+
+
+def test_a_row_that_is_there_too_often_is_named_as_it_was() -> None:
+    cluster = Cluster(_flow)
+    cluster.change("rows", [((1, 5, "often"), 2**62), ((1, 5, "often"), 2**62)])
+    cluster.seal()
+    with pytest.raises(MultiplicityOverflowError, match="often"):
+        cluster.run()
