@@ -5,6 +5,7 @@ The twins of `differential/algorithms`: no times, no changes. A row that is ther
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import cast
 
@@ -14,15 +15,18 @@ from reference.collection import collection
 
 __all__ = [
     "cliques_of_three",
+    "communities",
     "components",
     "core",
     "directed",
     "distances",
+    "distances_between",
     "edges_inside",
     "greedy_colours",
     "least_that_reaches",
     "numbers",
     "pairs_reached",
+    "ranks",
     "running_totals",
     "strong_components",
     "total_up_to",
@@ -128,6 +132,40 @@ def least_that_reaches(edges: Rows, labels: Rows) -> Rows:
         node: [own[each] for each in {node, *nx.ancestors(graph, node)} if each in own] for node in graph
     }
     return collection([(node, min(known)) for node, known in found.items() if known])
+
+
+def ranks(edges: Rows, iterations: int, unit: int, damping: tuple[int, int]) -> Rows:
+    """(node, rank): the formula of `pagerank`, edges one by one, as often as they are there."""
+    links = numbers(edges)
+    degrees = Counter[int]()
+    for (src, _), count in links.items():
+        degrees[src] += count
+    rank = {node: unit for edge in links for node in edge}
+    for _ in range(iterations):
+        share = {n: rank[n] * damping[0] // (damping[1] * degree) for n, degree in degrees.items()}
+        rank = dict.fromkeys(rank, unit - unit * damping[0] // damping[1])
+        for (src, dst), count in links.items():
+            rank[dst] += count * share[src]
+    return collection(list(rank.items()))
+
+
+def communities(edges: Rows, iterations: int) -> Rows:
+    """(node, label): all at once take the label that most of their neighbours and they themselves have."""
+    graph = undirected(edges)
+    labels = {node: node for node in graph}
+    for _ in range(iterations):
+        votes = {node: Counter([labels[node], *(labels[each] for each in graph[node])]) for node in graph}
+        labels = {node: min(one, key=lambda label: (-one[label], label)) for node, one in votes.items()}
+    return collection(list(labels.items()))
+
+
+def distances_between(edges: Rows, pairs: Rows) -> Rows:
+    """(source, target, edges between), for the pairs that have a way."""
+    graph = directed(edges)
+    graph.add_nodes_from(node for pair in pairs for node in pair)
+    return collection(
+        [(a, b, nx.shortest_path_length(graph, a, b)) for a, b in pairs if nx.has_path(graph, a, b)]
+    )
 
 
 def running_totals(values: Rows) -> Rows:

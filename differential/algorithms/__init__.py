@@ -7,6 +7,7 @@ out is the answer for the edges that are there at that time. `docs/algorithms.md
 
 from differential.algorithms.components import connected_components
 from differential.algorithms.paths.bfs import bfs
+from differential.algorithms.paths.bidirectional import bidirectional_shortest_paths
 from differential.algorithms.paths.closure import transitive_closure
 from differential.algorithms.paths.weighted import weighted_shortest_paths
 from differential.algorithms.sequences.prefix_sums import prefix_sums
@@ -15,16 +16,21 @@ from differential.algorithms.strong_components import (
     strongly_connected_components,
 )
 from differential.algorithms.structure.colouring import graph_colouring
+from differential.algorithms.structure.communities import label_propagation
 from differential.algorithms.structure.k_core import k_core
 from differential.algorithms.structure.labels import propagate
+from differential.algorithms.structure.pagerank import pagerank
 from differential.algorithms.structure.triangles import triangles
 
 __all__ = [
     "bfs",
+    "bidirectional_shortest_paths",
     "connected_components",
     "edges_inside_components",
     "graph_colouring",
     "k_core",
+    "label_propagation",
+    "pagerank",
     "prefix_sums",
     "propagate",
     "strongly_connected_components",

@@ -9,6 +9,8 @@ Errors name the algorithm, the line that called it, and what to write.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from differential.collections.collection import Collection
 from differential.columns.column_types import ColumnType
 from differential.errors import SchemaError
@@ -24,6 +26,7 @@ __all__ = [
     "column_type",
     "ends",
     "neighbours",
+    "repeated",
     "whole_number",
 ]
 
@@ -79,6 +82,13 @@ def neighbours(edges: Collection) -> Collection:
 def ends(edges: Collection) -> Collection:
     """The nodes (`node`) that occur in an edge, once each."""
     return edges.select(node=col.src).concat(edges.select(node=col.dst)).distinct()
+
+
+def repeated(start: Collection, body: Callable[[Collection], Collection], times: int) -> Collection:
+    """`body` applied so many times, written out: each time has its own stages, those it shares only once."""
+    for _ in range(times):
+        start = body(start)
+    return start
 
 
 def whole_number(who: str, name: str, value: object, least: int = 1) -> int:

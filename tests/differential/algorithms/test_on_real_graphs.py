@@ -86,6 +86,14 @@ CASES: dict[str, OnReal] = {
         lambda edges: plainly.core(edges, 20),
     ),
     "triangles": OnReal("collegemsg", algorithms.triangles, plainly.cliques_of_three),
+    "pagerank": OnReal(
+        "collegemsg",
+        lambda edges: algorithms.pagerank(edges, 10),
+        lambda edges: plainly.ranks(edges, 10, 1_000_000, (85, 100)),
+    ),
+    "communities": OnReal(
+        "collegemsg", algorithms.label_propagation, lambda edges: plainly.communities(edges, 5)
+    ),
     "colouring": OnReal("collegemsg", algorithms.graph_colouring, plainly.greedy_colours),
 }
 

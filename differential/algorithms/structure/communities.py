@@ -1,0 +1,44 @@
+"""Which nodes belong together, by what most of their neighbours say?"""
+
+from __future__ import annotations
+
+from differential.aggregates import count
+from differential.aggregates import max as greatest
+from differential.aggregates import min as least
+from differential.algorithms.graphs import as_edges, ends, neighbours, repeated, whole_number
+from differential.collections.collection import Collection
+from differential.expressions.expression import col
+
+__all__ = ["label_propagation"]
+
+
+def label_propagation(
+    edges: Collection, iterations: int = 5, *, src: str = "src", dst: str = "dst"
+) -> Collection:
+    """A label for every node after so many iterations, communities having the same: `node`, `label`.
+
+    Every node begins with itself as its label. In every iteration all of them take, at once, the label that
+    most of their neighbours and they themselves have; the least of several. Source: U. N. Raghavan and
+    others, *Near linear time algorithm to detect community structures*, 2007, without its random choices;
+    that a node counts itself keeps two sides from exchanging their labels for ever. For the least label that
+    reaches a node see `propagate`.
+
+    Args:
+        edges: two columns of one type whose values have an order. Directions do not matter, an edge counts
+            once however often it is there, and one to oneself makes its end a node.
+        iterations: exactly so many, from 1 up; a handful is usual.
+
+    Cost: in each iteration the edges of nodes whose label has changed. A change may turn a community over.
+    """
+    whole_number("label_propagation", "iterations", iterations)
+    pairs = as_edges("label_propagation", edges, src, dst)
+    nodes = ends(pairs)
+    links = neighbours(pairs).concat(nodes.select(src=col.node, dst=col.node))
+
+    def vote(labels: Collection) -> Collection:
+        heard = labels.join(links, on={"node": "src"}).select(node=col.dst, label=col.label)
+        votes = heard.group_by("node", "label").agg(votes=count())
+        most = votes.group_by("node").agg(votes=greatest("votes"))
+        return votes.join(most, on=("node", "votes")).group_by("node").agg(label=least("label"))
+
+    return repeated(nodes.select("node", label=col.node), vote, iterations)
