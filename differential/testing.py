@@ -25,6 +25,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -191,13 +192,15 @@ def _declared_value(cell: str, type_: ColumnType) -> object:
         "float": float,
         "bool": lambda text: {"true": True, "false": False}[text.lower()],
         "timestamp": lambda text: dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC),
+        "date": dt.date.fromisoformat,
+        "decimal": Decimal,
         "string": str,
         "bytes": str.encode,
         "any": ast.literal_eval,
     }
     try:
         return read[type_.kind](cell)
-    except (ValueError, KeyError, SyntaxError):
+    except (ValueError, KeyError, SyntaxError, InvalidOperation):
         raise SchemaError(f"the cell {cell!r} is not of type {type_}") from None
 
 

@@ -11,7 +11,7 @@ from timely.user_code.call_site import call_site
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import col
+from ..expressions.expression import Expr, col
 from ..linear.user_functions import BatchFunction, MapFunction
 from ..other_spellings import explain
 from ..plan.building import OpenLoop, Place, Plan
@@ -55,17 +55,32 @@ class Handle:
         return self.node.schema
 
     def conformed(self, schema: Schema, operator: str) -> Self:
-        """This collection with its columns in the order of `schema`; SchemaError if they are not the same
-        columns.
+        """This collection with the columns of `schema` in its order, nulls allowed where it allows them.
+
+        Raises SchemaError, which says what differs, if they are not the same columns.
         """
         if self.schema == schema:
             return self
-        if sorted(map(str, self.schema)) != sorted(map(str, schema)):
+        differing = [
+            f"{name} is {_type_or_none(schema, name)} in one, {_type_or_none(self.schema, name)} in the other"
+            for name in dict.fromkeys((*schema.names, *self.schema.names))
+            if not _takes(schema, self.schema, name)
+        ]
+        if differing:
             raise SchemaError(
-                f"{operator}: the columns differ: ({schema}) and ({self.schema}). Make them equal by "
-                "select(…) with the same names and types"
+                f"{operator}: the columns differ: {'; '.join(differing)}. Make them equal by select(…), with "
+                "cast(…) for types, and fill_null(…) where one may be null"
             )
-        return self.with_node(Select(self.node, tuple((name, col(name)) for name in schema.names)))
+        columns: list[tuple[str, Expr]] = [
+            (
+                column.name,
+                col(column.name)
+                if self.schema[column.name] == column
+                else col(column.name).cast(column.type),
+            )
+            for column in schema
+        ]
+        return self.with_node(Select(self.node, tuple(columns)))
 
     def with_node(self, node: Node) -> Self:
         """What `node`, over this one's, computes in the same loops; notes the line that asked for it."""
@@ -93,6 +108,19 @@ class Handle:
         """The names of these loops, for messages."""
         names = [loop.name if isinstance(loop, OpenLoop) else loop.scope.name for loop in place]
         return " / ".join([self.dataflow.root.name, *names])
+
+
+def _type_or_none(schema: Schema, name: str) -> str:
+    return str(schema[name].type) if name in schema else "missing"
+
+
+def _takes(schema: Schema, given: Schema, name: str) -> bool:
+    """Whether a column of `schema` holds all values of the one of that name in `given`."""
+    return (
+        name in schema
+        and name in given
+        and schema[name].type in (given[name].type, given[name].type.or_null())
+    )
 
 
 def in_one_place(parts: tuple[H, ...]) -> tuple[H, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
 from ..errors import SchemaError
-from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col
+from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, as_expr, col
 from ..plan.nodes import Filter, Negate, Select
 from .handle import Handle
 
 __all__ = ["RowOperators"]
 
-_Name = str | Expr
+_Name = str | Expr | Aliased
 T = TypeVar("T")
 
 
@@ -20,7 +20,8 @@ class RowOperators(Handle):
     """What each row becomes, by itself: a few ns per row and column; columns that move cost nothing."""
 
     def select(self, *columns: _Name | Iterable[_Name], **named: ExprLike) -> Self:
-        """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`.
+        """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`, or with
+        `(col.dst + 1).alias("label")`.
 
         Lists of names are taken, too, and "*" stands for all columns. Rust: `map`. LINQ: `Select`.
         """
@@ -28,6 +29,9 @@ class RowOperators(Handle):
         for column in _flat(columns):
             if isinstance(column, str) and column == "*" and "*" not in self.schema:
                 chosen.update({name: col(name) for name in self.schema.names})
+                continue
+            if isinstance(column, Aliased):
+                chosen[column.name] = column.expr
                 continue
             reference = col(column) if isinstance(column, str) else column
             names = [column] if isinstance(column, str) else sorted(reference.columns())
@@ -37,9 +41,17 @@ class RowOperators(Handle):
         chosen.update({name: as_expr(value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(chosen.items())))
 
-    def with_columns(self, **named: ExprLike) -> Self:
-        """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`."""
+    def with_columns(self, *columns: Aliased, **named: ExprLike) -> Self:
+        """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`, or
+        `with_columns((col.n + 1).alias("degree"))`.
+        """
         kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
+        for column in columns:
+            if not isinstance(column, Aliased):
+                raise SchemaError(
+                    f"with_columns: {column!r} needs a name: write with_columns(name={column!r})"
+                )
+            kept[column.name] = column.expr
         kept.update({name: as_expr(value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(kept.items())))
 
@@ -124,7 +136,7 @@ class RowOperators(Handle):
 
 def _flat(columns: Iterable[_Name | Iterable[_Name]]) -> Iterable[_Name]:
     for column in columns:
-        if isinstance(column, str | Expr):
+        if isinstance(column, str | Expr | Aliased):
             yield column
         else:
             yield from column

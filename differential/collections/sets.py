@@ -26,12 +26,13 @@ class SetOperators(FunctionOperators):
 
     def concat(self, *others: Self) -> Self:
         """The sum: multiplicities added. The others must have the same columns and types; their order may
-        differ.
+        differ. A column that may be null in one of them may be in the sum.
 
         Rust: `concat`. SQL: UNION ALL. No state, no stage.
         """
         parts = in_one_place((self, *others))
-        nodes = tuple(part.conformed(self.schema, "concat").node for part in parts)
+        schema = _with_their_nulls(self.schema, [part.schema for part in parts])
+        nodes = tuple(part.conformed(schema, "concat").node for part in parts)
         return parts[0].with_node(Concat(nodes)) if others else self
 
     def union(self, *others: Self) -> Self:
@@ -234,3 +235,18 @@ def _not_in(name: str, names: Sequence[str]) -> str:
     while name in names:
         name += "_"
     return name
+
+
+def _with_their_nulls(schema: Schema, others: Sequence[Schema]) -> Schema:
+    """`schema`, with nulls allowed in each column that allows them in one of `others`."""
+    return Schema(
+        tuple(
+            Column(
+                column.name,
+                column.type.or_null(
+                    any(column.name in other and other[column.name].type.nullable for other in others)
+                ),
+            )
+            for column in schema
+        )
+    )

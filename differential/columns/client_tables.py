@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from differential.columns.column_types import (
-    ANY_METADATA,
-    ColumnType,
-    any_value,
-    binary,
-    boolean,
-    floating,
-    integer,
-    string,
-    timestamp,
-)
+from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
 from differential.columns.schema import Column, Schema
 from differential.columns.tables import to_table
+from differential.errors import SchemaError
 from timely.errors import InternalError
 
 __all__ = ["client_table"]
-
-_TYPES = (integer, floating, boolean, timestamp, string, binary)
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
@@ -42,9 +31,12 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
 def _type_of(field: pa.Field) -> ColumnType:
     if field.metadata == ANY_METADATA:
         return any_value.or_null(field.nullable)
-    for candidate in _TYPES:
-        if candidate.to_arrow() == field.type:
-            return candidate.or_null(field.nullable)
-    raise InternalError(
-        f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
-    )
+    try:
+        declared = as_column_type(field.type)
+    except SchemaError:
+        declared = any_value
+    if declared.to_arrow() != field.type or declared.kind == "any":
+        raise InternalError(
+            f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
+        )
+    return declared.or_null(field.nullable)

@@ -5,17 +5,20 @@
     float       IEEE double                       integer order = float order        yes
     bool        False, True                       0, 1                               yes
     timestamp   microseconds since 1970 in UTC    itself                             yes
+    date        a day                             days since 1970                    yes
+    decimal     p digits, s behind the point      value · 10^s; p ≤ 18               yes
     string      text                              a symbol (see `symbols.py`)        no
     bytes       binary                            a symbol                           no
     any         any msgpack value                 a symbol                           no
 
 A *nullable* column (`int?`) takes two words: a flag, 0 for null and 1 for a value, then the value's word, 0
 for null. So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
-order of words is the order of values, that is, whether `min`, `max`, `<` mean what the user expects: a
-symbol's word is a hash, so its order is arbitrary, though the same on every worker.
+order of words is the order of values: a symbol's word is a hash, so its order is arbitrary, though the same
+on every worker, and who compares strings must look their values up. What a kind can do is asked of its
+properties (`is_ordered`, `has_order`, `is_whole`, `is_number`), so that nobody needs lists of kinds.
 
-A type is written as a `ColumnType`, a Python type (`int`, `str`, `datetime`, `int | None`) or a word
-("int?").
+A type is written as a `ColumnType`, a Python type (`int`, `str`, `datetime`, `int | None`), a word ("int?",
+"decimal(10, 2)"), or a type of Arrow, Spark, Polars, numpy or pandas, or its name ("bigint").
 """
 
 from __future__ import annotations
@@ -23,17 +26,20 @@ from __future__ import annotations
 import datetime as dt
 import types
 import typing
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from differential.errors import SchemaError
+from differential.columns.foreign.type_names import Kind, Named, kind_of_arrow, kind_of_name, type_text
+from differential.errors import SchemaError, shown
 
 __all__ = [
     "ANY_METADATA",
+    "DECIMAL_DIGITS_MAX",
     "ROW_WORDS_MAX",
     "Bools",
     "ColumnType",
@@ -45,6 +51,8 @@ __all__ = [
     "as_column_type",
     "binary",
     "boolean",
+    "date",
+    "decimal",
     "floating",
     "integer",
     "string",
@@ -59,8 +67,8 @@ ROW_WORDS_MAX: Final = 4_096
 """Words of a row, time and difference included. A batch that claims more is malformed, so no schema may have
 more: the error should be the user's line, not the end of a worker."""
 
-Kind: TypeAlias = Literal["int", "float", "bool", "timestamp", "string", "bytes", "any"]
-_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+DECIMAL_DIGITS_MAX: Final = 18
+"""Digits of a decimal: so many fit into a word, whatever they are."""
 
 # An Arrow field of binary values with this metadata holds packed values of an `any` column.
 ANY_METADATA: Final = {b"differential.type": b"any"}
@@ -68,10 +76,23 @@ ANY_METADATA: Final = {b"differential.type": b"any"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column: a kind, and whether nulls may occur in it."""
+    """The type of a column: a kind, and whether nulls may occur in it.
+
+    A decimal has `precision` digits, `scale` of them behind the point; elsewhere both are 0.
+    """
 
     kind: Kind
     nullable: bool = False
+    precision: int = 0
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind == "decimal" and not 0 <= self.scale <= self.precision <= DECIMAL_DIGITS_MAX:
+            raise SchemaError(
+                f"decimal({self.precision}, {self.scale}): at most {DECIMAL_DIGITS_MAX} digits, of which no "
+                "more behind the point than there are. Use fewer, float, or store it as a string"
+            )
+        assert (self.kind == "decimal") == (self.precision > 0), self.kind
 
     @property
     def words(self) -> int:
@@ -89,39 +110,70 @@ class ColumnType:
         return not self.is_symbol
 
     @property
+    def has_order(self) -> bool:
+        """Whether its values have an order, be it that of their words or not: all but `any`."""
+        return self.kind != "any"
+
+    @property
     def is_number(self) -> bool:
         """Whether arithmetic is defined on it."""
-        return self.kind in ("int", "float")
+        return self.kind in ("int", "float", "decimal")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its words are whole numbers whose sum is the word of the sum (a bool counts as 0 or 1)."""
+        return self.kind in ("int", "decimal", "bool")
+
+    @property
+    def is_day_or_time(self) -> bool:
+        """Whether it is a point in time: a date or a timestamp."""
+        return self.kind in ("date", "timestamp")
 
     def or_null(self, nullable: bool = True) -> ColumnType:
         """The same kind with nulls allowed (or, with `nullable=False`, as it is)."""
-        return ColumnType(self.kind, self.nullable or nullable)
+        return replace(self, nullable=True) if nullable and not self.nullable else self
 
     def not_null(self) -> ColumnType:
         """The same kind without nulls."""
-        return ColumnType(self.kind)
+        return replace(self, nullable=False) if self.nullable else self
 
     def to_arrow(self) -> pa.DataType:
         """The Arrow type in which `Schema.decode` returns it."""
+        if self.kind == "decimal":
+            return pa.decimal128(self.precision, self.scale)
         return _ARROW[self.kind]
 
     def __str__(self) -> str:
-        return self.kind + "?" if self.nullable else self.kind
+        name = f"decimal({self.precision}, {self.scale})" if self.kind == "decimal" else self.kind
+        return name + "?" if self.nullable else name
 
 
 integer: Final = ColumnType("int")
 floating: Final = ColumnType("float")
 boolean: Final = ColumnType("bool")
 timestamp: Final = ColumnType("timestamp")
+date: Final = ColumnType("date")
 string: Final = ColumnType("string")
 binary: Final = ColumnType("bytes")
 any_value: Final = ColumnType("any")
+
+
+def decimal(precision: int, scale: int = 0) -> ColumnType:
+    """Exact numbers of `precision` digits (at most 18), `scale` of them behind the point.
+
+    Raises SchemaError for other numbers of digits.
+    """
+    if precision < 1:
+        raise SchemaError(f"decimal({precision}, {scale}): a decimal has at least one digit")
+    return ColumnType("decimal", False, precision, scale)
+
 
 _ARROW: Final[dict[Kind, pa.DataType]] = {
     "int": pa.int64(),
     "float": pa.float64(),
     "bool": pa.bool_(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "date": pa.date32(),
     "string": pa.string(),
     "bytes": pa.binary(),
     "any": pa.binary(),
@@ -134,28 +186,17 @@ _PYTHON: Final[dict[object, ColumnType]] = {
     str: string,
     bytes: binary,
     dt.datetime: timestamp,
+    dt.date: date,
     object: any_value,
     np.int64: integer,
     np.float64: floating,
     np.bool_: boolean,
 }
 
-_OTHER_NAMES: Final[dict[str, Kind]] = {
-    "int64": "int",
-    "integer": "int",
-    "long": "int",
-    "double": "float",
-    "float64": "float",
-    "boolean": "bool",
-    "str": "string",
-    "text": "string",
-    "binary": "bytes",
-    "datetime": "timestamp",
-    "object": "any",
-}
-
-TypeSpec: TypeAlias = ColumnType | type | str | types.UnionType
-"""What a user may write for a type: `dd.string`, `int`, `"int?"`, `int | None`."""
+TypeSpec: TypeAlias = object
+"""What a user may write for a type: `dd.string`, `int`, `"int?"`, `int | None`, `pa.int64()`, `"bigint"`, and
+dtypes of numpy, pandas and Polars.
+"""
 
 
 def as_column_type(spec: TypeSpec) -> ColumnType:
@@ -173,20 +214,34 @@ def as_column_type(spec: TypeSpec) -> ColumnType:
             return as_column_type(members[0]).or_null(len(get_args(spec)) > 1)
     elif isinstance(spec, type) and spec in _PYTHON:
         return _PYTHON[spec]
-    raise SchemaError(f"{spec!r} is not a column type.\n  {_choices()}")
+    elif spec is Decimal:
+        raise SchemaError(
+            "Decimal does not say how many digits: write dd.decimal(10, 2), or 'decimal(10, 2)'."
+        )
+    elif isinstance(spec, pa.DataType):
+        named = kind_of_arrow(spec)
+        if named is not None:
+            return _typed(named)
+    elif (text := type_text(spec)) is not None:
+        return _from_name(text)
+    raise SchemaError(f"{shown(spec)} is not a column type.\n  {_choices()}")
 
 
 def _from_name(name: str) -> ColumnType:
     """The type called `name`, with a question mark at its end for nullable."""
     bare = name.strip()
-    nullable = bare.endswith("?")
-    bare = bare.rstrip("?").strip().lower()
-    kind = _OTHER_NAMES.get(bare, bare)
-    for known in _KINDS:
-        if kind == known:
-            return ColumnType(known, nullable)
-    raise SchemaError(f"{name!r} is not a column type.\n  {_choices()}")
+    named = kind_of_name(bare.rstrip("?"))
+    if named is None:
+        raise SchemaError(f"{name!r} is not a column type.\n  {_choices()}")
+    return _typed(named).or_null(bare.endswith("?"))
+
+
+def _typed(named: Named) -> ColumnType:
+    if named.kind == "decimal":
+        return decimal(named.precision, named.scale)
+    return ColumnType(named.kind)
 
 
 def _choices() -> str:
-    return f"Types are {', '.join(_KINDS)}; a question mark at the end allows nulls, as in int?."
+    kinds = ", ".join(kind for kind in get_args(Kind) if kind != "decimal")
+    return f"Types are {kinds}, decimal(p, s); a question mark at the end allows nulls, as in int?."

@@ -10,6 +10,8 @@ nanoseconds, int64 to float). Everything else is refused: a float is not an int 
     float        any float type; integers that a double holds exactly
     bool         bool
     timestamp    timestamps (without a zone: read as UTC), dates (midnight UTC)
+    date         dates
+    decimal      decimals and integers that have no more digits, before and behind the point
     string       string, large_string, string_view, and dictionaries of these
     bytes        binary in every form, and dictionaries of these
     any          everything whose values msgpack can hold
@@ -23,7 +25,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from differential.columns.column_types import ANY_METADATA, ColumnType
+from differential.columns.column_types import ANY_METADATA, DECIMAL_DIGITS_MAX, ColumnType
+from differential.columns.foreign.type_names import kind_of_arrow
 from differential.columns.symbols import pack
 from differential.errors import SchemaError, shown
 
@@ -160,6 +163,8 @@ def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
         "float": (pa.types.is_floating, pa.types.is_integer),
         "bool": (pa.types.is_boolean,),
         "timestamp": (pa.types.is_timestamp, pa.types.is_date),
+        "date": (pa.types.is_date,),
+        "decimal": (pa.types.is_decimal, pa.types.is_integer),
         "string": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
         "bytes": (
             pa.types.is_binary,
@@ -183,10 +188,13 @@ def _refuse_type(column: pa.ChunkedArray, place: Place) -> None:
 
 def _suggested(arrow: pa.DataType) -> str:
     """The kind of column that would take the Arrow type."""
-    for kind in ("int", "float", "bool", "timestamp", "string", "bytes"):
-        if _takes(ColumnType(kind), arrow):
-            return kind
-    return "any"
+    named = kind_of_arrow(arrow)
+    if named is None:
+        return "any"
+    if named.kind != "decimal":
+        return named.kind
+    fits = named.precision <= DECIMAL_DIGITS_MAX
+    return f"decimal({named.precision}, {named.scale})" if fits else "float"
 
 
 def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
@@ -199,6 +207,8 @@ def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
     target = place.type.to_arrow()
     if column.type == target:
         return column
+    if pa.types.is_decimal(target) and pa.types.is_integer(column.type):
+        column = column.cast(pa.decimal128(38, 0))  # Arrow would want room for 19 digits in every target
     if _fits(column, target):
         return column.cast(target)
     start, stop = 0, len(column)

@@ -38,9 +38,13 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         values[:] = floats_to_words(_filled(array, 0.0).to_numpy(zero_copy_only=False))
     elif type_.kind == "bool":
         values[:] = _filled(array, False).to_numpy(zero_copy_only=False)
+    elif type_.kind == "decimal":
+        values[:] = _scaled(array)
     else:
         if type_.kind == "timestamp":
             array = array.view(pa.int64())
+        elif type_.kind == "date":
+            array = array.view(pa.int32())
         values[:] = _filled(array, 0).to_numpy(zero_copy_only=False)
     if valid is not None and array.null_count:
         values[~valid] = 0
@@ -49,6 +53,26 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
 def _filled(array: pa.Array, value: float) -> pa.Array:
     """`array` without nulls."""
     return array.fill_null(value) if array.null_count else array
+
+
+def _scaled(array: pa.Array) -> Int64s:
+    """The lower halves of 128-bit numbers, which hold all of their 18 digits; anything at nulls."""
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array), dtype=np.int64)
+    halves = np.frombuffer(buffer, np.int64)[2 * array.offset :][: 2 * len(array)]
+    return halves[::2]
+
+
+def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array:
+    """The inverse of `_scaled`."""
+    halves = np.empty((len(values), 2), dtype=np.int64)
+    halves[:, 0] = values
+    halves[:, 1] = values >> 63
+    array = pa.Array.from_buffers(type_.to_arrow(), len(values), [None, pa.py_buffer(halves)])
+    if null is None:
+        return array
+    return pc.if_else(pa.array(~null), array, pa.scalar(None, array.type))
 
 
 def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
@@ -79,6 +103,10 @@ def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None)
         return pa.array(words_to_floats(values), mask=null)
     if type_.kind == "bool":
         return pa.array(values != 0, mask=null)
+    if type_.kind == "decimal":
+        return _decimals(values, null, type_)
+    if type_.kind == "date":
+        return pa.array(values.astype(np.int32), mask=null).view(pa.date32())
     array = int64_array(values) if null is None else pa.array(values, mask=null)
     return array.view(type_.to_arrow()) if type_.kind == "timestamp" else array
 

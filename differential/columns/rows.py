@@ -8,6 +8,8 @@ Tables of any size go through `encoding.py`.
     float        float, int, numpy floats                       float
     bool         bool, numpy bool                               bool
     timestamp    datetime (without a zone: read as UTC)         datetime in UTC
+    date         date (not datetime)                            date
+    decimal      Decimal, int                                   Decimal with the digits of the column
     string       str                                            str
     bytes        bytes, bytearray                               bytes
     any          what msgpack holds                             the same, with tuples for lists
@@ -17,13 +19,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Final, cast
 
 import numpy as np
 
-from differential.columns.column_types import ColumnType, Int64s, Kind
+from differential.columns.column_types import ColumnType, Int64s
 from differential.columns.conforming import Place
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError, shown
@@ -32,24 +36,31 @@ from timely.counted import counted
 __all__ = [
     "Row",
     "check_values",
+    "date_to_days",
     "datetime_to_micros",
+    "days_to_date",
+    "decimal_to_word",
     "decode_rows",
     "encode_rows",
     "micros_to_datetime",
     "row_shower",
     "values_to_words",
+    "word_to_decimal",
 ]
 
 Row = tuple[object, ...]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+_FIRST_DAY: Final = dt.date(1970, 1, 1).toordinal()
 
 _ACCEPTED: Final[dict[Kind, tuple[type, ...]]] = {
     "int": (int, np.integer),
     "float": (float, int, np.floating, np.integer),
     "bool": (bool, np.bool_),
     "timestamp": (dt.datetime,),
+    "date": (dt.date,),
+    "decimal": (Decimal, int),
     "string": (str,),
     "bytes": (bytes, bytearray),
     "any": (object,),
@@ -67,6 +78,40 @@ def micros_to_datetime(micros: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 
+def date_to_days(value: dt.date) -> int:
+    """Days since 1970."""
+    return value.toordinal() - _FIRST_DAY
+
+
+def days_to_date(days: int) -> dt.date:
+    """The inverse of `date_to_days`; raises OverflowError or ValueError outside the years 1 to 9999."""
+    return dt.date.fromordinal(days + _FIRST_DAY)
+
+
+def decimal_to_word(value: Decimal | int, type_: ColumnType) -> int | None:
+    """`value` · 10^scale, or None if it has more digits than `type_`, before or behind the point."""
+    exact = Decimal(value)
+    if not exact.is_finite():
+        return None
+    sign, digits, exponent = exact.as_tuple()
+    shift = cast(int, exponent) + type_.scale
+    number = int("".join(map(str, digits)))
+    if number == 0:
+        return 0
+    if shift > type_.precision or -shift > len(digits):
+        return None
+    factor = int(10 ** abs(shift))
+    scaled, rest = (number * factor, 0) if shift >= 0 else divmod(number, factor)
+    if rest or scaled >= 10**type_.precision:
+        return None
+    return -scaled if sign else scaled
+
+
+def word_to_decimal(word: int, type_: ColumnType) -> Decimal:
+    """The inverse of `decimal_to_word`: with as many digits behind the point as the column has."""
+    return Decimal((int(word < 0), tuple(map(int, str(abs(word)))), -type_.scale))
+
+
 def check_values(values: Sequence[object], place: Place) -> None:
     """Raise SchemaError about the first of `values` that a column of `place.type` does not take."""
     kind = place.type.kind
@@ -80,7 +125,11 @@ def check_values(values: Sequence[object], place: Place) -> None:
         if value is None:
             if not place.type.nullable:
                 raise place.null_error(row)
-        elif not isinstance(value, accepted) or (isinstance(value, bool) and kind in ("int", "float")):
+        elif (
+            not isinstance(value, accepted)
+            or (isinstance(value, bool) and place.type.is_number)
+            or (isinstance(value, dt.datetime) and kind == "date")  # in Python it is a date, too
+        ):
             mend = f"Convert it, or declare another type, such as any (now: {place.type})."
             raise place.error(row, value, f"is a {type(value).__name__}, not {kind}", mend)
 
@@ -98,14 +147,32 @@ def values_to_words(
         null = [value is None for value in values]
         out[0] = np.logical_not(null)
         values = [_NULLS[type_.kind] if value is None else value for value in values]
+    if type_.kind == "decimal":
+        _write_decimals(values, out[-1], place)
+    else:
+        _write_plain(values, type_.kind, out[-1], symbols, place)
+    if null is not None:
+        out[-1, null] = 0
+
+
+def _write_decimals(values: Sequence[object], out: Int64s, place: Place) -> None:
+    for row, value in enumerate(values):
+        word = decimal_to_word(cast(Decimal, value), place.type)
+        if word is None:
+            mend = "Round it, or declare the column with more digits."
+            raise place.error(row, value, f"does not fit {place.type}", mend)
+        out[row] = word
+
+
+def _write_plain(
+    values: Sequence[object], kind: Kind, out: Int64s, symbols: SymbolTable | None, place: Place
+) -> None:
     try:
-        out[-1] = _plain_words(values, type_.kind, symbols)
+        out[:] = _plain_words(values, kind, symbols)
     except OverflowError:
         row = next(row for row, value in enumerate(values) if not -(2**63) <= cast(int, value) < 2**63)
         mend = "Integers are 64 bits wide. Scale the values, or declare the column any."
         raise place.error(row, values[row], "is out of range", mend) from None
-    if null is not None:
-        out[-1, null] = 0
 
 
 _NULLS: Final[dict[Kind, object]] = {
@@ -113,6 +180,8 @@ _NULLS: Final[dict[Kind, object]] = {
     "float": 0.0,
     "bool": False,
     "timestamp": _EPOCH,
+    "date": _EPOCH.date(),
+    "decimal": 0,
     "string": "",
     "bytes": b"",
     "any": False,
@@ -125,6 +194,8 @@ def _plain_words(values: Sequence[object], kind: Kind, symbols: SymbolTable | No
         return floats_to_words(np.array(values, dtype=np.float64))
     if kind == "timestamp":
         return np.array([datetime_to_micros(cast(dt.datetime, value)) for value in values], dtype=np.int64)
+    if kind == "date":
+        return np.array([date_to_days(cast(dt.date, value)) for value in values], dtype=np.int64)
     if kind in ("string", "bytes", "any"):
         assert symbols is not None
         if kind == "string":
@@ -200,4 +271,8 @@ def _decode_values(
         return cast(list[object], (values != 0).tolist())
     if type_.kind == "timestamp":
         return [micros_to_datetime(micros) for micros in values.tolist()]
+    if type_.kind == "date":
+        return [days_to_date(days) for days in values.tolist()]
+    if type_.kind == "decimal":
+        return [word_to_decimal(word, type_) for word in values.tolist()]
     return cast(list[object], values.tolist())

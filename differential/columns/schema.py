@@ -13,10 +13,11 @@ maps. From Python, numpy and pandas: `tables.py`. Single rows as tuples: `rows.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from differential.columns.column_types import (
 )
 from differential.columns.conforming import conform_table
 from differential.columns.encoding import decode_column, encode_column
+from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols import SymbolTable
 from differential.errors import SchemaError, shown
 
@@ -95,7 +97,9 @@ class Schema:
 
     @classmethod
     def of(cls, spec: SchemaSpec) -> Schema:
-        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema.
+        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema, also "
+        "one of
+        Arrow, Spark, Polars or pandas (`foreign/schemas.py` says what these know of nulls).
 
         Raises SchemaError for an unknown type or a name that occurs twice.
         """
@@ -103,7 +107,12 @@ class Schema:
             return spec
         if isinstance(spec, str):
             return cls(tuple(_parse(spec)))
-        pairs = spec.items() if isinstance(spec, Mapping) else spec
+        fields = foreign_fields(spec)
+        if fields is not None:
+            return cls(tuple(Column(n, as_column_type(type_).or_null(null)) for n, type_, null in fields))
+        if not isinstance(spec, Iterable):
+            raise SchemaError(f"{shown(spec)} is no schema: write one as in 'src: int, name: string?'")
+        pairs = cast("Iterable[tuple[str, TypeSpec]]", spec.items() if isinstance(spec, Mapping) else spec)
         return cls(tuple(Column(name, as_column_type(type_)) for name, type_ in pairs))
 
     @property
@@ -233,13 +242,18 @@ class Schema:
         return SchemaError(f"there is no column {shown(name)}; there are: {self or 'none'}")
 
 
-SchemaSpec = Schema | str | Mapping[str, TypeSpec] | Iterable[tuple[str, TypeSpec]]
-"""What a user may write for a schema: `"src: int, dst: int?"`, `{"src": int}`, or pairs."""
+SchemaSpec: TypeAlias = object
+"""What a user may write for a schema: `"src: int, dst: int?"`, `{"src": int}`, pairs, a `pyarrow.Schema`, the
+dtypes of a DataFrame, a Spark StructType.
+"""
+
+_COMMA: Final = re.compile(r",(?![^(<]*[)>])")
+"""Between columns, and not within the type of one, as in decimal(10, 2)."""
 
 
 def _parse(text: str) -> Iterator[Column]:
     """The columns in `name: type, name: type`."""
-    for part in text.split(","):
+    for part in _COMMA.split(text):
         if not part.strip() and not text.strip():
             return
         name, colon, type_name = part.partition(":")

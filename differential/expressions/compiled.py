@@ -160,9 +160,18 @@ def as_float(part: Compiled) -> Compiled:
     if part.type.kind == "float":
         return part
     type_ = ColumnType("float", part.type.nullable)
+    scale = 10.0**part.type.scale
     if part.constant is not None:
-        return constant(type_, part.constant[0].astype(np.float64), part.constant[1])
-    return Compiled(type_, converted(part.run, np.float64), can_fail=part.can_fail)
+        return constant(type_, part.constant[0].astype(np.float64) / scale, part.constant[1])
+    run = converted(part.run, np.float64)
+    if part.type.scale:
+
+        def scaled(words: Int64s) -> Pair:
+            values, valid = run(words)
+            return values / scale, valid
+
+        return Compiled(type_, scaled, can_fail=part.can_fail)
+    return Compiled(type_, run, can_fail=part.can_fail)
 
 
 def in_common_words(parts: Sequence[Compiled]) -> list[Compiled]:

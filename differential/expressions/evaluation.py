@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
-from differential.columns.column_types import Bools, ColumnType, Int64s
+from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, ColumnType, Int64s
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
@@ -25,28 +26,37 @@ from differential.expressions.compiled import (
     as_float,
     column_at,
     constant,
-    converted,
     in_common_words,
     word_constant,
 )
+from differential.expressions.decimals import beyond_digits, scaled_to
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.functions.casts import NEVER_FAIL
+from differential.expressions.functions.function import Function
+from differential.expressions.functions.running import Refuse, cast_run, function_run, ranks
+from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.literals import constant_word
 from differential.expressions.operators import (
     ARITHMETIC,
     COMPARISONS,
     both,
+    choice,
     extreme,
     lifted,
     logical,
+    ranked,
     unary,
     when_run,
 )
 from differential.expressions.projection import CONSTANT, Projection
-from differential.expressions.types import type_of
+from differential.expressions.types import constants_of, type_of
 from differential.expressions.whole_numbers import beyond, combined
 from differential.kernels.overflow import INT64_MIN
 
 __all__ = ["Compiler", "evaluate"]
+
+_ORDERS: Final = frozenset(("<", "<=", ">", ">="))
+_SAME_WORDS: Final = frozenset((("int", "timestamp"), ("timestamp", "int"), ("date", "int")))
 
 
 class Compiler:
@@ -69,11 +79,13 @@ class Compiler:
         if isinstance(expr, ColumnRef):
             return self._column(expr.name, type_)
         if isinstance(expr, LiteralValue):
-            word = constant_word(expr.value, type_.kind, self.symbols)
+            word = constant_word(expr.value, type_, self.symbols)
             return word_constant(type_, word, int(expr.value is not None))
         assert isinstance(expr, Operation)
+        if expr.op in FUNCTIONS:
+            return self._function(expr, type_, FUNCTIONS[expr.op])
         parts = [self.compile(operand) for operand in expr.operands]
-        compiled = self._operation(expr, type_, parts)
+        compiled = self._operation(expr, type_, self._at_one_scale(expr, type_, parts))
         if any(part.can_overflow for part in parts):
             compiled = replace(compiled, can_overflow=True)
         return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
@@ -85,7 +97,7 @@ class Compiler:
             where = self.schema.words_of(expr.name)
             return [(self.projection.sources[word], self.projection.constants[word]) for word in where]
         if isinstance(expr, LiteralValue):
-            word = constant_word(expr.value, expr.type.kind, self.symbols)
+            word = constant_word(expr.value, expr.type, self.symbols)
             flag = [(CONSTANT, int(expr.value is not None))] if expr.type.nullable else []
             return [*flag, (CONSTANT, word)]
         if isinstance(expr, Operation) and expr.op == "cast":
@@ -96,7 +108,7 @@ class Compiler:
         """A cast that only lets a column be null moves words, too: its flag is constant."""
         (operand,) = expr.operands
         before, after = type_of(operand, self.schema), type_of(expr, self.schema)
-        moved = self.projected(operand) if before.kind == after.kind else None
+        moved = self.projected(operand) if before.not_null() == after.not_null() else None
         if moved is None or before == after:
             return moved
         return [(CONSTANT, 1), *moved]
@@ -115,24 +127,31 @@ class Compiler:
     def _operation(self, expr: Operation, type_: ColumnType, parts: Sequence[Compiled]) -> Compiled:
         op = expr.op
         can_fail = any(part.can_fail for part in parts)
+        if op in _ORDERS and parts[0].type.is_symbol:
+            return Compiled(type_, ranked(op, parts, self._rank), can_fail=can_fail)
         if op in COMPARISONS:
             sides = in_common_words(parts)
             return Compiled(type_, lifted(COMPARISONS[op], sides), can_fail=can_fail)
         if op in ARITHMETIC:
             if type_.kind == "float":
                 parts = [as_float(part) for part in parts]
+            elif type_.kind == "decimal" and op != "%":
+                return Compiled(type_, self._decimal(expr, op, parts), can_fail=can_fail, can_overflow=True)
             elif op in ("//", "%"):
                 return Compiled(type_, self._division(expr, parts), can_fail=True)
             else:
                 return Compiled(type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True)
             return Compiled(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
+        if op in ("least", "greatest") or (op in ("min_of", "max_of") and type_.is_symbol):
+            rank = self._rank if type_.is_symbol else None
+            return Compiled(type_, choice(op, in_common_words(parts), rank), can_fail=can_fail)
         if op in ("min_of", "max_of"):
             return Compiled(type_, extreme(op == "min_of", in_common_words(parts)), can_fail=can_fail)
         if op in ("&", "|"):
             return Compiled(type_, logical(op == "&", parts), can_fail=can_fail)
         if op == "when":
             return Compiled(type_, when_run(parts, type_), can_fail=can_fail)
-        if op == "cast":
+        if op in ("cast", "try_cast"):
             return self._cast(expr, type_, parts[0])
         if op in ("negative", "abs") and type_.kind != "float":
             run = self._negative(expr, parts[0]) if op == "negative" else self._absolute(expr, parts[0])
@@ -203,28 +222,82 @@ class Compiler:
         return run
 
     def _cast(self, expr: Operation, type_: ColumnType, part: Compiled) -> Compiled:
-        source, target = part.type.kind, type_.kind
-        run = part.run
-        if source == target or {source, target} == {"int", "timestamp"}:
-            return Compiled(type_, run, part.constant, part.can_fail, part.column)
-        if target == "float":
+        kinds = (part.type.kind, type_.kind)
+        if kinds in _SAME_WORDS or part.type.not_null() == type_.not_null():
+            return Compiled(type_, part.run, part.constant, part.can_fail, part.column)
+        if kinds == ("int", "float"):
             return Compiled(type_, as_float(part).run, can_fail=part.can_fail)
-        if target == "bool":
-            return Compiled(
-                type_, lifted(np.not_equal, (part, constant(part.type, 0))), can_fail=part.can_fail
-            )
-        if source == "bool":
-            return Compiled(type_, converted(run, np.int64), can_fail=part.can_fail)
+        is_try = expr.op == "try_cast"
+        run = cast_run(part, type_, is_try, self.symbols, self._refuser(expr))
+        return Compiled(type_, run, can_fail=part.can_fail or not (is_try or kinds in NEVER_FAIL))
 
-        def to_int(words: Int64s) -> Pair:
-            values, valid = run(words)
-            fits = (values >= -(2.0**63)) & (values < 2.0**63)  # false for NaN
-            failing = ~fits if valid is None else ~fits & valid
-            if failing.any():
-                raise self._row_error(expr, words, failing, "is not a 64-bit number")
-            return np.where(fits, values, 0.0).astype(np.int64), valid
+    def _function(self, expr: Operation, type_: ColumnType, function: Function) -> Compiled:
+        """A function of the table; what must be constants is not compiled."""
+        parts = []
+        for index, operand in enumerate(expr.operands):
+            param = function.param(index)
+            assert param is not None, "its type was found"
+            if not param.is_constant:
+                parts.append(self.compile(operand))
+        constants = constants_of(expr, function)
+        run = function_run(function, parts, constants, type_, self.symbols, self._refuser(expr))
+        can_fail = function.can_fail or any(part.can_fail for part in parts)
+        can_overflow = any(part.can_overflow for part in parts)
+        compiled = Compiled(type_, run, can_fail=can_fail, can_overflow=can_overflow)
+        return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
-        return Compiled(type_, to_int, can_fail=True)
+    def _refuser(self, expr: Operation) -> Refuse:
+        def refuse(words: Int64s, failing: Bools, why: str) -> None:
+            raise self._row_error(expr, words, failing, why)
+
+        return refuse
+
+    def _rank(self, columns: Sequence[Int64s], valid: Sequence[Bools | None]) -> list[Int64s]:
+        """The order of strings and bytes, which their words have not."""
+        assert self.symbols is not None, "strings are compared where their values are known"
+        return ranks(columns, valid, self.symbols)
+
+    def _at_one_scale(self, expr: Operation, type_: ColumnType, parts: list[Compiled]) -> list[Compiled]:
+        """Decimals, and whole numbers among them, as words of one scale, where the operator needs that."""
+        kinds = {part.type.kind for part in parts}
+        if "decimal" not in kinds or expr.op in ("*", "/", "cast", "try_cast", "negative", "abs", "is_null"):
+            return parts
+        if expr.op in COMPARISONS or expr.op == "is_in":
+            scale = max(part.type.scale for part in parts)
+            return [scaled_to(part, scale) for part in parts]
+        if expr.op == "when":
+            is_value = [i % 2 == 1 or i == len(parts) - 1 for i in range(len(parts))]
+            return [
+                self._scaled(expr, part, type_.scale) if it else part
+                for part, it in zip(parts, is_value, strict=True)
+            ]
+        scale = max(part.type.scale for part in parts)
+        return [self._scaled(expr, part, scale) for part in parts]
+
+    def _scaled(self, expr: Operation, part: Compiled, scale: int) -> Compiled:
+        """A decimal or int with more digits behind the point; stops the dataflow if they do not fit."""
+        type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
+        if part.type.scale == scale:
+            return replace(part, type=type_)
+        by = constant(part.type.not_null(), np.int64(10 ** (scale - part.type.scale)))
+        run = self._checked(expr, "*", (part, by))
+        scaled = Compiled(type_, run, can_fail=part.can_fail, can_overflow=True)
+        return _folded(scaled) if part.constant is not None else scaled
+
+    def _decimal(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Evaluate:
+        """`+`, `-` or `*` of decimals; raises RowError where a result has too many digits."""
+        exact = self._checked(expr, op, parts)
+
+        def run(words: Int64s) -> Pair:
+            values, valid = exact(words)
+            failing = beyond_digits(values)
+            if failing is not None:
+                failing = failing if valid is None else failing & valid
+                if failing.any():
+                    raise self._row_error(expr, words, failing, f"has more than {DECIMAL_DIGITS_MAX} digits")
+            return values, valid
+
+        return run
 
     def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
         """The error about the first row where `failing`, with the columns that the expression reads."""
@@ -237,16 +310,22 @@ class Compiler:
                 zip(self.projection.sources, self.projection.constants, strict=True)
             ):
                 one[word] = fixed if source == CONSTANT else words[source, row]
-            values = dict(
-                zip(
-                    self.schema.names, decode_rows(self.schema, one, self.symbols or _Words())[0], strict=True
-                )
-            )
-            text = " in the row with " + ", ".join(f"{name}={values[name]!r}" for name in names)
+            text = " in the row with " + ", ".join(self._shown(name, one) for name in names)
+        null = " try_cast gives null instead." if expr.op == "cast" else ""
         return RowError(
             f"{expr.describe()} ({expr.site}) {why}{text}.\n"
-            "  Filter such rows out before, or choose with when(...).then(...).otherwise(...)."
+            f"  Filter such rows out before, or choose with when(...).then(...).otherwise(...).{null}"
         )
+
+    def _shown(self, name: str, row: Int64s) -> str:
+        """One column of one row, as its words if Python has no such value (a time after the year 9999)."""
+        where = self.schema.words_of(name)
+        part = row[where.start : where.stop]
+        try:
+            ((value,),) = decode_rows(self.schema.picked((name,)), part, self.symbols or _Words())
+        except (OverflowError, ValueError):
+            return f"{name}=#{part[-1, 0]}"
+        return f"{name}={value!r}"
 
 
 class _Words(SymbolTable):

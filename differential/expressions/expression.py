@@ -18,7 +18,12 @@ side of a comparison in parentheses.
               `when(b != 0).then(a // b)` instead: a value of `when` or `fill_null` is worked out only in the
               rows that take it, but both sides of `&` and `|` always are. `/` gives a float: inf or nan by 0.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
-    string    and bytes, any: compared with == != is_in only; their order is not kept (see `symbols.py`)
+    string    and bytes: compared and ordered as their values are, character by character
+    any       compared with == != is_in only; cast what is taken out of it
+    decimal   exact: + - * keep all digits, and stop the dataflow where there would be more than 18
+
+Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
+functions, as in PySpark (`dd.upper(col.name)`); both are written from one table (`functions/table.py`).
 
 Printing is in `text.py`, types in `types.py`, evaluation in `evaluation.py`.
 """
@@ -27,11 +32,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, NoReturn, TypeAlias
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
+from differential.expressions.functions.namespaces import (
+    ListMethods,
+    StringMethods,
+    TimeMethods,
+    explain_method,
+)
 from differential.expressions.literals import Scalar, constant_of
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
@@ -39,7 +51,9 @@ from differential.expressions.types import type_of
 from timely.user_code.call_site import call_site
 
 __all__ = [
+    "DEPTH_MAX",
     "SIZE_MAX",
+    "Aliased",
     "BinaryOp",
     "ColumnRef",
     "Columns",
@@ -52,10 +66,16 @@ __all__ = [
     "Ordering",
     "When",
     "as_expr",
+    "call_function",
+    "coalesce",
     "col",
+    "greatest",
+    "if_else",
+    "least",
     "lit",
     "max_of",
     "min_of",
+    "nullif",
     "when",
 ]
 
@@ -63,6 +83,9 @@ __all__ = [
 SIZE_MAX: Final = 100_000
 """Operators, columns and constants of an expression. It is walked through as it would be written out, so
 `x = x + x`, a few dozen times, would have no end."""
+
+DEPTH_MAX: Final = 200
+"""Operators within one another. Walking through an expression takes some of Python's stack for each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,12 +235,136 @@ class Expr(Tree):
         return Ordering(self, True, nulls_last)
 
     def cast(self, type_: TypeSpec) -> Expr:
-        """The value as another type.
+        """The value as another type; `functions/casts.py` says what becomes what.
 
-        int → float; float → int towards zero; bool → int, float; int → bool (is it not 0?); int ↔ timestamp
-        (microseconds). A float that is not a 64-bit number stops the dataflow with a RowError.
+        A value that is none of that type (a text that is no number, say) stops the dataflow with a RowError
+        that names the row.
         """
         return Operation("cast", (self,), as_column_type(type_))
+
+    def try_cast(self, type_: TypeSpec) -> Expr:
+        """As `cast`, with null for a value that is none of that type."""
+        return Operation("try_cast", (self,), as_column_type(type_))
+
+    def alias(self, name: str) -> Aliased:
+        """The value under a name, for `select(col.x.alias("y"))`."""
+        return Aliased(name, self)
+
+    def between(self, lower: ExprLike, upper: ExprLike) -> Expr:
+        """Whether it is neither below `lower` nor above `upper`."""
+        return (self >= lower) & (self <= upper)
+
+    def eq_null_safe(self, other: ExprLike) -> Expr:
+        """Whether both are equal, or both null; never null itself."""
+        value = as_expr(other)
+        return (self == value).fill_null(False) | (self.is_null() & value.is_null())
+
+    def __pow__(self, exponent: ExprLike) -> Expr:
+        return self.power(exponent)
+
+    def __rpow__(self, base: ExprLike) -> Expr:
+        return as_expr(base).power(self)
+
+    def round(self, digits: int = 0) -> Expr:
+        """To so many digits behind the point (negative: before it), halves away from zero."""
+        return call_function("round", self, digits or None)
+
+    def floor(self) -> Expr:
+        """The next whole number below; an int for a decimal."""
+        return call_function("floor", self)
+
+    def ceil(self) -> Expr:
+        """The next whole number above; an int for a decimal."""
+        return call_function("ceil", self)
+
+    def sign(self) -> Expr:
+        """-1, 0 or 1."""
+        return call_function("sign", self)
+
+    def sqrt(self) -> Expr:
+        """The square root."""
+        return call_function("sqrt", self)
+
+    def exp(self) -> Expr:
+        """e to this power."""
+        return call_function("exp", self)
+
+    def log(self, base: float | None = None) -> Expr:
+        """The logarithm, to base e or another."""
+        return call_function("log", self, base)
+
+    def log2(self) -> Expr:
+        """The logarithm to base 2."""
+        return call_function("log2", self)
+
+    def log10(self) -> Expr:
+        """The logarithm to base 10."""
+        return call_function("log10", self)
+
+    def power(self, exponent: ExprLike) -> Expr:
+        """To this power, as a float; also `x ** exponent`."""
+        return call_function("power", self, exponent)
+
+    def is_nan(self) -> Expr:
+        """Whether it is not a number."""
+        return call_function("is_nan", self)
+
+    def contains(self, text: str) -> Expr:
+        """Whether `text` is somewhere in it."""
+        return self.str.contains(text)
+
+    def startswith(self, text: str) -> Expr:
+        """Whether it begins with `text`."""
+        return self.str.startswith(text)
+
+    def endswith(self, text: str) -> Expr:
+        """Whether it ends with `text`."""
+        return self.str.endswith(text)
+
+    def like(self, pattern: str) -> Expr:
+        """Whether it is like `pattern`, in which % stands for any text and _ for one character."""
+        return self.str.like(pattern)
+
+    def rlike(self, pattern: str) -> Expr:
+        """Whether the regular expression `pattern` matches somewhere."""
+        return self.str.matches(pattern)
+
+    def substr(self, position: int, length: int) -> Expr:
+        """`length` characters from `position` on, counted from 1 as in SQL, or from the end if negative."""
+        return self.str.slice(position - 1 if position > 0 else position, length)
+
+    # As PySpark and pandas spell them.
+
+    astype = cast
+    isin = is_in
+    isNull = is_null
+    isNotNull = is_not_null
+    eqNullSafe = eq_null_safe
+    fillna = fill_null
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            # Tools that look for protocols (copy, pickle, notebooks) come here, too, some before it has
+            # fields.
+            raise AttributeError(name if name.startswith("_") else explain_method(self.describe(), name))
+
+    # Last, because a property that is called as a type hides the type in what follows.
+
+    @property
+    def dt(self) -> TimeMethods[Expr]:
+        """Functions of dates and timestamps."""
+        return TimeMethods(self, call_function)
+
+    @property
+    def list(self) -> ListMethods[Expr]:
+        """Functions of nested values."""
+        return ListMethods(self, call_function)
+
+    @property
+    def str(self) -> StringMethods[Expr]:
+        """Functions of strings."""
+        return StringMethods(self, call_function)
 
 
 @dataclass(frozen=True)
@@ -269,6 +416,15 @@ class Operation(Expr, OperationTree):
                 "with_columns(…). In place of very many constants, join."
             )
         object.__setattr__(self, "size", size)
+        depth = 1 + max(operand.depth for operand in self.operands)
+        if depth > DEPTH_MAX:
+            raise ExpressionError(
+                f"an expression of {depth:,} operators within one another ({self.site}); there may be "
+                f"{DEPTH_MAX:,}.\n  Compute a part of it as a column first, by with_columns(…); for one of "
+                "many "
+                "values write is_in([…]), for many cases join a table of them."
+            )
+        object.__setattr__(self, "depth", depth)
 
     def columns(self) -> frozenset[str]:
         """The names of the columns it reads."""
@@ -306,7 +462,15 @@ class OpenWhen:
         return When("when", (*self.operands, self.condition, as_expr(value)))
 
 
-ExprLike: TypeAlias = Expr | Scalar
+@dataclass(frozen=True, eq=False)
+class Aliased:
+    """An expression with a name for the column that it makes; elsewhere it is the expression."""
+
+    name: str
+    expr: Expr
+
+
+ExprLike: TypeAlias = Expr | Aliased | Scalar
 """What may stand where an expression is wanted: an expression or a constant."""
 
 
@@ -315,6 +479,9 @@ class Columns:
 
     def __call__(self, name: str) -> ColumnRef:
         """The column called `name`, whatever the name."""
+        return ColumnRef(name)
+
+    def __getitem__(self, name: str) -> ColumnRef:
         return ColumnRef(name)
 
     def __getattr__(self, name: str) -> ColumnRef:
@@ -354,10 +521,51 @@ def max_of(*values: ExprLike) -> Expr:
     return _extreme("max_of", values)
 
 
+def least(*values: ExprLike) -> Expr:
+    """The least of several values in the same row, nulls left out, as in SQL; null if all are."""
+    return _extreme("least", values)
+
+
+def greatest(*values: ExprLike) -> Expr:
+    """The greatest of several values in the same row, nulls left out, as in SQL; null if all are."""
+    return _extreme("greatest", values)
+
+
+def coalesce(*values: ExprLike) -> Expr:
+    """The first of several values that is not null."""
+    if not values:
+        raise ExpressionError(f"coalesce() ({call_site()}) needs at least one value.")
+    *others, found = [as_expr(value) for value in values]
+    for other in reversed(others):
+        found = other.fill_null(found)
+    return found
+
+
+def nullif(value: ExprLike, unwanted: ExprLike) -> Expr:
+    """`value`, but null where it equals `unwanted`."""
+    given = as_expr(value)
+    return when((given != unwanted).fill_null(True)).then(given)
+
+
+def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
+    """`value` where `condition` is true, else `otherwise`."""
+    return when(condition).then(value).otherwise(otherwise)
+
+
+def call_function(name: str, *operands: object) -> Expr:
+    """The function of the table that is called `name`; None for an operand, and what follows, leaves it
+    out.
+    """
+    given = tuple(takewhile(lambda operand: operand is not None, operands))
+    return Operation(name, tuple(as_expr(operand) for operand in given))
+
+
 def as_expr(value: object) -> Expr:
     """`value` as an expression: itself, or a literal; raises ExpressionError if it is neither."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, Aliased):
+        return value.expr
     if isinstance(value, OpenWhen):
         raise ExpressionError(f"when({value.condition.describe()}) ({call_site()}) lacks its then(...).")
     return lit(value)
@@ -367,7 +575,7 @@ def _binary(op: BinaryOp, left: object, right: object) -> Expr:
     return Operation(op, (as_expr(left), as_expr(right)))
 
 
-def _extreme(op: Literal["min_of", "max_of"], values: tuple[ExprLike, ...]) -> Expr:
+def _extreme(op: Literal["min_of", "max_of", "least", "greatest"], values: tuple[ExprLike, ...]) -> Expr:
     if not values:
         raise ExpressionError(f"{op}() ({call_site()}) needs at least one value.")
     return Operation(op, tuple(as_expr(value) for value in values))

@@ -6,6 +6,8 @@ int, numpy integer            int             int (64 bits)
 float, numpy floating         float           float
 str, bytes                    string, bytes   itself
 datetime                      timestamp       datetime in UTC (without a zone: read as UTC)
+date                          date            date
+Decimal                       decimal(p, s)   Decimal with all its digits; p and s are those of the constant
 timedelta                     int             microseconds, to be added to timestamps
 None with a stated type       that type?      None
 list, dict, stated as any     any             its msgpack bytes
@@ -14,29 +16,37 @@ list, dict, stated as any     any             its msgpack bytes
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Final, TypeAlias, cast
 
 import numpy as np
 
 from differential.columns.column_types import (
+    DECIMAL_DIGITS_MAX,
     ColumnType,
-    Kind,
     any_value,
     binary,
     boolean,
+    date,
+    decimal,
     floating,
     integer,
     string,
     timestamp,
 )
 from differential.columns.float_words import float_to_word
-from differential.columns.rows import datetime_to_micros
+from differential.columns.rows import (
+    date_to_days,
+    datetime_to_micros,
+    decimal_to_word,
+    word_to_decimal,
+)
 from differential.columns.symbols import SymbolTable, pack, symbol_word, unpack
 from differential.errors import ExpressionError, SchemaError, shown
 
 __all__ = ["Constant", "Scalar", "constant_of", "constant_word"]
 
-Constant: TypeAlias = bool | int | float | str | bytes | dt.datetime | None
+Constant: TypeAlias = bool | int | float | str | bytes | dt.datetime | dt.date | Decimal | None
 """A constant in its kept form."""
 
 _NumpyScalar: TypeAlias = np.int64 | np.int32 | np.float64 | np.float32 | np.bool_
@@ -51,6 +61,7 @@ _TYPES: Final[dict[type, ColumnType]] = {
     str: string,
     bytes: binary,
     dt.datetime: timestamp,
+    dt.date: date,
 }
 
 
@@ -72,11 +83,15 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         value = cast(object, value.item())
     if isinstance(value, dt.timedelta):
         value = value // dt.timedelta(microseconds=1)
+    if isinstance(value, Decimal):
+        return _exact(value, type_, site)
+    if type_ is not None and type_.kind == "decimal" and type(value) is int:
+        return _exact(Decimal(value), type_, site)
     found = next((known for python, known in _TYPES.items() if type(value) is python), None)
     if found is None and isinstance(value, dt.datetime):
         found = timestamp
     if found is None:
-        known = ", ".join(python.__name__ for python in _TYPES)
+        known = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
         raise ExpressionError(
             f"{shown(value)} ({site}) is a {type(value).__name__}, no constant: those are {known}."
         )
@@ -92,15 +107,43 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     return cast(Constant, value), found
 
 
-def constant_word(value: Constant, kind: Kind, symbols: SymbolTable | None) -> int:
+def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Constant, ColumnType]:
+    """A decimal with the digits of `type_`, or just those that it has."""
+    if type_ is None or type_.kind != "decimal":
+        digits, exponent = value.as_tuple()[1:]
+        if not isinstance(exponent, int):
+            raise ExpressionError(f"{value} ({site}) is no decimal: use float('{value}').")
+        scale = max(0, -exponent)
+        precision = max(1, scale, len(digits) + max(0, exponent))
+        if precision > DECIMAL_DIGITS_MAX:
+            raise ExpressionError(
+                f"{value} ({site}) has more than the {DECIMAL_DIGITS_MAX} digits of a decimal: round it, or "
+                "use "
+                "a float."
+            )
+        found = decimal(precision, scale)
+        if type_ is not None:
+            raise ExpressionError(f"{shown(value)} ({site}) is a {found}, not a {type_}: use cast.")
+        type_ = found
+    word = decimal_to_word(value, type_)
+    if word is None:
+        raise ExpressionError(f"{value} ({site}) does not fit {type_}: round it, or give it more digits.")
+    return word_to_decimal(word, type_), type_.not_null()
+
+
+def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | None) -> int:
     """The word of a constant (0 for null), entered into `symbols`, if given, so that it can be output."""
     if value is None:
         return 0
-    if kind == "float":
+    if type_.kind == "float":
         return float_to_word(cast(float, value))
-    if kind == "timestamp":
+    if type_.kind == "timestamp":
         return datetime_to_micros(cast(dt.datetime, value))
-    if kind in ("string", "bytes", "any"):
-        payload = cast(bytes, value) if kind == "any" else pack(value)
+    if type_.kind == "date":
+        return date_to_days(cast(dt.date, value))
+    if type_.kind == "decimal":
+        return cast(int, decimal_to_word(cast(Decimal, value), type_))
+    if type_.is_symbol:
+        payload = cast(bytes, value) if type_.kind == "any" else pack(value)
         return symbols.intern_one(unpack(payload)) if symbols is not None else symbol_word(payload)
     return int(cast(int, value))

@@ -27,9 +27,23 @@ from differential.expressions.compiled import (
 )
 from differential.expressions.expression import Operation
 
-__all__ = ["ARITHMETIC", "COMPARISONS", "both", "extreme", "lifted", "logical", "unary", "when_run"]
+__all__ = [
+    "ARITHMETIC",
+    "COMPARISONS",
+    "Rank",
+    "both",
+    "choice",
+    "extreme",
+    "lifted",
+    "logical",
+    "ranked",
+    "unary",
+    "when_run",
+]
 
 _Binary: TypeAlias = Callable[[Natural, Natural], Natural]
+Rank: TypeAlias = Callable[[Sequence[Int64s], Sequence[Bools | None]], list[Int64s]]
+"""From words and where they mean something to numbers with the order of what they mean."""
 
 
 def _quiet(function: _Binary) -> _Binary:
@@ -100,6 +114,54 @@ def extreme(is_min: bool, parts: Sequence[Compiled]) -> Evaluate:
         if is_float:
             return words_to_floats(np.atleast_1d(cast(Int64s, values))), valid
         return values, valid
+
+    return run
+
+
+def choice(op: str, parts: Sequence[Compiled], rank: Rank | None) -> Evaluate:
+    """As `extreme`, by the `rank` of words if their own order is not that of values; `least` and `greatest` "
+    "pass
+    over nulls.
+    """
+    compare = np.less if op in ("min_of", "least") else np.greater
+    skips_nulls = op in ("least", "greatest")
+    is_float = parts[0].type.kind == "float"
+    runs = [part.run for part in parts]
+
+    def run(words: Int64s) -> Pair:
+        pairs = [each(words) for each in runs]
+        keys = [cast(Int64s, values) for values, _ in pairs]
+        if rank is not None:
+            keys = rank(keys, [valid for _, valid in pairs])
+        (values, valid), key = pairs[0], keys[0]
+        for (other, other_valid), other_key in zip(pairs[1:], keys[1:], strict=True):
+            takes = compare(other_key, key)
+            is_both = both(valid, other_valid)
+            if skips_nulls and is_both is not None:
+                takes = takes & is_both
+                if valid is not None:
+                    takes = takes | (~valid if other_valid is None else ~valid & other_valid)
+            values, key = np.where(takes, other, values), np.where(takes, other_key, key)
+            if not skips_nulls:
+                valid = is_both
+            else:
+                valid = None if valid is None or other_valid is None else valid | other_valid
+        if is_float:
+            return words_to_floats(np.atleast_1d(cast(Int64s, values))), valid
+        return values, valid
+
+    return run
+
+
+def ranked(op: str, parts: Sequence[Compiled], rank: Rank) -> Evaluate:
+    """A comparison by the `rank` of words."""
+    left, right = parts[0].run, parts[1].run
+
+    def run(words: Int64s) -> Pair:
+        left_values, left_valid = left(words)
+        right_values, right_valid = right(words)
+        keys = rank([cast(Int64s, left_values), cast(Int64s, right_values)], [left_valid, right_valid])
+        return COMPARISONS[op](keys[0], keys[1]), both(left_valid, right_valid)
 
     return run
 

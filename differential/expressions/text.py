@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from differential.columns.symbols import unpack
+from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 
 __all__ = ["text_of"]
@@ -57,16 +58,18 @@ def _bare(expr: Tree) -> tuple[int, str]:
         return _ATOM, f"{_text(operands[0].operands[0], _ATOM)}.is_not_null()"
     if expr.op in ("~", "negative"):
         return _UNARY, f"{'~' if expr.op == '~' else '-'}{_text(operands[0], _UNARY)}"
-    if expr.op in ("min_of", "max_of"):
+    accessor = FUNCTIONS[expr.op].accessor if expr.op in FUNCTIONS else ""
+    if expr.op in ("min_of", "max_of", "least", "greatest") or accessor is None:
         return _ATOM, f"{expr.op}({', '.join(map(text_of, operands))})"
     if expr.op == "when":
         return _ATOM, _when(operands)
     rest = ", ".join(map(text_of, operands[1:]))
     if expr.op == "is_in":
         rest = f"[{rest}]"
-    elif expr.op == "cast":
+    elif expr.op in ("cast", "try_cast"):
         rest = repr(str(expr.to))
-    return _ATOM, f"{_text(operands[0], _ATOM)}.{expr.op}({rest})"
+    within = f"{accessor}." if accessor else ""
+    return _ATOM, f"{_text(operands[0], _ATOM)}.{within}{expr.op}({rest})"
 
 
 def _literal(literal: LiteralTree) -> tuple[int, str]:

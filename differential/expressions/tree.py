@@ -14,13 +14,15 @@ from timely.user_code.call_site import UNKNOWN_SITE, CallSite
 from ..columns.column_types import ColumnType
 from .literals import Constant
 
-__all__ = ["BinaryOp", "ColumnTree", "LiteralTree", "Op", "OperationTree", "Tree"]
+__all__ = ["BinaryOp", "ColumnTree", "LiteralTree", "Op", "OperationTree", "SpecialOp", "Tree"]
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|"]
-Op: TypeAlias = (
-    BinaryOp
-    | Literal["negative", "~", "abs", "is_null", "is_in", "fill_null", "cast", "min_of", "max_of", "when"]
-)
+SpecialOp: TypeAlias = Literal[
+    "negative", "~", "abs", "is_null", "is_in", "fill_null", "cast", "try_cast", "when",
+    "min_of", "max_of", "least", "greatest",
+]  # fmt: skip
+Op: TypeAlias = str
+"""A `BinaryOp`, a `SpecialOp`, or the name of a function in `functions/table.py`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +32,8 @@ class Tree:
     site: CallSite = field(default=UNKNOWN_SITE, init=False)
     size: int = field(default=1, init=False)
     """Operators, columns and constants in it; what is shared counts as often as it would be written."""
+    depth: int = field(default=1, init=False)
+    """Operators within one another."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

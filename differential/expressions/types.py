@@ -1,14 +1,15 @@
 """Which type does an expression have over given columns, and is it well formed at all?
 
-Int and float mix, to float; nothing else mixes. A result is nullable if an operand is, but for `is_null`,
-`fill_null` with a value, and a `when` with an `otherwise`; casting never takes nullability away,
-`fill_null` does.
+Int and float mix, to float, int and decimal, to decimal; nothing else mixes. A result is nullable if an
+operand is, but for `is_null`, `fill_null` with a value, and a `when` with an `otherwise`; casting never takes
+nullability away, `fill_null` does; functions say of themselves whether they may have no value.
 
-    + -                         numbers; timestamp ± int (µs) → timestamp; timestamp - timestamp → int
-    * // % negative abs         numbers
-    /                           numbers, to float
+    + -                         numbers; timestamp ± int (µs) → timestamp; timestamp - timestamp → int (µs);
+                                date - date → int (days)
+    * // % negative abs         numbers; decimals keep all digits: a product has the sum of those behind the
+    point /                           numbers, to float
     == != is_in                 values of one kind
-    < <= > >= min_of max_of     values of one ordered kind
+    < <= > >= min_of max_of     values of one kind that has an order: all but any
     & | ~                       bool
 
 Every error names the operator in question, as the user wrote it, and the line that built it.
@@ -19,27 +20,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from differential.columns.column_types import ColumnType, Kind, boolean, floating, integer, timestamp
+from differential.columns.column_types import (
+    DECIMAL_DIGITS_MAX,
+    ColumnType,
+    boolean,
+    decimal,
+    floating,
+    integer,
+    timestamp,
+)
+from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
+from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
+from differential.expressions.functions.function import Function
+from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.text import text_of
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 from timely.user_code.call_site import call_site
 
-__all__ = ["check_condition", "type_of"]
+__all__ = ["check_condition", "constants_of", "type_of"]
 
-_CASTS: Final[frozenset[tuple[Kind, Kind]]] = frozenset(
-    {
-        ("int", "float"),
-        ("float", "int"),
-        ("bool", "int"),
-        ("bool", "float"),
-        ("int", "bool"),
-        ("int", "timestamp"),
-        ("timestamp", "int"),
-    }
-)
-_ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of"))
+_COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
+_ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of", "least", "greatest"))
 
 
 def type_of(expr: Tree, schema: Schema) -> ColumnType:
@@ -65,6 +68,8 @@ def type_of(expr: Tree, schema: Schema) -> ColumnType:
         if not types[0].is_number:
             raise _error(expr, types, "takes a number")
         return types[0]
+    if expr.op in FUNCTIONS:
+        return _function_type(expr, FUNCTIONS[expr.op], types)
     return _special(expr, types)
 
 
@@ -82,21 +87,69 @@ def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     if expr.op == "is_null":
         return boolean
     if expr.op == "fill_null":
-        return ColumnType(_common(expr, types).kind, types[1].nullable)
-    if expr.op == "cast":
+        return _common(expr, types).not_null().or_null(types[1].nullable)
+    if expr.op in ("cast", "try_cast"):
         assert expr.to is not None
-        if types[0].kind != expr.to.kind and (types[0].kind, expr.to.kind) not in _CASTS:
-            possible = ", ".join(f"{source} → {target}" for source, target in sorted(_CASTS))
-            raise _error(expr, types, f"is not possible; casts are: {possible}")
-        return expr.to.or_null(types[0].nullable)
+        kinds = (types[0].kind, expr.to.kind)
+        if (
+            types[0].not_null() != expr.to.not_null()
+            and kinds not in COLUMN_CASTS
+            and kinds not in VALUE_CASTS
+        ):
+            possible = ", ".join(to for source, to in (*COLUMN_CASTS, *VALUE_CASTS) if source == kinds[0])
+            raise _error(expr, types, f"is not possible; {kinds[0]} can become: {possible or 'nothing else'}")
+        return expr.to.or_null(types[0].nullable or expr.op == "try_cast")
     if expr.op == "when":
         tests, values = list(types[:-1:2]), list(types[1::2])
         _all_of(expr, tests, "bool")
         if len(types) % 2:
             values.append(types[-1])
         return _common(expr, values).or_null(len(types) % 2 == 0)
-    assert expr.op in ("min_of", "max_of")
+    assert expr.op in ("min_of", "max_of", "least", "greatest"), expr.op
+    if expr.op in ("least", "greatest"):
+        return _common(expr, types).not_null().or_null(all(type_.nullable for type_ in types))
     return _common(expr, types)
+
+
+def _function_type(expr: OperationTree, function: Function, types: Sequence[ColumnType]) -> ColumnType:
+    """The type that a function of the table gives, if its operands are what it takes."""
+    for index, (operand, type_) in enumerate(zip(expr.operands, types, strict=True)):
+        param = function.param(index)
+        if param is None:
+            raise _error(expr, types, f"takes {len(function.params)} operands at most")
+        if type_.kind not in param.takes:
+            raise _error(expr, types, f"takes {' or '.join(param.takes)} for {param.name!r}; cast it")
+        if not param.is_constant:
+            continue
+        if not isinstance(operand, LiteralTree) or operand.value is None:
+            raise _error(expr, types, f"takes a constant for {param.name!r}")
+        if param.choices and operand.value not in param.choices:
+            raise _error(expr, types, f"takes one of {', '.join(param.choices)} for {param.name!r}")
+    if len(types) < function.operands_min:
+        raise _error(expr, types, f"takes at least {function.operands_min} operands")
+    refusal = function.refusal(constants_of(expr, function))
+    if refusal is not None:
+        raise _error(expr, types, f"cannot be computed: {refusal}")
+    if not function.skips_nulls:
+        columns = [
+            type_
+            for index, type_ in enumerate(types)
+            if (param := function.param(index)) is not None and not param.is_constant
+        ]
+        lacks = function.may_lack and not function.can_fail
+        return function.gives(types).not_null().or_null(lacks or any(type_.nullable for type_ in columns))
+    return function.gives(types).not_null()
+
+
+def constants_of(expr: OperationTree, function: Function) -> list[object]:
+    """The values of the operands of `expr` that must be constants, in order."""
+    return [
+        operand.value
+        for index, operand in enumerate(expr.operands)
+        if isinstance(operand, LiteralTree)
+        and (param := function.param(index)) is not None
+        and param.is_constant
+    ]
 
 
 def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
@@ -104,30 +157,104 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     nullable = left.nullable or right.nullable
     kinds = (left.kind, right.kind)
     if left.is_number and right.is_number:
+        if "decimal" in kinds and expr.op != "/":
+            return _decimal_arithmetic(expr, types).or_null(nullable)
         return (floating if expr.op == "/" or "float" in kinds else integer).or_null(nullable)
-    if kinds == ("timestamp", "timestamp") and expr.op == "-":
+    if expr.op == "-" and kinds in (("timestamp", "timestamp"), ("date", "date")):
         return integer.or_null(nullable)
     if (kinds == ("timestamp", "int") and expr.op in ("+", "-")) or (
         kinds == ("int", "timestamp") and expr.op == "+"
     ):
         return timestamp.or_null(nullable)
-    raise _error(expr, types, "takes numbers, or timestamps and microseconds")
-
-
-def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """The one type that all operands have; int and float together are float."""
-    nullable = any(type_.nullable for type_ in types)
-    kinds = {type_.kind for type_ in types}
-    kind: Kind = types[0].kind if len(kinds) == 1 else "float"
-    if len(kinds) > 1 and kinds != {"int", "float"}:
-        raise _error(expr, types, "takes values of one type")
-    if expr.op in _ORDERING and not ColumnType(kind).is_ordered:
+    if "date" in kinds:
         raise _error(
             expr,
             types,
-            "needs an order; strings, bytes and any are stored as hashes and can only be tested for equality",
+            "takes two dates only to subtract them; for days write x.dt.add_days(n), for times cast",
         )
-    return ColumnType(kind, nullable)
+    if expr.op == "+" and kinds == ("string", "string"):
+        raise _error(expr, types, "does not join texts: write concat(a, b); + takes numbers")
+    raise _error(expr, types, "takes numbers, or timestamps and microseconds")
+
+
+def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
+    """A decimal that holds every result, or as many digits as there can be, if it might be longer."""
+    if any(type_.kind == "float" for type_ in types):
+        raise _error(
+            expr, types, "takes exact numbers or floats, not both: cast the decimal to float, or the float"
+        )
+    left, right = _with_digits(expr.operands, types)
+    if expr.op == "//":
+        return integer
+    if expr.op == "*":
+        scale = left.scale + right.scale
+        if scale > DECIMAL_DIGITS_MAX:
+            raise _error(
+                expr,
+                types,
+                f"would have {scale} digits behind the point, of {DECIMAL_DIGITS_MAX}: cast one to fewer",
+            )
+        return decimal(min(DECIMAL_DIGITS_MAX, left.precision + right.precision), scale)
+    return _widest(left, right, int(expr.op in ("+", "-")))
+
+
+def _with_digits(operands: Sequence[Tree], types: Sequence[ColumnType]) -> list[ColumnType]:
+    """Whole numbers as decimals: constants with their digits, others with as many as there are."""
+    found = []
+    for operand, type_ in zip(operands, types, strict=True):
+        if type_.kind != "int":
+            found.append(type_)
+        elif isinstance(operand, LiteralTree) and isinstance(operand.value, int):
+            found.append(decimal(min(DECIMAL_DIGITS_MAX, len(str(abs(operand.value))))))
+        else:
+            found.append(decimal(DECIMAL_DIGITS_MAX))
+    return found
+
+
+def _widest(left: ColumnType, right: ColumnType, more: int = 0) -> ColumnType:
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale) + more
+    return decimal(min(DECIMAL_DIGITS_MAX, whole + scale), scale)
+
+
+def _common_decimal(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
+    """The decimal that holds all operands; but for comparisons, which bring any two together, there must be
+    one.
+    """
+    exact = _with_digits(_values_of(expr), types)
+    scale = max(type_.scale for type_ in exact)
+    whole = max(type_.precision - type_.scale for type_ in exact)
+    if whole + scale > DECIMAL_DIGITS_MAX and expr.op not in _COMPARISONS:
+        raise _error(
+            expr,
+            types,
+            f"would have {whole + scale} digits, of {DECIMAL_DIGITS_MAX}: cast one to a decimal of fewer",
+        )
+    return decimal(min(DECIMAL_DIGITS_MAX, whole + scale), scale)
+
+
+def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
+    """The one type that all operands have, or become."""
+    kinds = {type_.kind for type_ in types}
+    found: ColumnType | None = None
+    if len(kinds) == 1 and kinds != {"decimal"}:
+        found = types[0].not_null()
+    elif kinds <= {"int", "decimal"}:
+        found = _common_decimal(expr, types)
+    elif kinds == {"int", "float"}:
+        found = floating
+    if found is None:
+        hint = ""
+        if "string" in kinds and kinds & {"date", "timestamp"}:
+            hint = ": write dt.date(2024, 2, 29), dt.datetime(…), or cast the text"
+        elif kinds <= {"int", "float", "decimal"}:
+            hint = ": cast"
+        raise _error(expr, types, f"takes values of one type{hint}")
+    if expr.op in _ORDERING and not found.has_order:
+        raise _error(
+            expr, types, "needs an order; values of type any have none: cast them, as in col.x.cast('int')"
+        )
+    return found.or_null(any(type_.nullable for type_ in types))
 
 
 def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> bool:
@@ -138,12 +265,17 @@ def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> boo
 
 
 def _error(expr: OperationTree, types: Sequence[ColumnType], why: str) -> ExpressionError:
-    parts = list(expr.operands[:-1:2]) if expr.op == "when" and "conditions" in why else list(expr.operands)
-    if expr.op == "when" and "conditions" not in why:
-        parts = [*expr.operands[1::2], *([expr.operands[-1]] if len(expr.operands) % 2 else [])]
+    parts = list(expr.operands[:-1:2]) if expr.op == "when" and "conditions" in why else _values_of(expr)
     listed = ", ".join(f"{text_of(part)} is {type_}" for part, type_ in zip(parts, types, strict=True))
     op = "-" if expr.op == "negative" else expr.op
     return ExpressionError(f"in {text_of(expr)} ({expr.site}): {op} {why}; {listed}.")
+
+
+def _values_of(expr: OperationTree) -> list[Tree]:
+    """The operands; without its conditions, those of a `when`."""
+    if expr.op != "when":
+        return list(expr.operands)
+    return [*expr.operands[1::2], *([expr.operands[-1]] if len(expr.operands) % 2 else [])]
 
 
 def _similar(name: str, names: Sequence[str]) -> str:

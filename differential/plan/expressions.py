@@ -12,24 +12,27 @@ Source of the form: value numbering, as compilers do it.
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Final, cast, get_args
 
 import msgpack
 
 from ..columns.column_types import ColumnType, as_column_type
+from ..columns.rows import days_to_date, word_to_decimal
 from ..columns.schema import Column, Schema
 from ..columns.symbols import unpack
 from ..errors import SchemaError
-from ..expressions.expression import BinaryOp, ColumnRef, Expr, LiteralValue, Op, Operation, When
-from ..expressions.literals import Constant
+from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
+from ..expressions.functions.table import FUNCTIONS
+from ..expressions.literals import Constant, constant_word
+from ..expressions.tree import BinaryOp, SpecialOp
 
 __all__ = ["expr_data", "expr_of", "schema_data", "schema_of"]
 
-_OPERATORS: Final[frozenset[str]] = frozenset(
-    (*get_args(BinaryOp), "negative", "~", "abs", "is_null", "is_in", "fill_null", "cast")
-) | {"min_of", "max_of", "when"}
-_ONE = ("negative", "~", "abs", "is_null", "cast")
-_MANY = ("is_in", "min_of", "max_of", "when")
+_OPERATORS: Final[frozenset[str]] = frozenset((*get_args(BinaryOp), *get_args(SpecialOp), *FUNCTIONS))
+_ONE: Final = ("negative", "~", "abs", "is_null", "cast", "try_cast")
+_CASTS: Final = ("cast", "try_cast")
+_MANY: Final = ("is_in", "min_of", "max_of", "least", "greatest", "when")
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -92,8 +95,8 @@ def _entry(expr: Expr, operands: list[int]) -> list[object]:
         return ["col", expr.name]
     if isinstance(expr, LiteralValue):
         value = expr.value
-        if isinstance(value, dt.datetime):
-            value = (value - _EPOCH) // _MICROSECOND
+        if isinstance(value, dt.date | Decimal):  # a datetime is a date
+            value = constant_word(value, expr.type, None)
         return ["lit", str(expr.type), value]
     assert isinstance(expr, Operation)
     return [expr.op, None if expr.to is None else str(expr.to), *operands]
@@ -119,21 +122,23 @@ def _of_entry(entry: list[object], made: list[Expr]) -> Expr:
     if op not in _OPERATORS or not operands:
         raise SchemaError(f"{entry!r:.200} has no operator that is known here")
     wanted = 1 if op in _ONE else 2 if op not in _MANY else len(operands)
+    if op in FUNCTIONS:  # a function says of its operands what they must be when it is typed
+        wanted = len(operands)
     if (
         len(operands) != wanted
         or (op in ("is_in", "when") and wanted < 2)
-        or (op == "cast") == (rest[0] is None)
+        or (op in _CASTS) == (rest[0] is None)
     ):
         raise SchemaError(f"{entry!r:.200} has not the operands that its operator takes")
     to = None if rest[0] is None else as_column_type(_texts(rest[:1], 1)[0])
     make = When if op == "when" else Operation
-    return make(cast("Op", op), operands, to)
+    return make(op, operands, to)
 
 
 def _constant(value: object, type_: ColumnType) -> Constant:
     kinds: dict[str, tuple[type, ...]] = {
         "int": (int,), "float": (float,), "bool": (bool,), "timestamp": (int,), "string": (str,),
-        "bytes": (bytes,), "any": (bytes,),
+        "bytes": (bytes,), "any": (bytes,), "date": (int,), "decimal": (int,),
     }  # fmt: skip
     if value is None:
         return None
@@ -146,8 +151,17 @@ def _constant(value: object, type_: ColumnType) -> Constant:
             raise SchemaError(f"{value!r:.200} is no constant of type any") from error
     if type_.kind in ("int", "timestamp") and not -(2**63) <= cast("int", value) < 2**63:
         raise SchemaError(f"{value!r:.200} is beyond 64 bits")
+    if type_.kind == "decimal" and abs(cast("int", value)) >= 10**type_.precision:
+        raise SchemaError(f"{value!r:.200} is beyond {type_}")
     if type_.kind == "timestamp":
         return _EPOCH + cast("int", value) * _MICROSECOND
+    if type_.kind == "decimal":
+        return word_to_decimal(cast("int", value), type_)
+    if type_.kind == "date":
+        try:
+            return days_to_date(cast("int", value))
+        except (ValueError, OverflowError) as error:
+            raise SchemaError(f"{value!r:.200} days are beyond the dates of Python") from error
     return cast("Constant", value)
 
 

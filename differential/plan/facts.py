@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from ..expressions.functions.table import FUNCTIONS
 from .nodes import (
     Arrange,
     Consolidate,
@@ -21,7 +22,7 @@ from .nodes import (
 __all__ = ["can_raise", "is_arranged", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
 
 _NEVER_RAISE = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in")) | frozenset(
-    ("fill_null", "min_of", "max_of", "when")
+    ("fill_null", "min_of", "max_of", "least", "greatest", "when", "try_cast")
 )
 
 
@@ -86,7 +87,12 @@ def can_raise(expr: Expr) -> bool:
         if id(top) in seen or isinstance(top, ColumnRef | LiteralValue):
             continue
         seen.add(id(top))
-        if not isinstance(top, Operation) or top.op not in _NEVER_RAISE:
+        if not isinstance(top, Operation):
+            return True
+        if top.op in FUNCTIONS:
+            if FUNCTIONS[top.op].can_fail:
+                return True
+        elif top.op not in _NEVER_RAISE:
             return True
         waiting.extend(top.operands)
     return False

@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from typing import Final
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
 from ..facts import can_raise, is_arranged
 from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select, TopK
 
 __all__ = ["conjuncts", "push_filter"]
+
+_PARTS_MAX: Final = 50
+"""Conditions in one filter that this rule makes; each nests it deeper (`DEPTH_MAX`)."""
 
 
 def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
@@ -103,7 +107,10 @@ def conjuncts(condition: Expr) -> Iterable[Expr]:
 
 
 def _filtered(node: Node, parts: list[Expr]) -> Node:
-    return Filter(node, reduce(lambda a, b: a & b, parts)) if parts else node
+    """`node` with all of `parts` true; in several filters if one would be nested too deep."""
+    for start in range(0, len(parts), _PARTS_MAX):
+        node = Filter(node, reduce(lambda a, b: a & b, parts[start : start + _PARTS_MAX]))
+    return node
 
 
 def _written_out(expr: Expr, columns: Mapping[str, Expr]) -> Expr:

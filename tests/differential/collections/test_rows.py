@@ -156,3 +156,14 @@ def test_with_columns_keeps_the_others_and_puts_new_ones_last() -> None:
         flow.seal()
         rows = flow.output("more").snapshot().to_pylist()
     assert rows == [{"n": 1, "twice": 2, "next": 2}, {"n": 5, "twice": 10, "next": 6}]
+
+
+def test_spellings_an_alias_names_a_column_and_is_its_expression_elsewhere() -> None:
+    numbers = dd.input(Dataflow("queries"), "numbers", "k: int, v: int, name: string")
+    named = numbers.select("k", (col.v + 1).alias("more"))
+    assert named.node.digest == numbers.select("k", more=col.v + 1).node.digest
+    added = numbers.with_columns((col.v + 1).alias("more"))
+    assert added.node.digest == numbers.with_columns(more=col.v + 1).node.digest
+    assert (1 + col.k).equals(1 + dd.coalesce(col.k.alias("w")))
+    with pytest.raises(SchemaError, match="needs a name"):
+        numbers.with_columns(col.v + 1)  # type: ignore[arg-type]  # that is the point

@@ -18,6 +18,7 @@ from reference.dataflow import Change, Cluster, check_at_times, run_at_times
 from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories
 
 import differential as dd
+import timely
 from differential.errors import SchemaError
 from timely.building.dataflow import Dataflow
 
@@ -167,3 +168,35 @@ def test_effect_inspect_in_a_loop_sees_the_rounds() -> None:
         ((7, 0), (0, 1), 1),
         ((7, 1), (0, 1), -1),
     ]
+
+
+def test_concat_lets_a_column_be_null_that_may_be_in_one_part() -> None:
+    def build(flow: Dataflow) -> None:
+        left = dd.input(flow, "left", "k: int, v: int")
+        right = dd.input(flow, "right", "v: int?, k: int")
+        left.concat(right).output("sum")
+        right.iterate(lambda x: x.concat(left).distinct()).output("loop")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("left").insert([(1, 2)])
+        flow.input("right").insert([(None, 1), (2, 1)])
+        flow.wait(flow.seal())
+        for name, rows in (("sum", [(1, None), (1, 2), (1, 2)]), ("loop", [(1, None), (1, 2)])):
+            found = [(row["k"], row["v"]) for row in flow.output(name).snapshot().to_pylist()]
+            assert sorted(found, key=repr) == sorted(rows, key=repr), name
+
+
+def test_refused_columns_that_differ_are_named() -> None:
+    flow = Dataflow("queries")
+    left = dd.input(flow, "left", "k: int, v: int, w: int")
+    right = dd.input(flow, "right", "k: int, v: float, u: int?")
+    said = (
+        "v is int in one, float in the other; w is int in one, missing in the other; u is missing in one, int"
+    )
+    with pytest.raises(SchemaError, match=f"concat: the columns differ: {said}"):
+        left.concat(right)
+    with pytest.raises(
+        SchemaError, match=r"the body of 'iterate': the columns differ: v is int in one, int\?"
+    ):
+        left.iterate(lambda x: x.with_columns(v=dd.nullif(dd.col.v, 1)))

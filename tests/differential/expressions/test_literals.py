@@ -65,8 +65,8 @@ def test_a_constant_has_the_word_that_the_value_has_in_a_column(value: object) -
     constant, type_ = constant_of(value, None, "here")
     out = np.empty((1, 1), dtype=np.int64)
     values_to_words([value], type_, out, SymbolTable(), Place("input", "c", type_))
-    assert constant_word(constant, type_.kind, None) == out[0, 0]
+    assert constant_word(constant, type_, None) == out[0, 0]
     symbols = SymbolTable()
-    assert constant_word(constant, type_.kind, symbols) == out[0, 0]
+    assert constant_word(constant, type_, symbols) == out[0, 0]
     assert len(symbols) == type_.is_symbol, "it can be output"
-    assert constant_word(None, type_.kind, None) == 0
+    assert constant_word(None, type_, None) == 0

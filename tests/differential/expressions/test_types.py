@@ -8,10 +8,10 @@ import pytest
 
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.expression import Expr, col, min_of, when
+from differential.expressions.expression import Expr, col, least, min_of, when
 
 SCHEMA = Schema.of(
-    "i: int, n: int?, f: float, g: float?, b: bool, c: bool?, t: timestamp, s: string, z: string?"
+    "i: int, n: int?, f: float, g: float?, b: bool, c: bool?, t: timestamp, s: string, z: string?, x: any"
 )
 
 
@@ -33,6 +33,11 @@ SCHEMA = Schema.of(
         (when(col.b).then(1), "int?"),
         (when(col.b).then(1).otherwise(0.5), "float"),
         (col.z.is_in(["x"]), "bool?"),
+        (col.s < "a", "bool"),
+        (min_of(col.s, col.z), "string?"),
+        (least(col.s, col.z), "string"),
+        (col.s.try_cast(int), "int?"),
+        (col.s.cast("decimal(4, 2)?"), "decimal(4, 2)?"),
     ],
 )
 def test_type_of_results(expr: Expr, type_: str) -> None:
@@ -43,18 +48,18 @@ def test_type_of_results(expr: Expr, type_: str) -> None:
     ("expr", "said"),
     [
         (col.j + 1, r"no column 'j' \(.*test_\w+.py:\d+\); there are: i: int"),
-        (col.sx == "a", "Did you mean 's'"),
+        (col.zz == "a", "Did you mean 'z'"),
         (
             col.s + 1,
             r"in col.s \+ 1 \(.*test_\w+.py:\d+\): \+ takes numbers.*col.s is string, 1 is int",
         ),
-        (col.s < "a", "< needs an order; .*hashes"),
-        (min_of(col.s, "a"), "min_of needs an order"),
+        (col.x < col.x, r"< needs an order; .*cast\('int'\)"),
+        (min_of(col.x, col.x), "min_of needs an order"),
         (col.i == "a", "== takes values of one type; col.i is int, 'a' is string"),
         (col.i & col.b, "& takes conditions"),
         (~col.i, "~ takes conditions"),
         (-col.b, "- takes a number"),
-        (col.s.cast(int), "cast is not possible"),
+        (col.b.cast("date"), "cast is not possible; bool can become: float, int, decimal, string, any"),
         (when(col.i).then(1), "when takes conditions, of type bool; col.i is int"),
         (when(col.b).then(1).otherwise("x"), "when takes values of one type; 1 is int, 'x' is string"),
         (col.t * 2, r"\* takes numbers, or timestamps and microseconds"),

@@ -1,0 +1,95 @@
+"""Which kind of column does a type of another library mean?
+
+Names are read as text, so that what is not installed need not be: Spark's (`bigint`, `decimal(10,2)`), SQL's
+(`varchar(20)`), Arrow's as it prints them (`large_string`), Polars' and pandas' dtypes (`Int64`,
+`datetime64[ns, UTC]`). Nested types (`array<string>`, `List(Int64)`) are `any`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+__all__ = ["Kind", "Named", "kind_of_arrow", "kind_of_name", "type_text"]
+
+Kind: TypeAlias = Literal["int", "float", "decimal", "bool", "date", "timestamp", "string", "bytes", "any"]
+
+
+class Named(NamedTuple):
+    """A kind of column, and what a decimal has beside it."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+
+_NAMES: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("int", "integer", "bigint", "long", "int64", "int32", "int16", "int8"), "int"),
+    **dict.fromkeys(("smallint", "short", "tinyint", "byte", "uint64", "uint32", "uint16", "uint8"), "int"),
+    **dict.fromkeys(("float", "double", "real", "float64", "float32", "halffloat", "float16"), "float"),
+    **dict.fromkeys(("bool", "boolean"), "bool"),
+    **dict.fromkeys(("date", "date32", "date64"), "date"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz", "timestamp_ltz", "timestamptz", "datetime"), "timestamp"),
+    **dict.fromkeys(("string", "str", "text", "utf8", "large_string", "string_view"), "string"),
+    **dict.fromkeys(("varchar", "char", "category", "categorical", "enum"), "string"),
+    **dict.fromkeys(("bytes", "binary", "large_binary", "binary_view", "fixed_size_binary", "blob"), "bytes"),
+    **dict.fromkeys(("any", "object", "variant", "array", "list", "large_list", "struct", "map"), "any"),
+}
+_DECIMALS: Final = ("decimal", "numeric", "decimal32", "decimal64", "decimal128", "decimal256", "number")
+_SPARK_DECIMAL: Final = (10, 0)
+_FORM: Final = re.compile(r"([a-z_]\w*)\s*(.*)", re.DOTALL)
+_DIGITS: Final = re.compile(r"\(\s*(?:precision\s*=\s*)?(\d+)\s*(?:,\s*(?:scale\s*=\s*)?(\d+)\s*)?\)")
+
+
+def kind_of_name(name: str) -> Named | None:
+    """The kind called `name`; None if there is no such name."""
+    form = _FORM.fullmatch(name.strip().lower())
+    if form is None:
+        return None
+    word, rest = form.groups()
+    if word in _DECIMALS:
+        digits = _DIGITS.fullmatch(rest)
+        if digits is None:
+            return None if rest else Named("decimal", *_SPARK_DECIMAL)
+        return Named("decimal", int(digits[1]), int(digits[2] or 0))
+    if word == "datetime64":  # numpy's and pandas', with a unit behind it
+        return Named("timestamp")
+    if word == "dictionary":
+        inner = re.match(r"<values=([^,]+),", rest)
+        return kind_of_name(inner[1]) if inner is not None else None
+    kind = _NAMES.get(word)
+    if kind is None or (rest and rest[0] not in "([<"):
+        return None
+    return Named(kind)
+
+
+def kind_of_arrow(arrow: pa.DataType) -> Named | None:
+    """The kind that takes an Arrow type; None if none does but by a cast."""
+    if pa.types.is_dictionary(arrow):
+        return kind_of_arrow(arrow.value_type)
+    if pa.types.is_decimal(arrow):
+        return Named("decimal", arrow.precision, arrow.scale)
+    if pa.types.is_nested(arrow):
+        return Named("any")
+    return kind_of_name(str(arrow))
+
+
+def type_text(spec: object) -> str | None:
+    """What a type of Spark, Polars, numpy or pandas is called; None for what is no type of theirs."""
+    for told in ("simpleString", "typeName"):  # Spark's types, and their classes
+        say = getattr(spec, told, None)
+        if callable(say):
+            try:
+                return str(say())
+            except TypeError:
+                continue
+    module = (spec if isinstance(spec, type) else type(spec)).__module__.partition(".")[0]
+    if module in ("polars", "numpy", "pandas"):
+        categories = getattr(spec, "categories", None)
+        inner = getattr(categories, "dtype", None) if module == "pandas" else None
+        if inner is not None and str(inner) != "object":
+            return str(inner)
+        return spec.__name__ if module == "numpy" and isinstance(spec, type) else str(spec)
+    return None

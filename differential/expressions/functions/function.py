@@ -1,0 +1,160 @@
+"""What is known of a function over columns: its name, what it takes and gives, and how it is computed.
+
+A function is data. `types.py` reads from it which operands fit, `text.py` how it is written, `running.py` how
+it is computed, and the documents what it is called elsewhere. It is computed in one of three ways:
+
+    numpy     of whole columns in natural form (`compiled.py`); gives the values, and where there are any
+    arrow     of whole Arrow arrays; a result that is null where no operand was has no value. Of one column of
+              symbols only its different values are looked at
+    python    of each different value of its one column; None is no value
+
+Where there is no value the result is null, or, if `failure` says why that cannot be, the dataflow stops with
+a RowError. Parameters that must be constants are handed over as Python values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
+from differential.columns.foreign.type_names import Kind
+
+__all__ = [
+    "ANY_KIND",
+    "NUMBERS",
+    "TIMES",
+    "Argument",
+    "Arrow",
+    "Function",
+    "Gives",
+    "How",
+    "Numpy",
+    "Param",
+    "Python",
+    "Values",
+    "always",
+    "same",
+]
+
+Values: TypeAlias = Int64s | Floats | Bools
+Argument: TypeAlias = object
+"""An array (numpy's or Arrow's), or the Python value of a constant."""
+
+How: TypeAlias = Literal["numpy", "arrow", "python"]
+Numpy: TypeAlias = Callable[
+    [Sequence[Values], Sequence[object], Sequence[ColumnType]], tuple[Values, Bools | None]
+]
+"""From columns, constants and the types of the columns to values, and where there are some (None:
+everywhere).
+"""
+
+Arrow: TypeAlias = Callable[[Sequence[pa.Array], Sequence[object]], pa.Array]
+"""From columns and constants to a column."""
+
+Python: TypeAlias = Callable[[object, Sequence[object]], object]
+"""From a value and constants to a value."""
+
+Gives: TypeAlias = Callable[[Sequence[ColumnType]], ColumnType]
+"""From the types of the operands to that of the result, nulls aside."""
+
+NUMBERS: Final[tuple[Kind, ...]] = ("int", "float", "decimal")
+TIMES: Final[tuple[Kind, ...]] = ("date", "timestamp")
+ANY_KIND: Final[tuple[Kind, ...]] = (*NUMBERS, "bool", *TIMES, "string", "bytes", "any")
+
+_ONE: Final[dict[Kind, pa.Array]] = {
+    "timestamp": pa.array([0], pa.timestamp("us", tz="UTC")),
+    "string": pa.array([""]),
+}
+"""What a function is tried on, to see whether its constants are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One operand: its name, the kinds that it may have, and whether it must be a constant.
+
+    `choices`: the constants there are. `is_optional`: it may be left out, and so may all that follow.
+    """
+
+    name: str
+    takes: tuple[Kind, ...]
+    is_constant: bool = False
+    choices: tuple[str, ...] = ()
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function over columns; see the module's docstring.
+
+    `accessor`: it is written `x.str.name(…)`; "" for `x.name(…)`, None for `name(x, …)`. `many`: the last
+    parameter may be repeated. `may_lack`: there may be no value where all operands have one, which is null
+    unless `failure` says otherwise. `skips_nulls`: an operand that is null does not make the result null.
+    `of_different`: an Arrow function that is so slow that its one column is looked at by different values.
+    `check` raises ValueError for constants that make no sense.
+    """
+
+    name: str
+    family: str
+    accessor: str | None
+    params: tuple[Param, ...]
+    gives: Gives
+    says: str
+    spark: str = ""
+    polars: str = ""
+    numpy: Numpy | None = None
+    arrow: Arrow | None = None
+    python: Python | None = None
+    many: bool = False
+    may_lack: bool = False
+    failure: str | None = None
+    skips_nulls: bool = False
+    of_different: bool = False
+    check: Callable[[Sequence[object]], None] | None = None
+
+    def __post_init__(self) -> None:
+        assert sum(way is not None for way in (self.numpy, self.arrow, self.python)) == 1, self.name
+        assert self.failure is None or self.may_lack, self.name
+
+    def refusal(self, constants: Sequence[object]) -> str | None:
+        """Why it cannot be computed with these constants (a pattern that is none, say); None if it can."""
+        if not constants:
+            return None
+        try:
+            if self.check is not None:
+                self.check(constants)
+            if self.arrow is not None:
+                columns = [param for param in self.params if not param.is_constant]
+                self.arrow([_ONE.get(param.takes[-1], _ONE["string"]) for param in columns], constants)
+        except ValueError as error:  # Arrow's errors are such, too
+            return str(error).partition("\n")[0]
+        return None
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there may be rows that stop the dataflow."""
+        return self.failure is not None
+
+    def param(self, index: int) -> Param | None:
+        """What operand `index` must be; None if there are not so many."""
+        if index < len(self.params):
+            return self.params[index]
+        return self.params[-1] if self.many else None
+
+    @property
+    def operands_min(self) -> int:
+        """How many operands there must be."""
+        return sum(not param.is_optional for param in self.params)
+
+
+def always(type_: ColumnType) -> Gives:
+    """The same type whatever the operands are."""
+    return lambda types: type_
+
+
+def same(types: Sequence[ColumnType]) -> ColumnType:
+    """The type of the first operand."""
+    return types[0]

@@ -1,0 +1,248 @@
+"""Functions as methods of what they are of: `col.name.str.upper()`, `col.t.dt.year()`, `col.x.list.get(0)`.
+
+Each method writes the function of its name in `table.py`, whose docstring it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+__all__ = ["ListMethods", "StringMethods", "TimeMethods", "explain_method"]
+
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
+
+
+class _Call(Protocol[E_co]):
+    """Writes the function of a name over operands."""
+
+    def __call__(self, name: str, *operands: object) -> E_co: ...
+
+
+@dataclass(frozen=True, eq=False)
+class StringMethods(Generic[E]):
+    """Functions of strings: what `x.str` has."""
+
+    _expr: E
+    _call: _Call[E]
+
+    def upper(self) -> E:
+        """In capital letters."""
+        return self._call("upper", self._expr)
+
+    def lower(self) -> E:
+        """In small letters."""
+        return self._call("lower", self._expr)
+
+    def title(self) -> E:
+        """Each word with a capital letter."""
+        return self._call("title", self._expr)
+
+    def length(self) -> E:
+        """How many characters."""
+        return self._call("length", self._expr)
+
+    def reverse(self) -> E:
+        """From the end to the beginning."""
+        return self._call("reverse", self._expr)
+
+    def strip(self, characters: str | None = None) -> E:
+        """Without the white space, or the characters, at both ends."""
+        return self._call("strip", self._expr, characters)
+
+    def lstrip(self, characters: str | None = None) -> E:
+        """Without the white space, or the characters, at the beginning."""
+        return self._call("lstrip", self._expr, characters)
+
+    def rstrip(self, characters: str | None = None) -> E:
+        """Without the white space, or the characters, at the end."""
+        return self._call("rstrip", self._expr, characters)
+
+    def slice(self, offset: int, length: int | None = None) -> E:
+        """`length` characters from `offset` on, counted from 0, or from the end if negative."""
+        return self._call("slice", self._expr, offset, length)
+
+    def replace(self, old: str, new: str) -> E:
+        """With every `old` replaced by `new`."""
+        return self._call("replace", self._expr, old, new)
+
+    def replace_regex(self, pattern: str, new: str) -> E:
+        """With every match of `pattern` replaced by `new`."""
+        return self._call("replace_regex", self._expr, pattern, new)
+
+    def contains(self, part: str) -> E:
+        """Whether `part` is somewhere in it."""
+        return self._call("contains", self._expr, part)
+
+    def startswith(self, part: str) -> E:
+        """Whether it begins with `part`."""
+        return self._call("startswith", self._expr, part)
+
+    def endswith(self, part: str) -> E:
+        """Whether it ends with `part`."""
+        return self._call("endswith", self._expr, part)
+
+    def like(self, pattern: str) -> E:
+        """Whether it is like `pattern`, in which % stands for any text and _ for one character."""
+        return self._call("like", self._expr, pattern)
+
+    def matches(self, pattern: str) -> E:
+        """Whether `pattern` matches somewhere."""
+        return self._call("matches", self._expr, pattern)
+
+    def extract(self, pattern: str, group: int | None = None) -> E:
+        """What `group` of `pattern` matches first (1; 0: all of it); null if nothing does."""
+        return self._call("extract", self._expr, pattern, group)
+
+    def split(self, separator: str) -> E:
+        """The list of the parts between separators."""
+        return self._call("split", self._expr, separator)
+
+    def lpad(self, width: int, fill: str | None = None) -> E:
+        """Filled up to `width` characters at the beginning; never shortened."""
+        return self._call("lpad", self._expr, width, fill)
+
+    def rpad(self, width: int, fill: str | None = None) -> E:
+        """Filled up to `width` characters at the end; never shortened."""
+        return self._call("rpad", self._expr, width, fill)
+
+    def to_date(self, format: str) -> E:
+        """The date that is written in the form `format`, as '%Y-%m-%d'."""
+        return self._call("to_date", self._expr, format)
+
+    def to_timestamp(self, format: str) -> E:
+        """The time that is written in the form `format`."""
+        return self._call("to_timestamp", self._expr, format)
+
+    def try_to_date(self, format: str) -> E:
+        """As `to_date`; null where the form is another."""
+        return self._call("try_to_date", self._expr, format)
+
+    def try_to_timestamp(self, format: str) -> E:
+        """As `to_timestamp`; null where the form is another."""
+        return self._call("try_to_timestamp", self._expr, format)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeMethods(Generic[E]):
+    """Functions of dates and timestamps: what `x.dt` has."""
+
+    _expr: E
+    _call: _Call[E]
+
+    def year(self) -> E:
+        """The year."""
+        return self._call("year", self._expr)
+
+    def quarter(self) -> E:
+        """1 to 4."""
+        return self._call("quarter", self._expr)
+
+    def month(self) -> E:
+        """1 to 12."""
+        return self._call("month", self._expr)
+
+    def week(self) -> E:
+        """The week of the year by ISO 8601, 1 to 53."""
+        return self._call("week", self._expr)
+
+    def day(self) -> E:
+        """The day of the month."""
+        return self._call("day", self._expr)
+
+    def day_of_year(self) -> E:
+        """1 to 366."""
+        return self._call("day_of_year", self._expr)
+
+    def day_of_week(self) -> E:
+        """1 (Monday) to 7 (Sunday)."""
+        return self._call("day_of_week", self._expr)
+
+    def hour(self) -> E:
+        """0 to 23."""
+        return self._call("hour", self._expr)
+
+    def minute(self) -> E:
+        """0 to 59."""
+        return self._call("minute", self._expr)
+
+    def second(self) -> E:
+        """0 to 59."""
+        return self._call("second", self._expr)
+
+    def microsecond(self) -> E:
+        """0 to 999,999: what is beyond the second."""
+        return self._call("microsecond", self._expr)
+
+    def date_trunc(self, unit: str) -> E:
+        """The beginning of the year, quarter, month, week, day, hour, … that it is in."""
+        return self._call("date_trunc", self._expr, unit)
+
+    def date_diff(self, start: object, unit: str | None = None) -> E:
+        """How many days (or other units) begin after `start` and no later than it."""
+        return self._call("date_diff", self._expr, start, unit)
+
+    def add_days(self, count: object) -> E:
+        """So many days later."""
+        return self._call("add_days", self._expr, count)
+
+    def add_months(self, count: object) -> E:
+        """So many months later: the same day, or the last of the month."""
+        return self._call("add_months", self._expr, count)
+
+    def format(self, format: str) -> E:
+        """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
+        return self._call("format", self._expr, format)
+
+
+@dataclass(frozen=True, eq=False)
+class ListMethods(Generic[E]):
+    """Functions of lists and maps: what `x.list` has."""
+
+    _expr: E
+    _call: _Call[E]
+
+    def size(self) -> E:
+        """How many values a list or map has."""
+        return self._call("size", self._expr)
+
+    def get(self, index: int) -> E:
+        """The value at `index` of a list, from 0, or from the end if negative; null if there is none."""
+        return self._call("get", self._expr, index)
+
+    def field(self, key: str | int) -> E:
+        """The value of a map, or struct, under `key`; null if there is none."""
+        return self._call("field", self._expr, key)
+
+    def has(self, value: object) -> E:
+        """Whether a list holds `value`."""
+        return self._call("has", self._expr, value)
+
+    def join(self, separator: str) -> E:
+        """A list of texts as one text."""
+        return self._call("join", self._expr, separator)
+
+
+_METHODS: Final = {
+    **dict.fromkeys(("to_uppercase", "upper"), "x.str.upper()"),
+    **dict.fromkeys(("to_lowercase", "lower"), "x.str.lower()"),
+    **dict.fromkeys(("trim", "strip"), "x.str.strip()"),
+    **dict.fromkeys(("substring", "slice"), "x.str.slice(offset, length), or x.substr(position, length)"),
+    **dict.fromkeys(("concat", "concat_ws"), "dd.concat(a, b), or dd.concat_ws(separator, a, b)"),
+    **dict.fromkeys(("getItem", "getField", "get"), "x.list.get(0), or x.list.field('key')"),
+    **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
+    **dict.fromkeys(("name", "as_"), "x.alias('name')"),
+    **dict.fromkeys(("sum", "count", "min", "max", "mean", "avg"), "group_by('key').agg(n=dd.count(), …)"),
+    **dict.fromkeys(("asc", "desc"), "dd.asc or dd.desc where an order is asked for"),
+    "ilike": "x.str.lower().like(pattern)",
+    "fill_nan": "dd.when(x.is_nan()).then(y).otherwise(x)",
+    "map_elements": "map(function), an operator of collections",
+    "apply": "map(function), an operator of collections",
+    "over": "group_by('key') and a join",
+}
+
+
+def explain_method(written: str, name: str) -> str:
+    """The message of the `AttributeError` for `name`, which the expression `written` does not have."""
+    return f"{written} has no {name!r}" + (f". Write instead: {_METHODS[name]}" if name in _METHODS else "")

@@ -1,0 +1,186 @@
+"""Functions of numbers: exact for whole numbers and decimals, by IEEE's rules for floats.
+
+A float has a result for everything: the square root of -1 is nan, the logarithm of 0 is -inf. Rounding is to
+the nearest, halves away from zero, as in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+import numpy as np
+import pyarrow.compute as pc
+
+from differential.columns.column_types import (
+    Bools,
+    ColumnType,
+    Floats,
+    Int64s,
+    boolean,
+    floating,
+    integer,
+)
+from differential.columns.float_words import floats_to_words
+from differential.expressions.functions.function import (
+    ANY_KIND,
+    NUMBERS,
+    Function,
+    Numpy,
+    Param,
+    Values,
+    always,
+)
+
+__all__ = ["NUMERIC", "power_of_ten", "rounded"]
+
+_X: Final = Param("x", NUMBERS)
+_FLOAT: Final = Param("x", ("int", "float"))
+_GOLDEN: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
+
+
+def power_of_ten(digits: int) -> int:
+    """10^digits, for 0 ≤ digits ≤ 18."""
+    return int(10**digits)
+
+
+def rounded(words: Int64s, factor: int) -> Int64s:
+    """words / factor to the nearest whole number, halves away from zero; no overflow for |words| < 2^63."""
+    if factor == 1:
+        return words
+    quotient, rest = np.divmod(words, factor)
+    # divmod rounds down: a rest of one half goes up for what is positive, and stays down for what is not.
+    up = np.where(words >= 0, rest >= factor - rest, rest > factor - rest)
+    result: Int64s = quotient + up
+    return result
+
+
+def _round(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    digits = cast("int", constants[0]) if constants else 0
+    values, type_ = columns[0], types[0]
+    if type_.kind == "float":
+        digits = max(-400, min(400, digits))
+        array = pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
+        return cast("Floats", array.to_numpy(zero_copy_only=False)), None
+    drop = type_.scale - digits
+    if drop <= 0:
+        return values, None
+    if drop > 18:
+        return np.zeros_like(values), None
+    factor = power_of_ten(drop)
+    whole = rounded(cast("Int64s", values), factor)
+    largest = (10**type_.precision - 1 if type_.kind == "decimal" else (1 << 63) - 1) // factor
+    return whole * factor, np.abs(whole) <= largest
+
+
+def _whole(up: bool) -> Numpy:
+    def run(
+        columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+    ) -> tuple[Values, Bools | None]:
+        values, type_ = columns[0], types[0]
+        if type_.kind == "float":
+            return (np.ceil if up else np.floor)(values), None
+        factor = power_of_ten(type_.scale)
+        if factor == 1:
+            return values, None
+        words = cast("Int64s", values)
+        return (-(-words // factor) if up else words // factor), None
+
+    return run
+
+
+def _whole_type(types: Sequence[ColumnType]) -> ColumnType:
+    return floating if types[0].kind == "float" else integer
+
+
+def _sign(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    return np.sign(columns[0]), None
+
+
+def _by_ieee(function: Callable[[Floats], Floats]) -> Numpy:
+    def run(
+        columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+    ) -> tuple[Values, Bools | None]:
+        with np.errstate(all="ignore"):
+            return function(columns[0].astype(np.float64)), None
+
+    return run
+
+
+def _log(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    with np.errstate(all="ignore"):
+        natural = np.log(columns[0].astype(np.float64))
+        if constants:
+            natural = natural / np.log(float(cast("float", constants[0])))
+    return natural, None
+
+
+def _power(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    with np.errstate(all="ignore"):
+        return np.power(columns[0].astype(np.float64), columns[1].astype(np.float64)), None
+
+
+def _hash(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    """Words mixed one after another (splitmix64): the same in every process."""
+    mixed = np.zeros(columns[0].shape, dtype=np.uint64)
+    for values, type_ in zip(columns, types, strict=True):
+        words = floats_to_words(cast("Floats", values)) if type_.kind == "float" else values.astype(np.int64)
+        mixed = (mixed ^ np.ascontiguousarray(words).view(np.uint64)) + _GOLDEN
+        for shift, factor in ((30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return mixed.view(np.int64), None
+
+
+def _float_function(name: str, function: Callable[[Floats], Floats], says: str) -> Function:
+    return Function(
+        name=name, family="numbers", accessor="", params=(_FLOAT,), gives=always(floating), says=says,
+        spark=name, polars=name, numpy=_by_ieee(function),
+    )  # fmt: skip
+
+
+NUMERIC: Final = (
+    Function(name="round", family="numbers", accessor="",
+             params=(_X, Param("digits", ("int",), is_constant=True, is_optional=True)), numpy=_round,
+             gives=lambda types: types[0], may_lack=True, failure="leaves the digits that its type has",
+             says="To so many digits behind the point (0; negative: before it), halves away from zero.",
+             spark="round", polars="round"),
+    Function(name="floor", family="numbers", accessor="", params=(_X,), gives=_whole_type,
+    numpy=_whole(False),
+             says="The next whole number below; an int for a decimal.", spark="floor", polars="floor"),
+    Function(name="ceil", family="numbers", accessor="", params=(_X,), gives=_whole_type, numpy=_whole(True),
+             says="The next whole number above; an int for a decimal.", spark="ceil", polars="ceil"),
+    Function(name="sign", family="numbers", accessor="", params=(_X,), gives=_whole_type, numpy=_sign,
+             says="-1, 0 or 1.", spark="signum", polars="sign"),
+    _float_function("sqrt", np.sqrt, "The square root."),
+    _float_function("exp", np.exp, "e to this power."),
+    Function(name="log", family="numbers", accessor="",
+             params=(_FLOAT, Param("base", ("int", "float"), is_constant=True, is_optional=True)),
+             gives=always(floating), numpy=_log, says="The logarithm, to base e or another.", spark="log",
+             polars="log"),
+    _float_function("log2", np.log2, "The logarithm to base 2."),
+    _float_function("log10", np.log10, "The logarithm to base 10."),
+    Function(name="power", family="numbers", accessor="", params=(_FLOAT, Param("exponent", ("int",
+    "float"))),
+             gives=always(floating), numpy=_power, says="To this power, as a float.", spark="pow",
+             polars="pow"),
+    Function(name="is_nan", family="numbers", accessor="", params=(Param("x", ("float",)),),
+    gives=always(boolean),
+             numpy=lambda columns, constants, types: (np.isnan(columns[0]), None),
+             says="Whether it is not a number.", spark="isnan", polars="is_nan"),
+    Function(name="hash", family="numbers", accessor=None, params=(Param("x", ANY_KIND),), many=True,
+             gives=always(integer), numpy=_hash,
+             says="64 bits of the values, the same in every process; null if one is null.", spark="xxhash64",
+             polars="hash"),
+)  # fmt: skip
+"""Those that this file defines."""

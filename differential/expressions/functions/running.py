@@ -1,0 +1,262 @@
+"""How is a function of the table, or a cast, computed on columns in natural form?
+
+Values cross to Arrow or Python and back once per column, and those of symbols once per *different* value: the
+words are numbered by Arrow's hash table, what they stand for is looked up, the function runs over that, and
+its results, entered into the symbol table where they are symbols, are spread over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
+from differential.columns.conforming import Place
+from differential.columns.encoding import decode_column, encode_column
+from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.columns.rows import values_to_words
+from differential.columns.symbols import SymbolTable
+from differential.expressions.compiled import Compiled, Evaluate, Natural, Pair
+from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
+from differential.expressions.functions.function import Function, Python
+
+__all__ = ["Refuse", "cast_run", "function_run", "ranks"]
+
+Refuse: TypeAlias = Callable[[Int64s, Bools, str], None]
+"""Stop because of the first of the rows where this is true, for a reason."""
+
+_OfColumns: TypeAlias = Callable[[Sequence[Natural], Sequence[Bools | None]], Pair]
+
+
+def function_run(
+    function: Function,
+    parts: Sequence[Compiled],
+    constants: Sequence[object],
+    type_: ColumnType,
+    symbols: SymbolTable | None,
+    refuse: Refuse,
+) -> Evaluate:
+    """The run of `function` over `parts`, which are its operands but for those that must be constants."""
+    types = [part.type for part in parts]
+    if function.numpy is not None:
+        of_columns = _of_numpy(function, types, constants)
+    elif function.python is not None:
+        of_columns = _of_values(function.python, types[0], constants, type_, symbols)
+    else:
+        of_columns = _of_arrow(function, types, constants, type_, symbols)
+    return _whole(of_columns, parts, function.failure, refuse, function.skips_nulls)
+
+
+def cast_run(
+    part: Compiled, type_: ColumnType, is_try: bool, symbols: SymbolTable | None, refuse: Refuse
+) -> Evaluate:
+    """The run of a cast of `part` to another type; null where it fails if `is_try`, else the dataflow
+    stops.
+    """
+    kinds = (part.type.kind, type_.kind)
+    in_values = VALUE_CASTS.get(kinds)
+    if in_values is not None:
+        of_columns = _of_values(
+            lambda value, constants: in_values(value, type_), part.type, (), type_, symbols
+        )
+    else:
+        in_columns, source = COLUMN_CASTS[kinds], part.type
+
+        def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
+            return in_columns(values[0], source, type_)
+
+    failure = None if is_try or kinds in NEVER_FAIL else f"is no {type_.not_null()}"
+    if failure is not None and kinds == ("float", "int"):
+        failure = "is not a 64-bit number"
+    return _whole(of_columns, (part,), failure, refuse, False)
+
+
+def ranks(columns: Sequence[Int64s], valid: Sequence[Bools | None], symbols: SymbolTable) -> list[Int64s]:
+    """Numbers with the order that the values of these words of strings (or bytes) have.
+
+    Where there is nothing (below a null) it is some number. Each different word is looked up and sorted:
+    O(n + d · log d) for d of them.
+    """
+    known_words = [
+        np.atleast_1d(column if flag is None else np.where(flag, column, 0))
+        for column, flag in zip(columns, valid, strict=True)
+    ]
+    encoded = pa.array(np.concatenate(known_words)).dictionary_encode()
+    words = encoded.dictionary.to_numpy(zero_copy_only=False)
+    known = [symbols.lookup_one(word) if word else "" for word in words.tolist()]
+    raw = [value.encode() if isinstance(value, str) else value for value in known]
+    order = np.empty(len(raw), dtype=np.int64)
+    order[np.asarray(pc.sort_indices(pa.array(raw, pa.binary())))] = np.arange(len(raw))
+    numbers = order[encoded.indices.to_numpy(zero_copy_only=False)]
+    found, start = [], 0
+    for column, flat in zip(columns, known_words, strict=True):
+        part = numbers[start : start + flat.size]
+        found.append(part if column.ndim or part.size != 1 else part.reshape(()))
+        start += flat.size
+    return found
+
+
+def _whole(
+    of_columns: _OfColumns, parts: Sequence[Compiled], failure: str | None, refuse: Refuse, skips_nulls: bool
+) -> Evaluate:
+    """`of_columns` over whole columns of one length: nulls in give nulls out, a lack of values is one or
+    fails.
+    """
+    runs = [part.run for part in parts]
+
+    def run(words: Int64s) -> Pair:
+        pairs = [each(words) for each in runs]
+        is_constant = not any(values.ndim for values, _ in pairs)
+        rows = 1 if is_constant else words.shape[1]
+        values = [_spread(values, rows) for values, _ in pairs]
+        flags = [None if valid is None else _spread(valid, rows) for _, valid in pairs]
+        result, is_there = of_columns(values, cast("Sequence[Bools | None]", flags))
+        valid = None if skips_nulls else _all_of(cast("Sequence[Bools | None]", flags))
+        if is_there is not None:
+            if failure is not None:
+                failing = ~is_there if valid is None else ~is_there & valid
+                if failing.any():
+                    refuse(words, failing, failure)
+            valid = is_there if valid is None else valid & is_there
+        if not is_constant:
+            return result, valid
+        return result.reshape(()), None if valid is None else valid.reshape(())
+
+    return run
+
+
+def _spread(values: Natural, rows: int) -> Natural:
+    """Constants in every row."""
+    return values if values.ndim else np.full(rows, values)
+
+
+def _all_of(flags: Sequence[Bools | None]) -> Bools | None:
+    found: Bools | None = None
+    for flag in flags:
+        if flag is not None:
+            found = flag if found is None else found & flag
+    return found
+
+
+def _of_numpy(function: Function, types: Sequence[ColumnType], constants: Sequence[object]) -> _OfColumns:
+    call = function.numpy
+    assert call is not None
+    return lambda values, valid: call(values, constants, types)
+
+
+def _of_arrow(
+    function: Function,
+    types: Sequence[ColumnType],
+    constants: Sequence[object],
+    type_: ColumnType,
+    symbols: SymbolTable | None,
+) -> _OfColumns:
+    call = function.arrow
+    assert call is not None
+    is_by_value = (
+        len(types) == 1 and (types[0].is_symbol or function.of_different) and not function.skips_nulls
+    )
+
+    def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
+        if is_by_value:
+            distinct, indices = _numbered(values[0], valid[0])
+            array = _to_arrow(distinct, None, types[0], symbols)
+            return _taken(*_from_arrow(call([array], constants), type_, symbols), indices)
+        arrays = [
+            _to_arrow(column, flag, each, symbols)
+            for column, flag, each in zip(values, valid, types, strict=True)
+        ]
+        return _from_arrow(call(arrays, constants), type_, symbols)
+
+    return of_columns
+
+
+def _of_values(
+    call: Python,
+    source: ColumnType,
+    constants: Sequence[object],
+    type_: ColumnType,
+    symbols: SymbolTable | None,
+) -> _OfColumns:
+    """A function of Python over the different values of one column."""
+    place = Place("an expression", "value", type_.or_null())
+
+    def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
+        words = floats_to_words(cast("Floats", values[0])) if source.kind == "float" else values[0]
+        distinct, indices = _numbered(words, valid[0])
+        found = [
+            None if given is None else call(given, constants)
+            for given in _python_values(distinct, source, symbols)
+        ]
+        out = np.empty((2, len(found)), dtype=np.int64)
+        values_to_words(found, type_.or_null(), out, symbols, place)
+        return _taken(_natural(out[1], type_), out[0] != 0, indices)
+
+    return of_columns
+
+
+def _python_values(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> list[object]:
+    """The Python values of words; None where Python has none, as for times after the year 9999."""
+    if type_.kind == "any":
+        assert symbols is not None
+        return symbols.lookup(words)
+    array = decode_column(words.reshape(1, -1), type_.not_null(), symbols)
+    try:
+        return cast("list[object]", array.to_pylist())
+    except (OverflowError, ValueError):
+        return [_value_of(each) for each in array]
+
+
+def _value_of(scalar: pa.Scalar) -> object:
+    try:
+        return cast("object", scalar.as_py())
+    except (OverflowError, ValueError):
+        return None
+
+
+def _numbered(values: Natural, valid: Bools | None) -> tuple[Int64s, Int64s]:
+    """(the different values, for each row which of them it is); any of them where it is null."""
+    encoded = pa.array(values, mask=None if valid is None else ~valid).dictionary_encode()
+    indices = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
+    return (
+        encoded.dictionary.to_numpy(zero_copy_only=False).astype(np.int64, copy=False),
+        indices.to_numpy(zero_copy_only=False),
+    )
+
+
+def _taken(values: Natural, valid: Bools | None, indices: Int64s) -> Pair:
+    if not values.size:  # every row is null
+        return cast("Natural", np.zeros(indices.size, dtype=values.dtype)), None
+    return values.take(indices), None if valid is None else valid.take(indices)
+
+
+def _to_arrow(
+    values: Natural, valid: Bools | None, type_: ColumnType, symbols: SymbolTable | None
+) -> pa.Array:
+    if type_.kind in ("float", "bool"):
+        return pa.array(values, mask=None if valid is None else ~valid)
+    if valid is None:
+        return decode_column(cast("Int64s", values).reshape(1, -1), type_.not_null(), symbols)
+    flagged = np.stack([valid.astype(np.int64), np.where(valid, cast("Int64s", values), 0)])
+    return decode_column(flagged, type_.or_null(), symbols)
+
+
+def _from_arrow(array: pa.Array, type_: ColumnType, symbols: SymbolTable | None) -> Pair:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    target = type_.to_arrow()
+    if array.type != target:
+        array = array.cast(target)
+    out = np.empty((2, len(array)), dtype=np.int64)
+    encode_column(array, type_.or_null(), out, symbols)
+    return _natural(out[1], type_), (out[0] != 0 if array.null_count else None)
+
+
+def _natural(words: Int64s, type_: ColumnType) -> Natural:
+    if type_.kind == "float":
+        return words_to_floats(words)
+    return words.astype(np.bool_) if type_.kind == "bool" else words

@@ -1,0 +1,190 @@
+"""Functions of strings, by Arrow's kernels; characters are counted, not bytes.
+
+Patterns are regular expressions of RE2, as in Arrow, DuckDB and Polars (no look-around, and no text on which
+they take exponential time); a match may be anywhere in the string. `\\1` stands for a group in what replaces
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.columns.column_types import any_value, boolean, integer, string
+from differential.expressions.functions.function import Arrow, Function, Gives, Param, always
+
+__all__ = ["STRINGS"]
+
+_TEXT: Final = Param("text", ("string",))
+_PATTERN: Final = Param("pattern", ("string",), is_constant=True)
+_OTHER: Final = Param("part", ("string",), is_constant=True)
+
+
+def _plain(
+    name: str, kernel: Callable[[pa.Array], pa.Array], says: str, spark: str, polars: str, gives: Gives
+) -> Function:
+    return Function(
+        name=name, family="strings", accessor="str", params=(_TEXT,), gives=gives, says=says, spark=spark,
+        polars=polars, arrow=lambda columns, constants: kernel(columns[0]),
+    )  # fmt: skip
+
+
+def _with(
+    name: str, params: tuple[Param, ...], run: Arrow, says: str, spark: str, polars: str, gives: Gives
+) -> Function:
+    return Function(
+        name=name, family="strings", accessor="str", params=(_TEXT, *params), gives=gives, says=says,
+        spark=spark, polars=polars, arrow=run,
+    )  # fmt: skip
+
+
+def _constant(name: str, optional: bool = False) -> Param:
+    return Param(name, ("string",), is_constant=True, is_optional=optional)
+
+
+def _count(name: str, optional: bool = False) -> Param:
+    return Param(name, ("int",), is_constant=True, is_optional=optional)
+
+
+def _stripped(plain: Callable[[pa.Array], pa.Array], kernel: Callable[[pa.Array, str], pa.Array]) -> Arrow:
+    return lambda columns, constants: (
+        kernel(columns[0], cast("str", constants[0])) if constants else plain(columns[0])
+    )
+
+
+def _slice(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    start = cast("int", constants[0])
+    if len(constants) < 2:
+        return pc.utf8_slice_codeunits(columns[0], start)
+    length = max(0, cast("int", constants[1]))
+    if start >= 0:
+        return pc.utf8_slice_codeunits(columns[0], start, start + length)
+    # From the end; where the text is shorter than that, it begins at its first character.
+    return pc.utf8_slice_codeunits(pc.utf8_slice_codeunits(columns[0], start), 0, length)
+
+
+def _extract(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    pattern = cast("str", constants[0])
+    group = cast("int", constants[1]) if len(constants) > 1 else 1
+    named, groups = _named_groups(pattern)
+    if not 0 <= group <= groups:
+        raise ValueError(f"there is no group {group} in {pattern!r}, which has {groups}")
+    found = pc.extract_regex(columns[0], pattern=f"(?P<g0>{named})")
+    field = pc.struct_field(found, f"g{group}") if len(found) else pa.array([], pa.string())
+    return pc.if_else(found.is_valid(), field, pa.scalar(None, pa.string()))
+
+
+_GROUP: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?P?<[A-Za-z_]\w*>|(?!\?))", re.DOTALL)
+
+
+def _named_groups(pattern: str) -> tuple[str, int]:
+    """The pattern with its groups called g1, g2, …, as Arrow wants them, and how many there are."""
+    count = 0
+
+    def name(match: re.Match[str]) -> str:
+        nonlocal count
+        if not match[0].startswith("("):
+            return match[0]
+        count += 1
+        return f"(?P<g{count}>"
+
+    return _GROUP.sub(name, pattern), count
+
+
+def _concat(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    return pc.binary_join_element_wise(*columns, "", null_handling="emit_null")
+
+
+def _concat_ws(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    # Where all are null Arrow would leave the row out, so that there the first one is an empty text.
+    is_nothing = columns[0].is_null()
+    for column in columns[1:]:
+        is_nothing = pc.and_(is_nothing, column.is_null())
+    first = pc.if_else(is_nothing, "", columns[0])
+    return pc.binary_join_element_wise(first, *columns[1:], cast("str", constants[0]), null_handling="skip")
+
+
+def _padded(kernel: Callable[[pa.Array, int, str], pa.Array]) -> Arrow:
+    return lambda columns, constants: kernel(
+        columns[0], cast("int", constants[0]), cast("str", constants[1]) if len(constants) > 1 else " "
+    )
+
+
+def _matching(kernel: Callable[[pa.Array, str], pa.Array]) -> Arrow:
+    return lambda columns, constants: kernel(columns[0], cast("str", constants[0]))
+
+
+def _replacing(kernel: Callable[[pa.Array, str, str], pa.Array]) -> Arrow:
+    return lambda columns, constants: kernel(columns[0], cast("str", constants[0]), cast("str", constants[1]))
+
+
+_TEXT_GIVEN: Final = always(string)
+_YES_OR_NO: Final = always(boolean)
+
+STRINGS: Final = (
+    _plain("upper", pc.utf8_upper, "In capital letters.", "upper", "str.to_uppercase", _TEXT_GIVEN),
+    _plain("lower", pc.utf8_lower, "In small letters.", "lower", "str.to_lowercase", _TEXT_GIVEN),
+    _plain("title", pc.utf8_title, "Each word with a capital letter.", "initcap", "str.to_titlecase",
+           _TEXT_GIVEN),
+    _plain("length", pc.utf8_length, "How many characters.", "length", "str.len_chars", always(integer)),
+    _plain("reverse", pc.utf8_reverse, "From the end to the beginning.", "reverse", "str.reverse",
+    _TEXT_GIVEN),
+    _with("strip", (_constant("characters", True),), _stripped(pc.utf8_trim_whitespace, pc.utf8_trim),
+          "Without the white space, or the characters, at both ends.", "trim", "str.strip_chars",
+          _TEXT_GIVEN),
+    _with("lstrip", (_constant("characters", True),), _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
+          "Without the white space, or the characters, at the beginning.", "ltrim", "str.strip_chars_start",
+          _TEXT_GIVEN),
+    _with("rstrip", (_constant("characters", True),), _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
+          "Without the white space, or the characters, at the end.", "rtrim", "str.strip_chars_end",
+          _TEXT_GIVEN),
+    _with("slice", (_count("offset"), _count("length", True)), _slice,
+          "`length` characters from `offset` on, counted from 0, or from the end if negative.",
+          "substring (counts from 1)", "str.slice", _TEXT_GIVEN),
+    _with("replace", (_constant("old"), _constant("new")), _replacing(pc.replace_substring),
+          "With every `old` replaced by `new`.", "replace", "str.replace_all(literal=True)", _TEXT_GIVEN),
+    _with("replace_regex", (_PATTERN, _constant("new")), _replacing(pc.replace_substring_regex),
+          "With every match of `pattern` replaced by `new`.", "regexp_replace", "str.replace_all",
+          _TEXT_GIVEN),
+    _with("contains", (_OTHER,), _matching(pc.match_substring), "Whether `part` is somewhere in it.",
+    "contains",
+          "str.contains(literal=True)", _YES_OR_NO),
+    _with("startswith", (_OTHER,), _matching(pc.starts_with), "Whether it begins with `part`.", "startswith",
+          "str.starts_with", _YES_OR_NO),
+    _with("endswith", (_OTHER,), _matching(pc.ends_with), "Whether it ends with `part`.", "endswith",
+          "str.ends_with", _YES_OR_NO),
+    _with("like", (_PATTERN,), _matching(pc.match_like),
+          "Whether it is like `pattern`, in which % stands for any text and _ for one character.", "like", "",
+          _YES_OR_NO),
+    _with("matches", (_PATTERN,), _matching(pc.match_substring_regex), "Whether `pattern` matches somewhere.",
+          "rlike", "str.contains", _YES_OR_NO),
+    Function(name="extract", family="strings", accessor="str",
+             params=(_TEXT, _PATTERN, _count("group", True)), gives=_TEXT_GIVEN, arrow=_extract,
+             may_lack=True,
+             says="What `group` of `pattern` matches first (1; 0: all of it); null if nothing does.",
+             spark="regexp_extract (gives '')", polars="str.extract"),
+    Function(name="split", family="strings", accessor="str", params=(_TEXT, _constant("separator")),
+             gives=always(any_value), says="The list of the parts between separators.",
+             spark="split (a regex)",
+             polars="str.split",
+             python=lambda text, constants: cast("str", text).split(cast("str", constants[0]))),
+    _with("lpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_lpad),
+          "Filled up to `width` characters at the beginning; never shortened.", "lpad (shortens)",
+          "str.pad_start", _TEXT_GIVEN),
+    _with("rpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_rpad),
+          "Filled up to `width` characters at the end; never shortened.", "rpad (shortens)", "str.pad_end",
+          _TEXT_GIVEN),
+    Function(name="concat", family="strings", accessor=None, params=(_TEXT,), many=True,
+    gives=_TEXT_GIVEN,
+             arrow=_concat, says="The texts one after another; null if one of them is.", spark="concat",
+             polars="concat_str"),
+    Function(name="concat_ws", family="strings", accessor=None, params=(_constant("separator"), _TEXT),
+             many=True, gives=_TEXT_GIVEN, arrow=_concat_ws, skips_nulls=True,
+             says="The texts with a separator between them; nulls are left out.", spark="concat_ws",
+             polars="concat_str(ignore_nulls=True)"),
+)  # fmt: skip
+"""Those that this file defines."""

@@ -1,0 +1,203 @@
+"""Functions of dates and timestamps, in UTC and by the Gregorian calendar; weeks begin on Monday."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from differential.columns.column_types import Bools, ColumnType, Int64s, date, integer, string, timestamp
+from differential.expressions.functions.function import (
+    TIMES,
+    Argument,
+    Function,
+    Param,
+    Python,
+    Values,
+    always,
+)
+
+__all__ = ["CALENDAR", "DAY_MICROS"]
+
+DAY_MICROS: Final = 86_400_000_000
+_UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
+_DAYS_MAX: Final = (1 << 31) - 1  # a date is 32 bits in Arrow
+_MONTHS_MAX: Final = 12 * 250_000
+"""Months since 1970 of a timestamp, about; further away there are none within 64 bits."""
+
+_T: Final = Param("t", TIMES)
+_TEXT: Final = Param("text", ("string",))
+_UNIT: Final = Param("unit", ("string",), is_constant=True, choices=_UNITS)
+_FORMAT: Final = Param("format", ("string",), is_constant=True)
+_NUMBER: Final = Param("count", ("int",))
+
+
+def _local(array: pa.Array) -> pa.Array:
+    """Without its zone, which is UTC: kernels need not look zones up."""
+    return array.cast(pa.timestamp("us")) if pa.types.is_timestamp(array.type) else array
+
+
+def _part(name: str, kernel: Callable[[pa.Array], pa.Array], says: str, spark: str, polars: str) -> Function:
+    def run(columns: Sequence[pa.Array], constants: Sequence[Argument]) -> pa.Array:
+        return kernel(_local(columns[0]))
+
+    return Function(
+        name=name, family="dates and times", accessor="dt", params=(_T,), gives=always(integer), says=says,
+        spark=spark, polars=polars, arrow=run,
+    )  # fmt: skip
+
+
+def _clock(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
+    """A part of the day; 0 for a date."""
+    return lambda array: kernel(array.cast(pa.timestamp("us")))
+
+
+def _truncated(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    array, unit = columns[0], cast("str", constants[0])
+    if pa.types.is_date(array.type):
+        return pc.floor_temporal(array.cast(pa.timestamp("s")), unit=unit).cast(pa.date32())
+    return pc.floor_temporal(_local(array), unit=unit).cast(array.type)
+
+
+def _difference(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    end, start = (_local(column.cast(pa.timestamp("us"))) for column in columns)
+    unit = cast("str", constants[0]) if constants else "day"
+    if unit == "month":
+        years = pc.subtract(pc.year(end), pc.year(start))
+        return pc.add(pc.multiply(years, 12), pc.subtract(pc.month(end), pc.month(start)))
+    if unit == "week":
+        return pc.weeks_between(start, end)
+    kernels = {
+        "year": pc.years_between, "quarter": pc.quarters_between, "day": pc.days_between,
+        "hour": pc.hours_between, "minute": pc.minutes_between, "second": pc.seconds_between,
+        "millisecond": pc.milliseconds_between,
+    }  # fmt: skip
+    return kernels[unit](start, end)
+
+
+def _add_days(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
+    if types[0].kind == "date":
+        fits = np.abs(count) <= 2 * _DAYS_MAX
+        moved = times + np.where(fits, count, 0)
+        return moved, fits & (np.abs(moved) <= _DAYS_MAX)
+    fits = np.abs(count) <= ((1 << 63) - 1) // DAY_MICROS
+    step = np.where(fits, count, 0) * DAY_MICROS
+    moved = times + step
+    return moved, fits & ((step >= 0) == (moved >= times))
+
+
+def _add_months(
+    columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+) -> tuple[Values, Bools | None]:
+    """The same day of another month, or its last one if it has fewer days."""
+    times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
+    per_day = 1 if types[0].kind == "date" else DAY_MICROS
+    days, rest = np.divmod(times, per_day)
+    months = days.astype("M8[D]").astype("M8[M]")
+    day = days - months.astype("M8[D]").astype(np.int64)
+    reach = 12 * 5_000_000 if per_day == 1 else _MONTHS_MAX
+    fits = np.abs(count) <= 2 * reach
+    target = months.astype(np.int64) + np.where(fits, count, 0)
+    fits &= np.abs(target) <= reach
+    target = np.where(fits, target, 0)
+    first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
+    after = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    moved = np.minimum(first + day, after - 1)
+    return moved * per_day + rest, fits
+
+
+def _check_format(constants: Sequence[object]) -> None:
+    form = cast("str", constants[0])
+    if "%" not in form:
+        raise ValueError(f"{form!r} has no codes: they are those of strftime, as in '%Y-%m-%d %H:%M:%S'")
+    try:
+        dt.datetime.strptime("", form)
+    except ValueError as error:
+        if "directive" in str(error) or "stray" in str(error):
+            raise
+    except re.error as error:
+        raise ValueError(f"{form!r} names a code twice") from error
+
+
+def _parsed(to: ColumnType) -> Python:
+    def parse(value: object, constants: Sequence[object]) -> object:
+        try:
+            read = dt.datetime.strptime(cast("str", value), cast("str", constants[0]))
+        except ValueError:
+            return None
+        return read.date() if to.kind == "date" else read
+
+    return parse
+
+
+def _formatted(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    # With microseconds Arrow would print them behind every %S.
+    seconds = columns[0].cast(pa.timestamp("us"))
+    floored = pc.floor_temporal(seconds, unit="second").cast(pa.timestamp("s"))
+    return pc.strftime(floored, format=cast("str", constants[0]))
+
+
+def _parser(name: str, to: ColumnType, says: str, spark: str, polars: str, failure: str | None) -> Function:
+    return Function(
+        name=name, family="dates and times", accessor="str", params=(_TEXT, _FORMAT), gives=always(to),
+        says=says, spark=spark, polars=polars, python=_parsed(to), may_lack=True, failure=failure,
+        check=_check_format,
+    )  # fmt: skip
+
+
+_BEYOND: Final = "leaves the range of its type"
+_UNREAD: Final = "has not the form that is given"
+
+CALENDAR: Final = (
+    _part("year", pc.year, "The year.", "year", "dt.year"),
+    _part("quarter", pc.quarter, "1 to 4.", "quarter", "dt.quarter"),
+    _part("month", pc.month, "1 to 12.", "month", "dt.month"),
+    _part("week", pc.iso_week, "The week of the year by ISO 8601, 1 to 53.", "weekofyear", "dt.week"),
+    _part("day", pc.day, "The day of the month.", "dayofmonth", "dt.day"),
+    _part("day_of_year", pc.day_of_year, "1 to 366.", "dayofyear", "dt.ordinal_day"),
+    _part("day_of_week", lambda array: pc.day_of_week(array, count_from_zero=False),
+          "1 (Monday) to 7 (Sunday).", "dayofweek (Sunday is 1)", "dt.weekday"),
+    _part("hour", _clock(pc.hour), "0 to 23.", "hour", "dt.hour"),
+    _part("minute", _clock(pc.minute), "0 to 59.", "minute", "dt.minute"),
+    _part("second", _clock(pc.second), "0 to 59.", "second", "dt.second"),
+    _part("microsecond", _clock(lambda a: pc.add(pc.multiply(pc.millisecond(a), 1000), pc.microsecond(a))),
+          "0 to 999,999: what is beyond the second.", "", "dt.microsecond"),
+    Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT),
+             gives=lambda types: types[0], arrow=_truncated,
+             says="The beginning of the year, quarter, month, week, day, hour, … that it is in.",
+             spark="date_trunc('month', t)", polars="dt.truncate('1mo')"),
+    Function(name="date_diff", family="dates and times", accessor="dt",
+             params=(_T, Param("start", TIMES),
+                     Param("unit", ("string",), is_constant=True, choices=_UNITS, is_optional=True)),
+             gives=always(integer), arrow=_difference,
+             says="How many days (or other units) begin after `start` and no later than it.",
+             spark="datediff", polars="(t - start).dt.total_days()"),
+    Function(name="add_days", family="dates and times", accessor="dt", params=(_T, _NUMBER),
+             gives=lambda types: types[0], numpy=_add_days, may_lack=True, failure=_BEYOND,
+             says="So many days later.", spark="date_add", polars="dt.offset_by('1d')"),
+    Function(name="add_months", family="dates and times", accessor="dt", params=(_T, _NUMBER),
+             gives=lambda types: types[0], numpy=_add_months, may_lack=True, failure=_BEYOND,
+             says="So many months later: the same day, or the last of the month.", spark="add_months",
+             polars="dt.offset_by('1mo')"),
+    Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT),
+             gives=always(string), arrow=_formatted, of_different=True, check=_check_format,
+             says="As text, in a form as '%Y-%m-%d %H:%M:%S'.",
+             spark="date_format (other letters)", polars="dt.strftime"),
+    _parser("to_date", date, "The date that is written in the form `format`, as '%Y-%m-%d'.", "to_date",
+            "str.to_date", _UNREAD),
+    _parser("to_timestamp", timestamp, "The time that is written in the form `format`.", "to_timestamp",
+            "str.to_datetime", _UNREAD),
+    _parser("try_to_date", date, "As `to_date`; null where the form is another.", "try_to_date",
+            "str.to_date(strict=False)", None),
+    _parser("try_to_timestamp", timestamp, "As `to_timestamp`; null where the form is another.",
+            "try_to_timestamp", "str.to_datetime(strict=False)", None),
+)  # fmt: skip
+"""Those that this file defines."""

@@ -1,0 +1,82 @@
+"""The table of functions is whole: each is typed, printed, sent, computed, and told of in the documents."""
+
+from __future__ import annotations
+
+import msgpack
+import pytest
+from expression_values import EVERY, ROWS, values_of
+from house import ROOT
+
+import differential as dd
+from differential import col, lit, when
+from differential.expressions.expression import Expr, call_function
+from differential.expressions.functions.function import ANY_KIND, Function
+from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.types import type_of
+from differential.plan.expressions import expr_data, expr_of
+
+COLUMNS = {
+    "string": col.s,
+    "int": col.i,
+    "float": col.f,
+    "decimal": col.p,
+    "timestamp": col.t,
+    "date": col.d,
+    "any": col.x,
+}
+CONSTANTS: dict[str, object] = {
+    "format": "%Y", "unit": "day", "fill": "*", "group": 1, "pattern": "(a)", "value": 1, "key": "k",
+    "base": 2,
+}  # fmt: skip
+
+
+def call_of(function: Function, optional: bool) -> Expr:
+    """A call of `function`, with or without what may be left out."""
+    operands: list[object] = []
+    for param in function.params:
+        if param.is_optional and not optional:
+            continue
+        if param.is_constant:
+            operands.append(CONSTANTS.get(param.name, "a" if param.takes[0] == "string" else 1))
+        else:
+            operands.append(COLUMNS[param.takes[0]])
+    return call_function(function.name, *operands)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
+@pytest.mark.parametrize("optional", [False, True], ids=["", "all"])
+def test_a_function_is_printed_sent_and_computed(function: Function, optional: bool) -> None:
+    expr = call_of(function, optional)
+    again = expr_of(msgpack.unpackb(msgpack.packb(expr_data(expr))))
+    assert again.equals(expr)
+    printed = eval(expr.describe(), {"col": col, "lit": lit, "when": when, **vars(dd)})
+    assert printed.equals(expr)
+    if not function.can_fail:
+        assert len(values_of(expr)) == len(ROWS)
+    assert type_of(expr, EVERY).nullable == (function.may_lack and not function.can_fail)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
+def test_a_function_passes_nulls_on_unless_it_says_otherwise(function: Function) -> None:
+    wanted = [param for param in function.params if not param.is_constant]
+    nulls = [
+        lit(None, "decimal(9, 2)" if param.takes[0] == "decimal" else param.takes[0]) for param in wanted
+    ]
+    given = iter(nulls)
+    operands = [
+        CONSTANTS.get(param.name, "a" if param.takes[0] == "string" else 1)
+        if param.is_constant
+        else next(given)
+        for param in function.params
+        if not param.is_optional
+    ]
+    expected = [""] * 2 if function.skips_nulls else [None] * 2
+    assert values_of(call_function(function.name, *operands)) == expected
+
+
+def test_every_function_is_told_of_in_the_reference() -> None:
+    page = (ROOT / "docs" / "expressions.md").read_text()
+    for function in FUNCTIONS.values():
+        written = f"{function.accessor}.{function.name}" if function.accessor else function.name
+        assert f"`{written}" in page or f".{written}" in page, function.name
+        assert function.says.endswith(".") and set(ANY_KIND) >= set(function.params[0].takes)

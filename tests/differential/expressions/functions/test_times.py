@@ -1,0 +1,106 @@
+"""Functions of dates and timestamps: against Python's calendar."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+
+import pytest
+from expression_values import NOON, values_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differential import Schema, col, lit
+from differential.columns.rows import Row
+from differential.errors import ExpressionError, RowError
+from differential.expressions.expression import Expr
+from differential.expressions.functions.times import DAY_MICROS
+
+TIMES = Schema.of("t: timestamp, d: date, e: date?, n: int, s: string")
+moments = st.datetimes(dt.datetime(1600, 1, 1), dt.datetime(2400, 1, 1), timezones=st.just(dt.UTC))
+days = st.dates(dt.date(1600, 1, 1), dt.date(2400, 1, 1))
+rows_of_times = st.lists(
+    st.tuples(moments, days, st.none() | days, st.integers(-3000, 3000), st.just("")), min_size=1, max_size=5
+)
+
+
+def month_later(day: dt.date, months: int) -> dt.date:
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    return day.replace(year=year, month=month + 1, day=min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def monday(day: dt.date) -> dt.date:
+    return day - dt.timedelta(days=day.weekday())
+
+
+@given(rows_of_times)
+def test_against_pythons_calendar(rows: list[tuple[dt.datetime, dt.date, dt.date | None, int, str]]) -> None:
+    claims = [
+        (col.t.dt.year(), lambda t, d, e, n: t.year),
+        (col.d.dt.quarter(), lambda t, d, e, n: (d.month + 2) // 3),
+        (col.d.dt.month(), lambda t, d, e, n: d.month),
+        (col.t.dt.week(), lambda t, d, e, n: t.isocalendar().week),
+        (col.d.dt.day(), lambda t, d, e, n: d.day),
+        (col.d.dt.day_of_year(), lambda t, d, e, n: d.timetuple().tm_yday),
+        (col.e.dt.day_of_week(), lambda t, d, e, n: e and e.isoweekday()),
+        (col.t.dt.hour(), lambda t, d, e, n: t.hour),
+        (col.d.dt.hour(), lambda t, d, e, n: 0),
+        (col.t.dt.minute(), lambda t, d, e, n: t.minute),
+        (col.t.dt.second(), lambda t, d, e, n: t.second),
+        (col.t.dt.microsecond(), lambda t, d, e, n: t.microsecond),
+        (col.d.dt.date_trunc("year"), lambda t, d, e, n: d.replace(month=1, day=1)),
+        (col.d.dt.date_trunc("week"), lambda t, d, e, n: monday(d)),
+        (col.t.dt.date_trunc("hour"), lambda t, d, e, n: t.replace(minute=0, second=0, microsecond=0)),
+        (col.t.dt.date_trunc("month").cast("date"), lambda t, d, e, n: t.date().replace(day=1)),
+        (col.d.dt.date_diff(col.e), lambda t, d, e, n: e and (d - e).days),
+        (col.d - col.e, lambda t, d, e, n: e and (d - e).days),
+        (col.t.dt.date_diff(col.d), lambda t, d, e, n: (t.date() - d).days),
+        (col.d.dt.date_diff(col.t, "month"), lambda t, d, e, n: (d.year - t.year) * 12 + d.month - t.month),
+        (col.d.dt.date_diff(col.t, "week"), lambda t, d, e, n: (monday(d) - monday(t.date())).days // 7),
+        (col.d.dt.date_diff(col.t, "year"), lambda t, d, e, n: d.year - t.year),
+        (col.d.dt.add_days(col.n), lambda t, d, e, n: d + dt.timedelta(days=n)),
+        (col.t.dt.add_days(col.n), lambda t, d, e, n: t + dt.timedelta(days=n)),
+        (col.d.dt.add_months(col.n), lambda t, d, e, n: month_later(d, n)),
+        (col.t.dt.add_months(col.n), lambda t, d, e, n: month_later(t, n)),
+        (col.t.dt.format("%Y-%m-%d %H:%M:%S"), lambda t, d, e, n: t.strftime("%Y-%m-%d %H:%M:%S")),
+        (col.d.dt.format("%d.%m.%Y").str.to_date("%d.%m.%Y"), lambda t, d, e, n: d),
+        (col.t.cast("date"), lambda t, d, e, n: t.date()),
+        (col.t.cast("string").cast("timestamp"), lambda t, d, e, n: t),
+        (col.d.cast("string").cast("date"), lambda t, d, e, n: d),
+    ]
+    for expr, plain in claims:
+        assert values_of(expr, list(rows), TIMES) == [plain(*row[:4]) for row in rows], expr
+
+
+def test_texts_are_read_in_the_form_that_is_given_and_no_other() -> None:
+    row: Row = (NOON, NOON.date(), None, 0, "30.2.2024")
+    with pytest.raises(RowError, match=r"has not the form that is given in the row with s='30.2.2024'"):
+        values_of(col.s.str.to_date("%d.%m.%Y"), [row], TIMES)
+    assert values_of(col.s.str.try_to_date("%d.%m.%Y"), [row], TIMES) == [None]
+    read = lit("29.2.2024 1:02:03.5").str.to_timestamp("%d.%m.%Y %H:%M:%S.%f")
+    assert values_of(read, [row], TIMES) == [dt.datetime(2024, 2, 29, 1, 2, 3, 500_000, dt.UTC)]
+
+
+@pytest.mark.parametrize("count", [2**31, 2**62, -(2**62), 10**9])
+def test_what_leaves_the_range_of_times_stops_the_dataflow(count: int) -> None:
+    row: Row = (NOON, NOON.date(), None, count, "")
+    for expr in (col.t.dt.add_days(col.n), col.d.dt.add_months(col.n), col.t.dt.add_months(col.n)):
+        with pytest.raises(RowError, match="leaves the range"):
+            values_of(expr, [row], TIMES)
+    assert DAY_MICROS == 86_400 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("expr", "said"),
+    [
+        (col.t.dt.date_trunc("fortnight"), "takes one of year, quarter"),
+        (col.s.dt.year(), "year takes date or timestamp for 't'"),
+        (col.s.str.to_date("yyyy-MM-dd"), "has no codes: they are those of strftime"),
+        (col.t.dt.format("%Q"), "bad directive"),
+        (col.d + 1, "add_days"),
+        (col.d == "2024-01-01", r"write dt.date\(2024, 2, 29\)"),
+    ],
+)
+def test_what_has_no_meaning_says_what_to_write(expr: Expr, said: str) -> None:
+    with pytest.raises(ExpressionError, match=said):
+        expr.type_in(TIMES)

@@ -1,0 +1,35 @@
+"""Expressions over rows of every type, for tests: what values does one have?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+from differential.columns.rows import Row, decode_rows, encode_rows
+from differential.columns.schema import Column, Schema
+from differential.columns.symbols import SymbolTable
+from differential.expressions.evaluation import evaluate
+from differential.expressions.expression import Expr
+
+__all__ = ["EVERY", "NOON", "ROWS", "values_of"]
+
+NOON = dt.datetime(2024, 2, 29, 12, 34, 56, 789, tzinfo=dt.UTC)
+EVERY = Schema.of(
+    "i: int, n: int?, f: float, t: timestamp, d: date, e: date?, p: decimal(10, 2), q: decimal(6, 3)?, "
+    "s: string, z: string?, x: any, r: bytes, b: bool"
+)
+ROWS: list[Row] = [
+    (7, None, 0.5, NOON, dt.date(2024, 2, 29), None, Decimal("12.34"), Decimal("1.005"), "Ada Lovelace", None,
+     (1, "a", {"k": 2}), b"ab", True),
+    (-3, 2, -2.5, NOON, dt.date(1969, 12, 31), dt.date(2000, 1, 1), Decimal("-0.05"), None, "émile zola",
+     "zz", {"k": "v"}, b"\xff", False),
+]  # fmt: skip
+
+
+def values_of(expr: Expr, rows: list[Row] | None = None, schema: Schema = EVERY) -> list[object]:
+    """The values of `expr` in each row, as Python values."""
+    symbols = SymbolTable()
+    words = evaluate(expr, encode_rows(schema, ROWS if rows is None else rows, symbols), schema, symbols)
+    symbols.check_invariants()
+    result = Schema((Column("value", expr.type_in(schema)),))
+    return [value for (value,) in decode_rows(result, words, symbols)]
