@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import sys
 import time
@@ -141,7 +142,11 @@ def run(cluster: timely.Cluster, options: argparse.Namespace) -> None:
     flow.wait(flow.seal(), timeout=options.timeout)
     seconds = time.perf_counter() - begun
     p, q = counts(flow)
-    say(options.json, "loaded", p=p, q=q, seconds=round(seconds, 3))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    figures = {"seconds": round(seconds, 3)}
+    if not options.workers:
+        figures |= {"cpu_seconds": round(used.ru_utime + used.ru_stime, 1), "peak_mib": used.ru_maxrss >> 10}
+    say(options.json, "loaded", p=p, q=q, **figures)
     times: list[float] = []
     for number in range(options.changes):
         name = "pq"[number % 2]

@@ -104,8 +104,10 @@ def main() -> None:
     rounds = fixed_point(connection)
     seconds = round(time.perf_counter() - begun, 3)
     counts = {name: _count(connection, name) for name in _DERIVED}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps({**counts, "rounds": rounds, "seconds": seconds, "peak_mib": peak}))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu, peak = round(used.ru_utime + used.ru_stime, 1), used.ru_maxrss >> 10
+    figures = {"rounds": rounds, "seconds": seconds, "cpu_seconds": cpu, "peak_mib": peak}
+    print(json.dumps({**counts, **figures}))
 
 
 if __name__ == "__main__":
