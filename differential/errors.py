@@ -7,6 +7,7 @@
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
     │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
     │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits
+    │  ├─ NotEmptyError         what assert_empty or assert_equal claims does not hold
     │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
     └─ InternalError
        ├─ SymbolCollisionError  two different values have the same 64-bit word
@@ -22,6 +23,7 @@ from progress.errors import InternalError, MisuseError
 __all__ = [
     "ExpressionError",
     "MultiplicityOverflowError",
+    "NotEmptyError",
     "RowError",
     "SchemaError",
     "SumOverflowError",
@@ -52,6 +54,10 @@ class MultiplicityOverflowError(MisuseError):
 
 class SumOverflowError(MisuseError):
     """A sum or count of a group leaves 64 bits; the operator's state is of no use after it."""
+
+
+class NotEmptyError(MisuseError):
+    """A collection that was claimed to be empty has rows, or two that were claimed to be equal differ."""
 
 
 class UserFunctionError(MisuseError):

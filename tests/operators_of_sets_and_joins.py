@@ -11,6 +11,7 @@ from typing import cast
 import pyarrow as pa
 from reference import collection as plainly
 from reference.collection import Collection as Rows
+from reference.collection import Row
 
 import differential as dd
 from differential import Collection, col
@@ -134,6 +135,62 @@ def _lists(c: Collection) -> Collection:
     return c.map(lambda r: (r.k, list(range(r.v))), "k: int, v: any")
 
 
+def _share(key: tuple[int], group: list[tuple[tuple[int], int]]) -> list[int]:
+    """Fails where multiplicities cancel."""
+    return [6 // sum(n for _, n in group), key[0]]
+
+
+def _shares(c: Collection) -> tuple[Collection, Collection]:
+    return c.attempt(lambda c: c.group_by("k").reduce(_share, "v: int"))
+
+
+def _shared(rows: Rows) -> Rows:
+    def each(key: Row, group: Rows) -> list[Row]:
+        total = sum(group.values())
+        return [(6 // total,), key] if total else []
+
+    return plainly.reduce(rows, each)
+
+
+def _fail(c: Collection) -> tuple[Collection, Collection]:
+    return c.attempt(
+        lambda c: c.filter(col.k < 2).map(lambda r: (r.k, 6 // r.v)).select(k=6 // col.k, v=col.v)
+    )
+
+
+def _fits(k: int, v: int) -> list[tuple[int, int]]:
+    return [(6 // k, 6 // v)] if k < 2 and k and v else []
+
+
+def _read_back(record: tuple[str, ...]) -> tuple[int, int]:
+    k, v = (int(part.split("=")[1]) for part in record[0].split(", "))
+    return k, v
+
+
+def _both_counts(
+    key: tuple[int | None], left: list[tuple[Row, int]], right: list[tuple[Row, int]]
+) -> list[int]:
+    del key
+    return [10 * sum(n for _, n in left) + sum(cast("int", v) * n for (v,), n in right)]
+
+
+def _cogroup(a: Collection, b: Collection) -> Collection:
+    found = _nulls(a).cogroup(b.select(j=col.k, w=col.v), {"k": "j"}, _both_counts, "v: int")
+    return found.select(k=col.k.fill_null(-7), v=col.v)
+
+
+def _cogroup_plainly(a: Rows, b: Rows) -> Rows:
+    left, right = plainly.groups(_nulls_plainly(a)), plainly.groups(b)
+    found = [
+        (
+            _or(key[0], -7),
+            _both_counts((0,), list(left.get(key, {}).items()), list(right.get(key, {}).items()))[0],
+        )
+        for key in {*left, *right}
+    ]
+    return plainly.collection(found)
+
+
 UNARY: list[tuple[str, _Build1, _Plain1]] = [
     (
         "threshold",
@@ -153,6 +210,18 @@ UNARY: list[tuple[str, _Build1, _Plain1]] = [
         lambda c: _lists(c).explode("v", "int", outer=True).select(k=col.k, v=col.v.fill_null(9)),
         _per_row(lambda k, v: [(k, i) for i in range(v)] or [(k, 9)]),
     ),
+    ("attempt", lambda c: _fail(c)[0], _per_row(_fits)),
+    (
+        "errors of an attempt",
+        lambda c: _fail(c)[1].map(_read_back, "k: int, v: int"),
+        _per_row(lambda k, v: [(k, v)] if k < 2 and not (k and v) else []),
+    ),
+    ("attempt of groups", lambda c: _shares(c)[0], _shared),
+    (
+        "errors of groups",
+        lambda c: _shares(c)[1].map(lambda r: (int(r.record[1 : r.record.index(",")]), 1), "k: int, v: int"),
+        lambda rows: plainly.reduce(rows, lambda key, group: [] if sum(group.values()) else [(1,)]),
+    ),
     ("map batches", lambda c: c.map_batches(_twice), _twice_plainly),
 ]
 
@@ -169,6 +238,7 @@ BINARY: list[tuple[str, _Build2, _Plain2]] = [
         ),
         _padded,
     ),
+    ("cogroup", _cogroup, _cogroup_plainly),
     *(_join(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),
     *(_join(how, null_safe=True) for how in ("inner", "outer", "semi")),
     *(_join_where(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),

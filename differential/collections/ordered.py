@@ -26,8 +26,8 @@ from ..expressions.expression import ColumnRef, Expr, Ordering, col
 from ..operators.ordered.layout import Turn
 from ..operators.reduce import RankKind
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
+from .checking import CheckingOperators
 from .handle import Handle
-from .joins import JoinOperators
 
 __all__ = ["By", "OrderOperators", "Ordered", "orderings", "top_rows"]
 
@@ -40,7 +40,7 @@ _METHODS: Final = ("row_number", "rank", "dense")
 H = TypeVar("H", bound=Handle)
 
 
-class OrderOperators(JoinOperators):
+class OrderOperators(CheckingOperators):
     """Rows in an order."""
 
     def top_k(

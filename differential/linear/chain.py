@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from differential.columns.schema import Column, Schema, SchemaSpec
 from differential.columns.symbols import SymbolTable
@@ -29,6 +30,7 @@ from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection
 from differential.expressions.types import check_condition
+from differential.linear.guarding import Guard
 from differential.linear.passes import (
     Filter,
     Negate,
@@ -94,6 +96,15 @@ class LinearChain:
     def negate(self) -> LinearChain:
         """The same rows with the opposite diff."""
         return self._longer(Negate(), self.schema_out)
+
+    def guarded(
+        self, inner: LinearChain, part: Literal["good", "errors"], stage: str, schema: Schema
+    ) -> LinearChain:
+        """What `inner` makes of rows on which it does not fail, or what is said of the others: columns of
+        `schema`.
+        """
+        text = "; ".join(inner.describe())
+        return self._longer(Guard(part, stage, self.schema_out, schema, inner.compile, text), schema)
 
     def weigh(self, by: str) -> LinearChain:
         """Without the column `by`, an integer, by which multiplicities are multiplied."""

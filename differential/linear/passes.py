@@ -30,6 +30,7 @@ from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
 from differential.linear.batch_functions import compile_batches
+from differential.linear.guarding import Guard, guarded
 from differential.linear.user_functions import UserStep, compile_user_step
 from differential.linear.weighing import weighed, without
 from timely.user_code.call_site import CallSite
@@ -83,7 +84,7 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
-Step: TypeAlias = Select | Filter | Negate | Weigh | UserStep
+Step: TypeAlias = Select | Filter | Negate | Weigh | Guard | UserStep
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -162,6 +163,10 @@ class _Plan:
             self.flush()
             self.passes.append(weighed(self._schema, step.by, self._symbols))
             self._start(without(self._schema, step.by))
+        elif isinstance(step, Guard):
+            self.flush()
+            self.passes.append(guarded(step, self._symbols))
+            self._start(step.schema_out)
         else:
             self.flush()
             compiled = compile_batches if step.kind == "map_batches" else compile_user_step

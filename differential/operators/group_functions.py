@@ -6,7 +6,9 @@ values.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError, UserFunctionError, shown
+from differential.linear.guarding import error_texts, record_text
 from differential.operators.reduce import GroupFunction
 from timely.counted import counted
 from timely.failure import text_of
@@ -27,23 +30,29 @@ A row that is given is a tuple, or a bare value if one column is declared.
 """
 
 _Words = tuple[int, ...]
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def on_words(
-    function: UserGroupFunction, keys: Schema, rest: Schema, given: Schema, site: str
+    function: UserGroupFunction,
+    keys: Schema,
+    rest: Schema,
+    given: Schema,
+    site: str,
+    stage: str | None = None,
 ) -> GroupFunction:
     """`function` of groups with the columns `keys` and `rest`, giving the columns `given`, as a function of
     words.
+
+    `stage`: errors are answers, too. Five texts follow each answer: empty, or record, stage, line, error and
+    traceback of a group on which the function fails.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__)
 
-    def call(key_words: _Words, members: list[tuple[_Words, int]]) -> Sequence[_Words]:
-        (key,) = _decoded(keys, [key_words])
-        rows = _decoded(rest, [words for words, _ in members])
-        group = [(row, multiplicity) for row, (_, multiplicity) in zip(rows, members, strict=True)]
+    def answer(key: Row, group: list[tuple[Row, int]]) -> Sequence[_Words]:
         try:
-            answers = [_as_row(answer, given) for answer in function(key, group)]
-            words = encode_rows(given, answers, SYMBOLS, f"result of {name}")
+            answers = [_as_row(each, given) for each in function(key, group)]
+            return _encoded(given, answers, name)
         except SchemaError as error:
             raise UserFunctionError(
                 f"reduce({name}) ({site}) on the group {shown(key)}: its result does not fit {given}: {error}"
@@ -53,9 +62,38 @@ def on_words(
                 f"reduce({name}) ({site}) failed on the group {shown(key)}:\n"
                 f"  {type(error).__name__}: {text_of(error)}"
             ) from error
-        return list(zip(*words.tolist(), strict=True)) if given.width else [()] * len(answers)
 
-    return GroupFunction(call, given.width)
+    def call(key_words: _Words, members: list[tuple[_Words, int]]) -> Sequence[_Words]:
+        (key,) = _decoded(keys, [key_words])
+        rows = _decoded(rest, [words for words, _ in members])
+        group = [(row, multiplicity) for row, (_, multiplicity) in zip(rows, members, strict=True)]
+        if stage is None:
+            return answer(key, group)
+        try:
+            return [(*words, *_no_error()) for words in answer(key, group)]
+        except UserFunctionError as error:
+            said = [(record_text(f"{key}: {group}"), stage, *error_texts(error))]
+            return [(*_encoded(given, [_zeros(given)], name)[0], *_encoded(_ERRORS, said, name)[0])]
+
+    return GroupFunction(call, given.width + (0 if stage is None else _ERRORS.width))
+
+
+_ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
+
+
+def _no_error() -> _Words:
+    return _encoded(_ERRORS, [("",) * len(_ERRORS)], "no error")[0]
+
+
+def _zeros(given: Schema) -> Row:
+    """Some values of these columns."""
+    zeros = {"float": 0.0, "bool": False, "string": "", "bytes": b"", "any": "", "timestamp": _EPOCH}
+    return tuple(None if column.type.nullable else zeros.get(column.type.kind, 0) for column in given)
+
+
+def _encoded(schema: Schema, rows: Sequence[Row], name: str) -> list[_Words]:
+    words = encode_rows(schema, rows, SYMBOLS, f"result of {name}")
+    return list(zip(*words.tolist(), strict=True)) if schema.width else [()] * len(rows)
 
 
 def _decoded(schema: Schema, rows: list[_Words]) -> list[Row]:

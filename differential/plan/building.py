@@ -124,7 +124,11 @@ class Plan:
     def inspect(self, source: Node, function: object) -> Inspect:
         """An effect; it happens whether or not somebody asks for what comes out of it."""
         serial = sum(isinstance(node, Inspect) for node in self.nodes.values())
-        node = self.add(Inspect(source, self.function(function), serial))
+        return self.effect(Inspect(source, self.function(function), serial))
+
+    def effect(self, effect: N) -> N:
+        """Something that happens whether or not somebody asks for what comes out of it."""
+        node = self.add(effect)
         self._happens(node)
         return node
 

@@ -5,7 +5,7 @@ How plans are written: `encoding.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import msgpack
@@ -23,6 +23,8 @@ from .building import Plan
 from .encoding import expressions_of, identity_key
 from .expressions import expr_of, schema_of
 from .functions import Function
+from .nodes.guarded import GUARDED, Part
+from .nodes.linear import Apply, Filter, Negate, Select
 from .travelling import unpacked_functions
 
 __all__ = ["decode_plan"]
@@ -190,8 +192,15 @@ class _Reader:
                 return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
             case "top_k", [[*keys], [*order], int(limit), int(offset), rank] if limit > 0 <= offset:
                 return _top_k(source, _texts(keys), order, (limit, offset), rank)
-            case "reduce_function", [[*keys], identity, schema]:
-                return n.ReduceFunction(source, _texts(keys), self._function(identity), schema_of(schema))
+            case "reduce_function", [[*keys], identity, schema, bool(collects)]:
+                function = self._function(identity)
+                return n.ReduceFunction(source, _texts(keys), function, schema_of(schema), collects)
+            case "delay", [int(epochs), identity] if epochs >= 0:
+                return n.Delay(source, epochs, None if identity is None else self._function(identity))
+            case "assert_empty", [str(what)]:
+                return n.AssertEmpty(source, what)
+            case "guarded", ["good" | "errors" as part, [_, *_] as steps]:
+                return self._guarded(source, steps, part)
             case "inspect", [identity, int(serial)]:
                 return n.Inspect(source, self._function(identity), serial)
             case "output", [str(name)]:
@@ -201,6 +210,19 @@ class _Reader:
             case "leave", [int(index)] if isinstance(source, n.LetRec) and 0 <= index < len(source.bodies):
                 return n.Leave(source, index)
         return None
+
+    def _guarded(self, source: n.Node, steps: Sequence[object], part: Part) -> n.Guarded:
+        made: list[Select | Filter | Apply | Negate] = []
+        for step in steps:
+            match step:
+                case [str(kind), [*data]]:
+                    node = self._unary(kind, data, made[-1] if made else source)
+                case _:
+                    node = None
+            if not isinstance(node, GUARDED):
+                raise SchemaError(f"{step!r:.200} is no step of a plan")
+            made.append(node)
+        return n.Guarded(source, tuple(made), part)
 
     def _function(self, identity: object) -> Function:
         found = self._functions.get(identity_key(identity)) if isinstance(identity, list | tuple) else None

@@ -33,6 +33,7 @@ __all__ = [
     "VERSION",
     "encode_plan",
     "expressions_of",
+    "functions_of",
     "identity_key",
     "query_identity",
 ]
@@ -63,8 +64,8 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
                 f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to "
                 "workers. Put its builder in a module, mark it by @timely.builder, and install it by name"
             )
-        if isinstance(node, n.Apply | n.ReduceFunction | n.Inspect):
-            functions.setdefault(identity_key(node.function.identity), node.function)
+        for function in functions_of(node):
+            functions.setdefault(identity_key(function.identity), function)
     try:
         sources = packed_functions(functions.values())
     except MisuseError as error:
@@ -99,8 +100,20 @@ def _sites(plan: Plan, node: n.Node) -> str:
     return ", ".join(map(str, plan.sites.get(node.digest, ())))
 
 
+def functions_of(node: n.Node) -> Iterator[Function]:
+    """Those of users that an operator calls."""
+    if isinstance(node, n.Guarded):
+        for step in node.steps:
+            yield from functions_of(step)
+    elif isinstance(node, n.Apply | n.ReduceFunction | n.Inspect | n.Delay) and node.function is not None:
+        yield node.function
+
+
 def expressions_of(node: n.Node) -> Iterator[Expr]:
     """Those that an operator computes."""
+    if isinstance(node, n.Guarded):
+        for step in node.steps:
+            yield from expressions_of(step)
     if isinstance(node, n.Select):
         yield from (expr for _, expr in node.columns)
     elif isinstance(node, n.Filter):

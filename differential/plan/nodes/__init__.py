@@ -1,24 +1,29 @@
 """The operators of plans, as data: `node.py` says what a node is, the other files which there are."""
 
 from .effects import Export, Inspect, Output
+from .guarded import Guarded
 from .leaves import FromStream, Import, Input, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
 from .loops import Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
+from .times import AssertEmpty, Delay
 
 __all__ = [
     "ALL_ROWS",
     "Apply",
     "ApplyKind",
     "Arrange",
+    "AssertEmpty",
     "Concat",
     "Consolidate",
+    "Delay",
     "Distinct",
     "Export",
     "Filter",
     "FromStream",
+    "Guarded",
     "Import",
     "Input",
     "Inspect",

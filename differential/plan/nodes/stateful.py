@@ -11,6 +11,7 @@ from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ..expressions import schema_data
 from ..functions import Function
+from .guarded import ERRORS
 from .node import Node, Unary
 
 __all__ = ["Consolidate", "Distinct", "Join", "Keys", "Reduce", "ReduceFunction"]
@@ -112,21 +113,26 @@ class Reduce(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReduceFunction(Unary):
-    """Whatever rows a function of the user gives for each group of equal `keys`."""
+    """Whatever rows a function of the user gives for each group of equal `keys`.
+
+    `collects`: a group on which it fails has a row, too, that says so in columns behind the others.
+    """
 
     kind: ClassVar[str] = "reduce_function"
     keys: tuple[str, ...]
     function: Function
     columns: Schema
+    collects: bool = False
 
     def data(self) -> list[object]:
-        """Keys, function, and the columns that it gives."""
-        return [list(self.keys), self.function.identity, schema_data(self.columns)]
+        """Keys, function, the columns that it gives, and what becomes of errors."""
+        return [list(self.keys), self.function.identity, schema_data(self.columns), self.collects]
 
     @cached_property
     def schema(self) -> Schema:
         """The keys and the columns of the function."""
-        return Schema((*self.source.schema.picked(self.keys), *self.columns))
+        errors = [Column(f"error: {each.name}", each.type) for each in ERRORS if self.collects]
+        return Schema((*self.source.schema.picked(self.keys), *self.columns, *errors))
 
     def describe(self) -> str:
         """As it would be written."""

@@ -72,7 +72,9 @@ def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage
     keys = over.picked(node.keys)
     rest = Schema(tuple(column for column in over if column.name not in node.keys))
     site = str(sites[node.digest][0])
-    function = on_words(cast("UserGroupFunction", node.function.function), keys, rest, node.columns, site)
+    call = cast("UserGroupFunction", node.function.function)
+    stage = node.describe() if node.collects else None
+    function = on_words(call, keys, rest, node.columns, site, stage)
     detail = f"({over}) → ({node.schema}) {node.function.digest}"
     return GroupStage(source, (keys.width, rest.width), function, Shown(keys, over, node.schema), detail)
 

@@ -22,15 +22,18 @@ from ...linear.chain import LinearChain
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex
-from ...operators.inspect import InspectVertex, Look
+from ...operators.passing import AssertEmptyVertex, DelayVertex, InspectVertex, Look
 from ...operators.table_io import TableOut
 from ..nodes import (
     Apply,
     Arrange,
+    AssertEmpty,
     Concat,
     Consolidate,
+    Delay,
     Export,
     Filter,
+    Guarded,
     Input,
     Inspect,
     Join,
@@ -155,10 +158,18 @@ class Lowering(LoopLowering):
             return lambda chain: chain.weigh(by)
         if isinstance(node, Arrange):
             return lambda chain: chain  # who reads the arrangement says so
+        if isinstance(node, Guarded):
+            return self._guarded(node)
         if isinstance(node, Apply):
             how, function, schema = node.how, node.function.function, node.columns
             return lambda chain: chain.apply(how, cast("MapFunction", function), schema)
         raise InternalError(f"{node!r} is linear, and nothing is known to do it")
+
+    def _guarded(self, node: Guarded) -> Callable[[LinearChain], LinearChain]:
+        inner = LinearChain.over(node.source.schema)
+        for step in node.steps:
+            inner = self._step(step)(inner)
+        return lambda chain: chain.guarded(inner, node.part, node.stage, node.schema)
 
     def _stage(self, node: Node) -> Lowered:
         """A stage for a node with state, or an effect."""
@@ -182,11 +193,28 @@ class Lowering(LoopLowering):
                 schema,
                 detail,
             )
+        if isinstance(node, AssertEmpty):
+            what = node.what
+            feeds = feeds_of(source, 0, schema.names)
+            return self._add(
+                "assert empty", lambda: AssertEmptyVertex(schema, what), feeds, source, schema, f"({schema})"
+            )
+        if isinstance(node, Delay):
+            return self._delay(node, source)
         if isinstance(node, Export):
             return self._export(node, source)
         assert isinstance(node, Output), node
         self._dataflow.output(node.name, source.terms[0].stream, TableOut(schema), feeds_of(source, 0, None))
         return source
+
+    def _delay(self, node: Delay, source: Lowered) -> Lowered:
+        by = node.epochs
+        given = None if node.function is None else node.function.function
+        function = (lambda epoch: epoch + by) if given is None else cast("Callable[[int], object]", given)
+        name = f"{node.describe()} ({self._sites[node.digest][0]})"
+        detail = f"{by}" if node.function is None else node.function.digest
+        feeds = feeds_of(source, 0, None)
+        return self._add("delay", lambda: DelayVertex(function, name), feeds, source, source.schema, detail)
 
     def _export(self, node: Export, source: Lowered) -> Lowered:
         schema, keys = source.schema.reordered(node.keys), node.keys

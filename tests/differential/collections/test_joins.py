@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.dataflow import Change, check_at_times
+from reference.dataflow import Change, Cluster, check_at_times
 from strategies_collections import BINARY, examples, histories
 
 import differential as dd
@@ -157,3 +157,46 @@ def test_refused_what_says_nothing_of_keys() -> None:
 
 def test_refused_a_key_named_twice() -> None:
     assert "twice" in _refused("key: int, a: int", "key: int", ["key", "key"])
+
+
+# groups of several
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_meaning_of_groups_at_every_time(depth: int) -> None:
+    @examples(0.4)
+    @given(histories(depth), histories(depth), st.integers(1, 3), st.integers(0, 2**20))
+    def holds(left: list[Change], right: list[Change], workers: int, seed: int) -> None:
+        operator = BINARY["cogroup"]
+        check_at_times(operator.build, operator.plain, [left, right], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+def test_meaning_of_groups_of_three_with_columns_of_their_own() -> None:
+    def build(flow: Dataflow) -> None:
+        one, two = dd.input(flow, "one", "k: int, a: string"), dd.input(flow, "two", "b: float?, k: int")
+        one.cogroup(
+            [two, one],
+            "k",
+            lambda key, *groups: [str([row for row, _ in group]) for group in groups],
+            "t: string",
+        ).output("found")
+
+    cluster = Cluster(build)
+    cluster.change("one", [((1, "x"), 1)])
+    cluster.change("two", [((None, 1), 1), ((2.5, 2), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("found") == {
+        (1, "[('x',)]"): 2, (1, "[(None,)]"): 1, (2, "[]"): 2, (2, "[(2.5,)]"): 1
+    }  # fmt: skip
+
+
+def test_refused_keys_of_groups_that_do_not_fit() -> None:
+    flow = Dataflow("queries")
+    one, two = dd.input(flow, "one", "k: int, a: int"), dd.input(flow, "two", "k: string, a: int")
+    with pytest.raises(SchemaError, match="key 'k' is int, string; cast it"):
+        one.cogroup(two, "k", lambda *groups: [], "n: int")
+    with pytest.raises(SchemaError, match="the same names everywhere"):
+        one.cogroup([one, one], {"k": "a"}, lambda *groups: [], "n: int")

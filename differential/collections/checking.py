@@ -1,0 +1,114 @@
+"""Operators that look after things: what is late, what must not be, what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from timely.errors import GraphError
+from timely.user_code.call_site import call_site
+
+from ..errors import ExpressionError
+from ..expressions.expression import col
+from ..plan.nodes import AssertEmpty, Delay, Filter, Node, ReduceFunction, Select
+from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded
+from .handle import Handle, in_one_place
+from .joins import JoinOperators
+
+__all__ = ["CheckingOperators"]
+
+
+class CheckingOperators(JoinOperators):
+    """Delays, claims, errors as rows."""
+
+    def delay(self, by: int | Callable[[int], int]) -> Self:
+        """The same collection, later: changes of epoch e come at epoch e + `by`, or `by(e)`.
+
+        Law: at epoch t it is what this collection was at the latest epoch e with by(e) ≤ t; before there is
+        one, it is empty. For this `by` must not go back (by(e) ≥ e) and must keep the order of epochs: what
+        breaks that ends the dataflow. Inside loops only the epoch moves. Rust: `delay`.
+
+        No state of its own; who keeps rows until they are complete keeps them that much longer.
+        """
+        if isinstance(by, int):
+            if by < 0:
+                raise GraphError(
+                    f"delay({by}) ({call_site()}): changes cannot come earlier than they are known"
+                )
+            return self.with_node(Delay(self.node, by)) if by else self
+        if not callable(by):
+            raise ExpressionError(f"delay({by!r}) ({call_site()}) takes a number of epochs, or a function.")
+        return self.with_node(Delay(self.node, 0, self.plan.function(by)))
+
+    def assert_empty(self, what: str = "") -> Self:
+        """The same collection; the dataflow ends with a NotEmptyError, which names rows and time, if it has
+        a row at any time that is complete (inside a loop: in any iteration).
+
+        `what` says what is claimed, for the message. Rust: `assert_empty`. Keeps only what is not complete.
+        """
+        node = self.plan.effect(AssertEmpty(self.node, what or f"assert_empty ({call_site()})"))
+        return self.with_node(node)
+
+    def assert_equal(self, other: Self, what: str = "") -> Self:
+        """This collection; the dataflow ends with a NotEmptyError, which names rows and time, if `other` is
+        another one at any time that is complete. Rust: `assert_eq`. Costs as `assert_empty`.
+        """
+        left, right = in_one_place((self, other))
+        difference = left.concat(right.conformed(left.schema, "assert_equal").negate())
+        difference.assert_empty(what or f"assert_equal ({call_site()})")
+        return left
+
+    def attempt(self, step: Callable[[Self], Self]) -> tuple[Self, Self]:
+        """What `step` makes of the rows on which it does not fail; and the others, as a collection of errors.
+
+            good, errors = lines.attempt(lambda c: c.map(parse, "n: int"))
+
+        `step` is called once, with this collection, and gives what map, flat_map, map_batches, select,
+        with_columns and filter, one after another, make of it; or one `reduce(fn)` or `cogroup`. Without
+        `attempt`, what fails ends the dataflow.
+
+        Columns of errors, all text: record (what was given, or key and group), stage (which operators), line
+        (of the user's function, counted from its first), error, traceback. Addresses and places in files
+        are left out, so that the text is the same every time.
+
+        Law: a row is in one of the two, at its time and as often as it is there; what is removed is removed
+        from where it was. Groups alike: while a group fails it has an error and no rows. Inside a loop both
+        are inside; errors leave it as a part of what is iterated, or are looked at by `inspect`. Counts only
+        as an error what the functions and expressions of `step` raise, or give that does not fit its columns.
+
+        Costs what `step` costs, for each of the two that is read; a batch with bad rows is tried again in
+        halves.
+        """
+        result = step(self)
+        if not isinstance(result, Handle):
+            raise GraphError(f"attempt ({call_site()}): its function must return a collection")
+        node = result.node
+        if isinstance(node, ReduceFunction) and not node.collects:
+            return self._grouped_apart(result, node)
+        steps: list[Node] = []
+        while node.digest != self.node.digest:
+            if not isinstance(node, GUARDED):
+                raise GraphError(
+                    f"attempt ({call_site()}) takes select, with_columns, filter, map, flat_map, map_batches "
+                    f"and negate of this collection, or one reduce(fn); not {node.describe()}"
+                )
+            steps.append(node)
+            node = node.source
+        if not steps:
+            raise GraphError(f"attempt ({call_site()}): its function does nothing")
+        chain = tuple(each for each in reversed(steps) if isinstance(each, GUARDED))
+        good = self.with_node(Guarded(self.node, chain, "good"))
+        return good, self.with_node(Guarded(self.node, chain, "errors"))
+
+    def _grouped_apart(self, result: Self, node: ReduceFunction) -> tuple[Self, Self]:
+        """Answers of a group come with an error, which is empty for good ones."""
+        apart = result.with_node(
+            ReduceFunction(node.source, node.keys, node.function, node.columns, collects=True)
+        )
+        errors = {name: f"error: {name}" for name in ERRORS.names}
+        is_good = col(errors["stage"]) == ""
+        kept = tuple((name, col(name)) for name in node.schema.names)
+        good = result.with_node(Select(Filter(apart.node, is_good), kept))
+        named = tuple((name, col(column)) for name, column in errors.items())
+        bad = result.with_node(Select(Filter(apart.node, ~is_good), named))
+        return good, bad

@@ -1,0 +1,61 @@
+"""Linear operators of which rows that they fail on are taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Final, Literal, Self
+
+from ...columns.schema import Schema
+from .linear import Apply, Filter, Negate, Select
+from .node import Node, Unary
+
+__all__ = ["ERRORS", "GUARDED", "Guarded", "Part"]
+
+ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
+"""The columns of a collection of errors."""
+
+Part = Literal["good", "errors"]
+
+GUARDED: Final = (Select, Filter, Apply, Negate)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Guarded(Unary):
+    """What `steps`, one over the other and the first over `source`, give of rows on which none of them fails
+    ("good"); or a row for each row on which one does ("errors").
+    """
+
+    kind: ClassVar[str] = "guarded"
+    is_linear: ClassVar[bool] = True
+    steps: tuple[Select | Filter | Apply | Negate, ...]
+    part: Part
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same steps over another."""
+        (source,) = children
+        if source is self.source:
+            return self
+        made: list[Select | Filter | Apply | Negate] = []
+        for step in self.steps:
+            below = made[-1] if made else source
+            made.append(step.with_children((below,)))
+        return replace(self, source=source, steps=tuple(made))
+
+    def data(self) -> list[object]:
+        """Which part, and the steps."""
+        return [self.part, [[step.kind, step.data()] for step in self.steps]]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """That of the last step, or that of errors."""
+        return self.steps[-1].schema if self.part == "good" else ERRORS
+
+    @property
+    def stage(self) -> str:
+        """What errors call it: the same text wherever it stands."""
+        return "; ".join(step.describe() for step in self.steps)
+
+    def describe(self) -> str:
+        """Which part of what."""
+        return f"{self.part} of {self.stage}"
