@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -87,7 +88,15 @@ def _no_error() -> _Words:
 
 def _zeros(given: Schema) -> Row:
     """Some values of these columns."""
-    zeros = {"float": 0.0, "bool": False, "string": "", "bytes": b"", "any": "", "timestamp": _EPOCH}
+    zeros: dict[str, object] = {
+        "float": 0.0,
+        "bool": False,
+        "string": "",
+        "bytes": b"",
+        "any": "",
+        "timestamp": _EPOCH,
+    }
+    zeros |= {"date": _EPOCH.date(), "decimal": Decimal(0)}
     return tuple(None if column.type.nullable else zeros.get(column.type.kind, 0) for column in given)
 
 

@@ -186,6 +186,19 @@ def test_attempt_travels_to_workers() -> None:
         assert error == {"record": "t='x'", "line": "line 1 of <lambda>"}
 
 
+def _unlucky(key: object, rows: object) -> list[object]:
+    raise ValueError("no luck")
+
+
+def test_attempt_of_groups_may_give_columns_of_every_type() -> None:
+    schema = (
+        "d: date, m: decimal(10, 2), s: string, t: timestamp, a: any, y: bytes, z: bool, q: float, i: int?"
+    )
+    cluster = _run(lambda c: c.attempt(lambda c: c.group_by("k").reduce(_unlucky, schema))[1], [((1, 2), 1)])
+    (row,) = cluster.snapshot("result")
+    assert row[:2] == ("(1,): [((2,), 1)]", "reduce by k: _unlucky") and row[3] == "ValueError: no luck"
+
+
 # refused_
 
 
