@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 
+import differential as dd
 import timely
+from differential import col
 
 
 def _rows(table: object) -> Counter[tuple[object, ...]]:
@@ -30,6 +34,35 @@ def test_strings_arrive_where_they_were_never_seen(workers: int) -> None:
         flow.input("said").insert({"who": ["person 5"], "text": ["late and new"]})
         flow.seal()
         _check(flow, [*said, ("person 5", "late and new")], knows)
+
+
+def test_strings_that_functions_make_are_read_on_other_workers() -> None:
+    """The query travels as a plan; texts come to be on one worker, and are compared on the other."""
+    with timely.connect(workers=2) as cluster:
+
+        def sold(flow: timely.Dataflow) -> None:
+            items = dd.input(flow, "items", "name: string, day: date, price: decimal(9, 2), tags: any")
+            made = items.select(
+                label=dd.concat(col.name.str.upper(), "/", col.day.dt.format("%Y-%m")),
+                tag=col.tags.list.get(0).cast("string"),
+                gross=col.price * Decimal("1.19"),
+            )
+            counted = made.distinct().group_by("label").agg(n=dd.count())
+            both = counted.join(made, on="label").filter(col.label < "P")
+            both.select("n", "tag", "gross", text=dd.concat_ws("-", col.label.str.lower(), col.tag)).output(
+                "texts"
+            )
+
+        flow = cluster.install(sold)
+        days = [dt.date(2024, month, 1) for month in range(1, 13)]
+        rows = [(f"item {n % 5}", day, Decimal(n), (f"tag {n}",)) for n, day in enumerate(days)]
+        flow.input("items").insert([*rows, ("pear", days[0], Decimal(1), ("tag",))])
+        flow.seal()
+        expected = [
+            (1, tag, price * Decimal("1.19"), f"{name}/{day:%Y-%m}-{tag}")
+            for name, day, price, (tag,) in rows
+        ]
+        assert _rows(flow.output("texts").snapshot()) == Counter(expected)
 
 
 def _check(flow: timely.Flow, said: list[tuple[str, str | None]], knows: list[tuple[str, str]]) -> None:

@@ -16,6 +16,7 @@ from differential.columns.rows import datetime_to_micros, micros_to_datetime
 from differential.columns.schema import Schema
 from differential.columns.symbols import unpack
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.functions.table import FUNCTIONS
 
 __all__ = ["NoValue", "value_in_row"]
 
@@ -40,6 +41,10 @@ def value_in_row(expr: Expr, record: Record, schema: Schema) -> object:
         filled = value_in_row(expr.operands[1], record, schema) if value is None else value
         return _as(filled, expr.type_in(schema))
     values = [value_in_row(operand, record, schema) for operand in expr.operands]
+    if expr.op in ("least", "greatest"):
+        known = [value for value in values if value is not None]
+        chosen = (min if expr.op == "least" else max)(known, key=_key, default=None)  # type: ignore[type-var]
+        return _as(chosen, expr.type_in(schema))
     if expr.op == "is_null":
         return values[0] is None
     if expr.op in ("&", "|"):
@@ -47,6 +52,8 @@ def value_in_row(expr: Expr, record: Record, schema: Schema) -> object:
         return decisive if decisive in values else None if None in values else not decisive
     if None in values:
         return None
+    if expr.op in FUNCTIONS:
+        return _FUNCTIONS[expr.op](*values)
     types = [operand.type_in(schema) for operand in expr.operands]
     if any(type_.kind == "float" for type_ in types) or expr.op == "/":
         values = [float(cast(int, value)) for value in values]
@@ -131,7 +138,26 @@ def _float(op: str, left: float, right: float = 0.0) -> float:
         return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, signs)
 
 
+_FUNCTIONS: dict[
+    str, Callable[..., object]
+] = {  # those that random expressions have; others: their own tests
+    "upper": lambda text: text.upper(),
+    "reverse": lambda text: text[::-1],
+    "length": len,
+    "slice": lambda text, start, length: text[start : start + length],
+    "contains": lambda text, part: part in text,
+    "concat": lambda *texts: "".join(texts),
+    "year": lambda time: time.year,
+    "day_of_week": lambda time: time.isoweekday(),
+    "date_diff": lambda end, start: end.toordinal() - start.toordinal(),
+}
+
+
 def _cast(value: object, type_: ColumnType) -> object:
+    if type_.kind == "string":
+        return str(value)
+    if type_.kind == "date" and isinstance(value, dt.datetime):
+        return value.date()
     if type_.kind == "int" and isinstance(value, float):
         if not -(2.0**63) <= value < 2.0**63:
             raise NoValue

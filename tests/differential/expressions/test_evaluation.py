@@ -20,12 +20,13 @@ from differential.columns.rows import Row, decode_rows, encode_rows, micros_to_d
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import RowError
+from differential.expressions.calls import concat
 from differential.expressions.evaluation import Compiler, evaluate
-from differential.expressions.expression import Expr, col, lit, max_of, min_of, when
+from differential.expressions.expression import Expr, col, greatest, least, lit, max_of, min_of, when
 from differential.expressions.projection import CONSTANT, Projection
 
 SCHEMA = Schema.of(
-    "i: int, n: int?, f: float, g: float?, b: bool, c: bool?, t: timestamp, s: string, z: string?"
+    "i: int, n: int?, f: float, g: float?, b: bool, c: bool?, t: timestamp, s: string, z: string?, d: date"
 )
 
 
@@ -40,7 +41,7 @@ def values_of(expr: Expr, rows: list[Row], schema: Schema = SCHEMA) -> list[obje
     return [value for (value,) in decode_rows(result, words, symbols)]
 
 
-ROW: Row = (7, None, 0.5, None, True, None, NOON, "x", None)
+ROW: Row = (7, None, 0.5, None, True, None, NOON, "x", None, NOON.date())
 
 
 def test_fail_division_by_zero_shows_the_row_and_where_it_was_written() -> None:
@@ -93,6 +94,7 @@ rows_of_all = st.lists(
         times,
         texts,
         st.none() | texts,
+        st.dates(dt.date(1600, 1, 1), dt.date(2400, 1, 1)),
     ),
     min_size=1,
     max_size=6,
@@ -121,8 +123,27 @@ def exprs(draw: st.DrawFn, kind: str, depth: int = 3) -> Expr:
         return when(part("bool")).then(part(kind)).otherwise(part(kind))
     if choice == 1:
         return part(kind).fill_null(part(kind))
-    if choice == 2 and kind in ("int", "float", "timestamp"):
-        return draw(st.sampled_from([min_of, max_of]))(part(kind), part(kind))
+    if choice == 2:
+        return draw(st.sampled_from([min_of, max_of, least, greatest]))(part(kind), part(kind))
+    if kind == "int" and choice == 5:
+        dates = draw(st.sampled_from([col.t, col.d]))
+        functions = [
+            part("string").str.length(),
+            dates.dt.year(),
+            col.d.dt.day_of_week(),
+            dates.dt.date_diff(col.d),
+        ]
+        return draw(st.sampled_from(functions))
+    if kind == "string" and choice >= 3:
+        text = part("string")
+        start, length = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+        made = [
+            text.str.upper(),
+            text.str.reverse(),
+            text.str.slice(start, length),
+            concat(text, part("string")),
+        ]
+        return draw(st.sampled_from([*made, part("int").cast("string")]))
     if kind in ("int", "float"):
         if choice == 3:
             return part("bool").cast(kind) if kind == "int" else part("int").cast(kind)
@@ -134,14 +155,14 @@ def exprs(draw: st.DrawFn, kind: str, depth: int = 3) -> Expr:
     if kind == "bool":
         side = draw(st.sampled_from(["int", "float", "bool", "string"]))
         if choice == 3:
-            return part(side).is_null()
+            return draw(st.sampled_from([part(side).is_null(), part("string").str.contains(draw(texts))]))
         if choice == 4 and side == "int":
             return part("int").is_in(draw(st.lists(ints, max_size=3)))
         if choice == 5:
             return _operated(draw(st.sampled_from(["&", "|"])), part("bool"), part("bool"))
         if choice == 6:
             return ~part("bool")
-        ops = ["==", "!="] + (["<", "<=", ">", ">="] if side != "string" else [])
+        ops = ["==", "!=", "<", "<=", ">", ">="]
         return _operated(draw(st.sampled_from(ops)), part(side), part(side))
     return draw(cast(st.SearchStrategy[Expr], leaf))
 
