@@ -84,7 +84,7 @@ SIZE_MAX: Final = 100_000
 """Operators, columns and constants of an expression. It is walked through as it would be written out, so
 `x = x + x`, a few dozen times, would have no end."""
 
-DEPTH_MAX: Final = 200
+DEPTH_MAX: Final = 150
 """Operators within one another. Walking through an expression takes some of Python's stack for each."""
 
 

@@ -7,8 +7,9 @@ import pickle
 
 import pytest
 
+from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.expression import Expr, col, min_of, when
+from differential.expressions.expression import DEPTH_MAX, Expr, col, min_of, when
 
 
 def test_print_expressions_are_immutable_data_that_can_be_copied_and_sent() -> None:
@@ -26,6 +27,18 @@ def test_type_an_expression_without_end_is_refused_where_it_is_written() -> None
         for _ in range(60):
             x = x + x
     assert x.size == 2**16 - 1, "what is shared counts as often as it would be written"
+
+
+def test_type_an_expression_nested_too_deep_is_refused_where_it_is_written() -> None:
+    x: Expr = col.x
+    with pytest.raises(ExpressionError, match=r"151 operators within .*\(.*test_expression.py:\d+\).*150"):
+        for _ in range(3_000):
+            x = x + 1
+    chosen: Expr = col.x
+    for number in range(DEPTH_MAX - 2):  # what is refused last takes most of the stack
+        chosen = when(col.x == number).then(number).otherwise(chosen)
+    assert chosen.describe().count("when") == DEPTH_MAX - 2
+    assert str(chosen.type_in(Schema.of("x: int"))) == "int"
 
 
 def test_type_misuse_is_refused_where_it_is_written() -> None:
