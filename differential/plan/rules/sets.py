@@ -25,8 +25,10 @@ def drop_distinct(node: Node) -> Node | None:
 
 def _without_keys(node: Keys) -> Node | None:
     """The key columns of what has one row for each of just these keys."""
-    if node.free:
-        return None  # in loops it is kept: without other columns, a reduce's corrections cancel
+    if node.free or not node.keys:
+        # In loops it is kept: without other columns, a reduce's corrections cancel. Without keys it says only
+        # whether there is a row, and there is no row without columns.
+        return None
     below, names = node.source, list(node.keys)
     while isinstance(below, Select):
         moved = moves_columns(below)

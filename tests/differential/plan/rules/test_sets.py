@@ -29,3 +29,9 @@ def test_inside_a_loop_what_circulates_stays_consolidated() -> None:
     assert isinstance(found, n.Consolidate) and found.source is both
     outside = n.Join(ONCE, ONCE, (("a", "a"), ("b", "b")))
     assert drop_distinct(n.Distinct(outside)) is outside
+
+
+def test_whether_there_is_a_row_at_all_is_still_asked() -> None:
+    whole = n.Reduce(AB, (), (("n", dd.count()),))
+    assert drop_distinct(n.Keys(whole, ())) is None
+    assert drop_distinct(n.Keys(n.Reduce(AB, ("a",), (("n", dd.count()),)), ("a",))) is not None

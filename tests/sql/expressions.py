@@ -1,0 +1,146 @@
+"""Expressions over the columns of a query, each in two forms: ours, and SQL.
+
+What is drawn stays within what both compute exactly: whole numbers far from 64 bits, floats that are small
+multiples of a power of two. Where the two say the same in other words, the SQL form spells our meaning out:
+
+    min_of(a, b)   null if one of them is: `least` passes nulls over
+    a // 3, a % 3  round down: SQL rounds towards zero
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+import differential as dd
+from differential import Expr, col, lit
+
+__all__ = ["SQL_TYPES", "Said", "expression", "literal"]
+
+SQL_TYPES = {"int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
+
+CONSTANTS: dict[str, st.SearchStrategy[object]] = {
+    "int": st.integers(-2, 3),
+    "float": st.sampled_from([-1.5, -0.25, 0.0, 0.5, 2.0]),
+    "string": st.sampled_from(["", "a", "b", "it's"]),
+    "bool": st.booleans(),
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """The same expression said twice."""
+
+    ours: Expr
+    sql: str
+
+    def __repr__(self) -> str:
+        return self.sql
+
+
+def literal(value: object, kind: str) -> Said:
+    """A constant."""
+    if value is None:
+        return Said(lit(None, kind), f"CAST(NULL AS {SQL_TYPES[kind]})")
+    if isinstance(value, str):
+        return Said(lit(value), "'" + value.replace("'", "''") + "'")
+    return Said(lit(value), f"CAST({value} AS {SQL_TYPES[kind]})")
+
+
+def expression(draw: st.DrawFn, columns: Mapping[str, str], kind: str, depth: int = 2) -> Said:
+    """An expression of a kind over columns of these kinds; `depth` operators deep at most."""
+    named = sorted(name for name, its in columns.items() if its == kind)
+
+    def of(other: str) -> Said:
+        return expression(draw, columns, other, depth - 1)
+
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        if named and draw(st.integers(0, 3)):
+            name = draw(st.sampled_from(named))
+            return Said(col(name), name)
+        return literal(draw(CONSTANTS[kind]), kind)
+    made = draw(st.sampled_from(["filled", "chosen", "chosen or null", *_OF[kind]]))
+    if made == "filled":
+        value, other = of(kind), of(kind)
+        return Said(value.ours.fill_null(other.ours), f"coalesce({value}, {other})")
+    if made == "chosen":
+        condition, one, other = of("bool"), of(kind), of(kind)
+        ours = dd.when(condition.ours).then(one.ours).otherwise(other.ours)
+        return Said(ours, f"CASE WHEN {condition} THEN {one} ELSE {other} END")
+    if made == "chosen or null":
+        condition, one = of("bool"), of(kind)
+        return Said(dd.when(condition.ours).then(one.ours), f"CASE WHEN {condition} THEN {one} END")
+    if made == "is in":
+        other = draw(st.sampled_from(["int", "float", "string"]))
+        return _is_in(of(other), draw(st.lists(CONSTANTS[other], min_size=1, max_size=3)), other)
+    if made in COMPARED:
+        other = draw(st.sampled_from([*SQL_TYPES] if made in ("=", "<>") else ["int", "float"]))
+        return COMPARED[made](of(other), of(other))
+    if made in ("is null", "is not null"):
+        other = draw(st.sampled_from([*SQL_TYPES]))
+        value = of(other)
+        ours = value.ours.is_null() if made == "is null" else value.ours.is_not_null()
+        return Said(ours, f"({value} {made.upper()})")
+    kinds, combine = _OF[kind][made]
+    return combine(*(of(other) for other in kinds))
+
+
+def _is_in(value: Said, among: list[object], kind: str) -> Said:
+    listed = ", ".join(literal(one, kind).sql for one in among)
+    return Said(value.ours.is_in(among), f"({value} IN ({listed}))")  # type: ignore[arg-type]  # scalars
+
+
+_Two = Callable[[Said, Said], Said]
+
+COMPARED: dict[str, _Two] = {
+    "=": lambda a, b: Said(a.ours == b.ours, f"({a} = {b})"),
+    "<>": lambda a, b: Said(a.ours != b.ours, f"({a} <> {b})"),
+    "<": lambda a, b: Said(a.ours < b.ours, f"({a} < {b})"),
+    "<=": lambda a, b: Said(a.ours <= b.ours, f"({a} <= {b})"),
+    ">": lambda a, b: Said(a.ours > b.ours, f"({a} > {b})"),
+    ">=": lambda a, b: Said(a.ours >= b.ours, f"({a} >= {b})"),
+}
+
+_Made = tuple[tuple[str, ...], Callable[..., Said]]  # type: ignore[explicit-any]  # as many as there are kinds
+
+
+def _extreme(function: str, ours: Expr, a: Said, b: Said) -> Said:
+    return Said(ours, f"CASE WHEN ({a}) IS NOT NULL AND ({b}) IS NOT NULL THEN {function}({a}, {b}) END")
+
+
+def _numbers(kind: str) -> dict[str, _Made]:
+    two = (kind, kind)
+    return {
+        "+": (two, lambda a, b: Said(a.ours + b.ours, f"({a} + {b})")),
+        "-": (two, lambda a, b: Said(a.ours - b.ours, f"({a} - {b})")),
+        "negative": ((kind,), lambda a: Said(-a.ours, f"(- {a})")),
+        "abs": ((kind,), lambda a: Said(a.ours.abs(), f"abs({a})")),
+        "least": (two, lambda a, b: _extreme("least", dd.min_of(a.ours, b.ours), a, b)),
+        "greatest": (two, lambda a, b: _extreme("greatest", dd.max_of(a.ours, b.ours), a, b)),
+    }
+
+
+_OF: dict[str, dict[str, _Made]] = {
+    "int": {
+        **_numbers("int"),
+        "* 3": (("int",), lambda a: Said(a.ours * 3, f"({a} * 3)")),
+        "// 2": (("int",), lambda a: Said(a.ours // 2, f"CAST(floor({a} / 2.0) AS BIGINT)")),
+        "% 3": (("int",), lambda a: Said(a.ours % 3, f"((({a}) % 3 + 3) % 3)")),
+        "of bool": (("bool",), lambda a: Said(a.ours.cast("int"), f"CAST({a} AS BIGINT)")),
+        "of float": (("float",), lambda a: Said(a.ours.cast("int"), f"CAST(trunc({a}) AS BIGINT)")),
+    },
+    "float": {
+        **_numbers("float"),
+        "* 0.5": (("float",), lambda a: Said(a.ours * 0.5, f"({a} * CAST(0.5 AS DOUBLE))")),
+        "of int": (("int",), lambda a: Said(a.ours.cast("float"), f"CAST({a} AS DOUBLE)")),
+    },
+    "string": {},
+    "bool": {
+        "and": (("bool", "bool"), lambda a, b: Said(a.ours & b.ours, f"({a} AND {b})")),
+        "or": (("bool", "bool"), lambda a, b: Said(a.ours | b.ours, f"({a} OR {b})")),
+        "not": (("bool",), lambda a: Said(~a.ours, f"(NOT {a})")),
+        **dict.fromkeys([*COMPARED, "is null", "is not null", "is in"], ((), literal)),
+    },
+}
