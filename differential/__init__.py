@@ -19,6 +19,7 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 from differential.aggregates import Aggregate, count, max, min, sum
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
+from differential.collections.loops import iterate
 from differential.collections.sources import from_stream, imported, input
 from differential.columns.column_types import (
     any_value,
@@ -162,6 +163,7 @@ __all__ = [
     "integer",
     "isnan",
     "isnull",
+    "iterate",
     "least",
     "length",
     "like",

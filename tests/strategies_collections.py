@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
+import operators_of_loops as loops
 import operators_of_sets_and_joins as more
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -262,7 +263,7 @@ UNARY: dict[str, Unary] = {
 }
 
 
-UNARY |= {name: Unary(name, build, plain) for name, build, plain in more.UNARY}
+UNARY |= {name: Unary(name, build, plain) for name, build, plain in (*more.UNARY, *loops.UNARY)}
 
 
 def _counted(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[int]:
@@ -323,7 +324,7 @@ BINARY: dict[str, Binary] = {
 }
 
 
-BINARY |= {name: Binary(name, build, plain) for name, build, plain in more.BINARY}
+BINARY |= {name: Binary(name, build, plain) for name, build, plain in (*more.BINARY, *loops.BINARY)}
 
 
 @dataclass(frozen=True)

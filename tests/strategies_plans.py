@@ -155,6 +155,21 @@ def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
         grown = moved.concat(variable, start).distinct()
         return grown.filter(condition).distinct() if is_late else grown
 
+    form = draw(st.sampled_from(["to the end", "some times", "by priority", "with another"]))
+    if form == "some times":
+        return start.iterate(body, name="loop", times=3)
+    if form == "by priority":
+        return start.prioritized_iterate(
+            lambda found, own: body(found).concat(own).distinct(), "y", name="loop"
+        )
+    if form == "with another":
+        both = dd.iterate(
+            {"one": start, "other": start.schema},
+            lambda one, other: {"one": body(one), "other": one.concat(other).distinct()},
+            name="loop",
+            iterations_max=30,
+        )
+        return both["other"]
     return start.iterate(body, name="loop", iterations_max=30)
 
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from timely.building.loop import Loop
 from timely.building.scope import ITERATIONS_MAX
 from timely.errors import GraphError
 
-from ..plan.nodes import Leave, LetRec, Variable
+from ..columns.schema import Schema, SchemaSpec
+from ..expressions.expression import ExprLike, as_expr, col
+from ..operators.loops.priority import ITERATIONS_TO_COME_IN
+from ..plan.building import OpenLoop, Plan
+from ..plan.nodes import ByPriority, Empty, Leave, LetRec, Node, Variable
 from .handle import Handle
 
-__all__ = ["LoopOperators"]
+__all__ = ["LoopOperators", "iterate"]
+
+H = TypeVar("H", bound=Handle)
+
+_Start = Handle | Schema
 
 
 class LoopOperators(Handle):
@@ -24,36 +32,197 @@ class LoopOperators(Handle):
         body: Callable[[Self], Self],
         *,
         name: str = "iterate",
+        times: int | None = None,
         iterations_max: int = ITERATIONS_MAX,
     ) -> Self:
-        """The fixed point of `body`, starting from this collection.
+        """The fixed point of `body`, starting from this collection; or what it is after `times` iterations.
 
         `body` is called once, with a collection that stands for any iteration. Collections of the scope
-        around the loop may be used in it as they are. The loop ends when nothing changes any more; if that
-        has not happened after `iterations_max` iterations, the dataflow stops with an error that names the
-        loop.
+        around the loop may be used in it as they are. Without `times` the loop ends when nothing changes any
+        more; if that has not happened after `iterations_max` iterations, the dataflow stops with an error
+        that names the loop and shows rows that come and go. With `times` it is exactly so many iterations,
+        whether or not something would still change.
+
+        Law: iterate(body, times=n) is body applied n times, at every time. Rust: `iterate`; LINQ in Naiad:
+        `FixedPoint`. Cost: that of the body for what changes from one iteration to the next.
         """
-        if iterations_max < 1:
-            raise GraphError(
-                f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
-            )
-        around = self.plan.open_loops()
-        place = max(self.place, around[-1].place if around else (), key=len)
-        initial = self.within(place)
-        with self.plan.opened(name, place) as loop:
-            variable = Variable(self.schema, loop.depth, 0)
-            result = body(replace(self, node=self.plan.add(variable), place=loop.place))
-        if not isinstance(result, Handle):
-            raise GraphError(
-                f"the body of {name!r} must return a collection; it returned {type(result).__name__}"
-            )
-        result = result.within(loop.place).conformed(self.schema, f"the body of {name!r}")
-        written = LetRec(
-            name, loop.depth, (initial.node,), (result.node,), iterations_max, tuple(loop.effects)
+        found = _iterated(
+            self, {"": self}, lambda variables: {"": body(variables[""])}, name, times, iterations_max
         )
-        closed = self.plan.closed(written)
-        # Out of the loops around it that it does not depend on: there it is computed once.
-        needed = max(closed.free, default=0)
-        by_hand = tuple(each for each in place if isinstance(each, Loop))
-        inside = next((each.place for each in reversed(around) if each.depth == needed), by_hand)
-        return replace(self, node=self.plan.add(Leave(closed, 0)), place=inside)
+        return found[""]
+
+    def prioritized_iterate(
+        self,
+        body: Callable[[Self, Self], Self],
+        priority: str | ExprLike,
+        *,
+        name: str = "prioritized_iterate",
+        iterations_max: int = ITERATIONS_MAX,
+    ) -> Self:
+        """The fixed point of `body`, to which the rows of this collection come in by `priority`, small first.
+
+        `body(found, start)` gets what has been found so far, at first nothing, and of this collection the
+        rows whose turn has come, at last all. `priority` is a column, or an expression over this
+        collection's columns: a whole number that is never null. Rows whose priorities have equally many bits
+        come in together: first 0, then 1, 2 and 3, 4 to 7, and so on; a number below 0 counts as 0.
+
+            own.prioritized_iterate(
+                lambda labels, own: (
+                    labels.join(edges, on={"node": "src"}).select(node=col.dst, label=col.label)
+                          .concat(own).group_by("node").agg(label=dd.min("label"))
+                ),
+                priority="label",
+            )
+
+        Law: the result is a fixed point of `body(…, this collection)`. Where only one can be reached, as with
+        a body that only ever adds rows or only ever takes smaller values, it is that of
+        `iterate(lambda found: body(found, this collection))`; only the way there differs, and its cost: what
+        comes in late meets what has won already, and goes no further. The paper: `PrioritizedFP`; Rust:
+        `enter_at`, as in `propagate_at`.
+        """
+        by = col(priority) if isinstance(priority, str) else as_expr(priority)
+        given = replace(self, node=self.node)
+
+        def with_start(variables: Mapping[str, Self], loop: OpenLoop) -> Mapping[str, Self]:
+            start = given.within(loop.around)
+            entering = self.plan.add(ByPriority(start.node, by, loop.depth))
+            return {"": body(variables[""], replace(start, node=entering, place=loop.place))}
+
+        limit = min(iterations_max, ITERATIONS_MAX) + ITERATIONS_TO_COME_IN
+        _check_limit(name, None, iterations_max)
+        return _loop(self, name, {"": self.schema}, with_start, limit, stops=False)[""]
+
+
+def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each name
+    start: Mapping[str, H | SchemaSpec],
+    body: Callable[..., Mapping[str, H]],
+    *,
+    name: str = "iterate",
+    times: int | None = None,
+    iterations_max: int = ITERATIONS_MAX,
+) -> dict[str, H]:
+    """The fixed point of several collections that are computed of one another; or what they are after
+    `times` iterations.
+
+    `body` is called once, with a collection for each name of `start`, by name, and returns what each of them
+    is in the next iteration, by the same names:
+
+        found = dd.iterate(
+            {"even": zero, "odd": "n: int"},
+            lambda even, odd: {
+                "even": odd.join(next, on="n").select(n=col.successor).concat(zero).distinct(),
+                "odd": even.join(next, on="n").select(n=col.successor).distinct(),
+            },
+        )
+        found["odd"].output("odd")
+
+    A name may begin as a schema instead of a collection: then it begins empty. Everything else is as for
+    `Collection.iterate`, which is this with one collection. Law: all of them move on at once; the value of
+    each in iteration i + 1 is what `body` makes of the values of all in iteration i.
+    """
+    starts: dict[str, _Start] = {
+        key: value if isinstance(value, Handle) else Schema.of(value) for key, value in start.items()
+    }
+    first = cast("H | None", next((value for value in start.values() if isinstance(value, Handle)), None))
+    if first is None:
+        raise GraphError(
+            f"{name!r} begins with no collection: one of its names must begin as one, such as what its first "
+            "rule gives, {'reached': roots, …}"
+        )
+    return _iterated(
+        first,
+        starts,
+        lambda variables: _by_name(name, body(**variables), variables),
+        name,
+        times,
+        iterations_max,
+    )
+
+
+def _by_name(name: str, found: Mapping[str, H], variables: Mapping[str, H]) -> Mapping[str, H]:
+    """What a body has returned; an error unless it has all of the names, and no others."""
+    if not isinstance(found, Mapping):
+        raise GraphError(
+            f"the body of {name!r} must return collections by name, as in "
+            f"{{{', '.join(f'{key!r}: …' for key in variables)}}}; it returned {type(found).__name__}"
+        )
+    if set(found) != set(variables):
+        raise GraphError(
+            f"the body of {name!r} must return {', '.join(variables)}; it returned "
+            f"{', '.join(map(str, found)) or 'nothing'}"
+        )
+    return found
+
+
+def _iterated(
+    like: H,
+    starts: Mapping[str, H | _Start],
+    body: Callable[[Mapping[str, H]], Mapping[str, H]],
+    name: str,
+    times: int | None,
+    iterations_max: int,
+) -> dict[str, H]:
+    _check_limit(name, times, iterations_max)
+    limit = iterations_max if times is None else times
+    return _loop(like, name, starts, lambda variables, _: body(variables), limit, stops=times is not None)
+
+
+def _check_limit(name: str, times: int | None, iterations_max: int) -> None:
+    if times is not None and times < 1:
+        raise GraphError(f"the loop {name!r} needs at least one iteration, not times={times}")
+    if iterations_max < 1:
+        raise GraphError(f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}")
+
+
+def _loop(
+    like: H,
+    name: str,
+    starts: Mapping[str, H | _Start],
+    body: Callable[[Mapping[str, H], OpenLoop], Mapping[str, H]],
+    limit: int,
+    *,
+    stops: bool,
+) -> dict[str, H]:
+    """What the variables have become, by name; handles are made as `like`."""
+    plan = like.plan
+    around = plan.open_loops()
+    given = [value for value in (like, *starts.values()) if isinstance(value, Handle)]
+    places = [value.place for value in given]
+    place = max([*places, around[-1].place if around else ()], key=len)
+    initials = [_initial(plan, value, place) for value in starts.values()]
+    with plan.opened(name, place) as loop:
+        variables = {
+            key: replace(like, node=plan.add(Variable(initial.schema, loop.depth, index)), place=loop.place)
+            for index, (key, initial) in enumerate(zip(starts, initials, strict=True))
+        }
+        found = body(variables, loop)
+        bodies = [
+            _body(found[key], initial.schema, loop, f"the body of {name!r}", key)
+            for key, initial in zip(starts, initials, strict=True)
+        ]
+    written = LetRec(name, loop.depth, tuple(initials), tuple(bodies), limit, tuple(loop.effects), stops)
+    closed = plan.closed(written)
+    # Out of the loops around it that it does not depend on: there it is computed once.
+    needed = max(closed.free, default=0)
+    by_hand = tuple(each for each in place if isinstance(each, Loop))
+    inside = next((each.place for each in reversed(around) if each.depth == needed), by_hand)
+    return {
+        key: replace(like, node=plan.add(Leave(closed, index)), place=inside)
+        for index, key in enumerate(starts)
+    }
+
+
+def _initial(plan: Plan, value: Handle | Schema, place: tuple[Loop | OpenLoop, ...]) -> Node:
+    if isinstance(value, Schema):
+        return plan.add(Empty(value))
+    if value.plan is not plan:
+        raise GraphError("collections of two dataflows cannot meet")
+    return value.within(place).node
+
+
+def _body(result: object, schema: Schema, loop: OpenLoop, who: str, key: str) -> Node:
+    """What a variable goes on as, in the loop and with the variable's columns."""
+    of = f" for {key!r}" if key else ""
+    if not isinstance(result, Handle):
+        raise GraphError(f"{who} must return a collection{of}; it returned {type(result).__name__}")
+    return result.within(loop.place).conformed(schema, who + of).node

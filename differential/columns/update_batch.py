@@ -80,6 +80,11 @@ class UpdateBatch:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""
         return latest_counter(self.words, shift, mask)
 
+    def until(self, shift: int, mask: int, last: int) -> Self | None:
+        """The rows whose counter at `shift` and `mask` is at most `last`; None if there are none."""
+        rows = self.words[:, (self.words[-2] >> shift) & mask <= last]
+        return type(self)(np.ascontiguousarray(rows), self.symbol_words) if rows.shape[1] else None
+
     def to_frames(self, peer: int) -> list[Frame]:
         """Header, rows, and the symbols that `peer` has not got; the second frame is the memory of the array.
 

@@ -52,6 +52,10 @@ class ArrangedBatch:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""
         return latest_counter(self.words, shift, mask)
 
+    def until(self, shift: int, mask: int, last: int) -> Self | None:
+        """Refused: the trace that it tells of has all rows."""
+        self._refuse("goes round a loop that stops")
+
     def to_frames(self, peer: int) -> list[Frame]:
         """Refused: the trace that it tells of is on this worker."""
         self._refuse(f"is sent to worker {peer}")

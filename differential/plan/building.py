@@ -23,7 +23,7 @@ from timely.user_code.call_site import CallSite, at_site, call_site
 
 from .functions import Function
 from .improving import Improved, improve
-from .nodes import Export, FromStream, Inspect, LetRec, Node, Output, Variable
+from .nodes import ByPriority, Export, FromStream, Inspect, LetRec, Node, Output, Variable
 from .rewriting import rewrite
 from .rules.sharing import share
 from .stages.lowering import Lowering
@@ -220,7 +220,7 @@ def _renamed(loop: Node, depths: dict[int, int], plan: Plan) -> Node:
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
         made = node.with_children(children)
-        if isinstance(made, Variable | LetRec) and made.depth in depths:
+        if isinstance(made, ByPriority | Variable | LetRec) and made.depth in depths:
             made = replace(made, depth=depths[made.depth])
         elif isinstance(made, LetRec):
             made = _settled(made, plan)

@@ -144,6 +144,8 @@ class _Reader:
         match kind, data:
             case "input", [schema, str(name)]:
                 return n.Input(schema_of(schema), name)
+            case "empty", [schema]:
+                return n.Empty(schema_of(schema))
             case "import", [schema, (int() | str()) as owner, str(name)]:
                 return n.Import(schema_of(schema), owner, name)
             case "variable", [schema, int(depth), int(index)] if (
@@ -172,6 +174,10 @@ class _Reader:
                 return n.Select(source, tuple(_column(column) for column in columns))
             case "filter", [condition]:
                 return n.Filter(source, expr_of(condition))
+            case "by_priority", [priority, int(depth)] if (
+                1 <= depth <= encoding.LOOPS_MAX and max(source.free, default=0) < depth
+            ):
+                return n.ByPriority(source, expr_of(priority), depth)
             case "negate", []:
                 return n.Negate(source)
             case "distinct", []:
@@ -233,8 +239,11 @@ class _Reader:
 
 def _loop(data: list[object], children: tuple[n.Node, ...]) -> n.LetRec:
     match data:
-        case [int(depth), int(count), int(limit), str(name)] if (
-            1 <= depth <= encoding.LOOPS_MAX and 1 <= limit < 2**62 and 1 <= count <= len(children) // 2
+        case [int(depth), int(count), int(limit), str(name), *rest] if (
+            rest in ([], [True])
+            and 1 <= depth <= encoding.LOOPS_MAX
+            and 1 <= limit < 2**62
+            and 1 <= count <= len(children) // 2
         ):
             initials, bodies, effects = children[:count], children[count : 2 * count], children[2 * count :]
             for initial, body in zip(initials, bodies, strict=True):
@@ -245,7 +254,7 @@ def _loop(data: list[object], children: tuple[n.Node, ...]) -> n.LetRec:
                 ):
                     raise SchemaError(f"the loop {name!r} of a plan changes its columns")
             _check_variables((*bodies, *effects), depth, initials)
-            loop = n.LetRec(name, depth, initials, bodies, limit, effects)
+            loop = n.LetRec(name, depth, initials, bodies, limit, effects, bool(rest))
             if max(loop.free, default=0) != depth - 1:
                 raise SchemaError(f"the loop {name!r} of a plan is not where it belongs")
             return loop

@@ -118,3 +118,5 @@ def expressions_of(node: n.Node) -> Iterator[Expr]:
         yield from (expr for _, expr in node.columns)
     elif isinstance(node, n.Filter):
         yield node.condition
+    elif isinstance(node, n.ByPriority):
+        yield node.priority

@@ -11,15 +11,26 @@ from .nodes import (
     Filter,
     Join,
     Keys,
+    Leave,
+    LetRec,
     Negate,
     Node,
     Reduce,
     ReduceFunction,
     Select,
     TopK,
+    Variable,
 )
 
-__all__ = ["can_raise", "is_arranged", "is_consolidated", "is_set", "keeps_all_columns", "moves_columns"]
+__all__ = [
+    "can_raise",
+    "goes_straight",
+    "is_arranged",
+    "is_consolidated",
+    "is_set",
+    "keeps_all_columns",
+    "moves_columns",
+]
 
 _NEVER_RAISE = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in")) | frozenset(
     ("fill_null", "min_of", "max_of", "least", "greatest", "when", "try_cast")
@@ -35,6 +46,24 @@ def is_consolidated(node: Node) -> bool:
     while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
     return isinstance(node, Consolidate | Distinct | Keys | Reduce | ReduceFunction | TopK)
+
+
+def goes_straight(loop: LetRec) -> bool:
+    """Whether rows of a variable get out of the loop through no operator with state."""
+    waiting: list[Node] = list(loop.bodies)
+    seen: set[bytes] = set()
+    while waiting:
+        node = waiting.pop()
+        if node.digest in seen or loop.depth not in node.free:
+            continue
+        seen.add(node.digest)
+        if isinstance(node, Variable) and node.depth == loop.depth:
+            return True
+        if node.is_linear:
+            waiting.extend(node.children)
+        elif isinstance(node, Leave):
+            waiting.extend((*node.loop.initials, *node.loop.bodies))
+    return False
 
 
 def is_set(node: Node) -> bool:

@@ -47,6 +47,8 @@ class _Interpreter:
     def _compute(self, node: n.Node) -> Rows:
         if isinstance(node, n.Input):
             return self._inputs[node.name]
+        if isinstance(node, n.Empty):
+            return plainly.collection([])
         if isinstance(node, n.Variable):
             return self._variables[node.depth][node.index]
         if isinstance(node, n.Leave):
@@ -66,8 +68,8 @@ class _Interpreter:
                 )
             case n.Filter():
                 return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
-            case n.Arrange():
-                return rows
+            case n.Arrange() | n.ByPriority():
+                return rows  # of the end of a loop; how it gets there is not told here
             case n.Negate():
                 return plainly.negate(rows)
             case n.Distinct():
@@ -113,6 +115,11 @@ class _Interpreter:
 
     def _loop(self, loop: n.LetRec) -> Sequence[Rows]:
         now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
+        if loop.stops:
+            for _ in range(loop.iterations_max):
+                inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
+                now = [inside.rows(body) for body in loop.bodies]
+            return now
         for _ in range(min(loop.iterations_max, ROUNDS_MAX)):
             inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
             after = [inside.rows(body) for body in loop.bodies]

@@ -39,7 +39,7 @@ from .declarations import (
 from .freeze import FrozenDataflow, freeze
 from .loop import Loop
 from .routing_input import RoutingInput
-from .scope import Scope
+from .scope import ITERATIONS_MAX, Scope
 from .stream import Feed, Stream, TimeStageKind
 
 
@@ -147,9 +147,19 @@ class Dataflow(Declarations):
                 raise GraphError(f"input {port} of stage {name!r} is not connected ({declaration.site})")
         return [Stream(self, declaration.index, output, scope) for output in range(outputs)]
 
-    def loop(self, name: str = "loop", *, order: Literal["product", "lexicographic"] = "product") -> Loop:
-        """A loop in the root scope; see `Loop`. Loops in loops: `Loop.loop`."""
-        return Loop.inside(self, self.root, name, order)
+    def loop(
+        self,
+        name: str = "loop",
+        *,
+        order: Literal["product", "lexicographic"] = "product",
+        times: int | None = None,
+    ) -> Loop:
+        """A loop in the root scope; see `Loop`. Loops in loops: `Loop.loop`.
+
+        `times`: it ends after so many iterations, and what would go on is dropped.
+        """
+        limit = ITERATIONS_MAX if times is None else times
+        return Loop.inside(self, self.root, name, order, limit, times is not None)
 
     def freeze(self) -> FrozenDataflow:
         """The finished description; from now on nothing can be added."""

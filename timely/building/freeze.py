@@ -25,7 +25,7 @@ from .declarations import (
     StageDeclaration,
 )
 from .exchange import Route
-from .scope import Scope
+from .scope import DescribeRounds, Scope
 from .stream import Stream
 
 _TIME_STAGES = ("ingress", "egress", "feedback")
@@ -50,12 +50,18 @@ class PhysicalConnector:
 
 @dataclass(frozen=True)
 class LoopLimit:
-    """Where the counter of a loop is in a time word, and how far it may go."""
+    """Where the counter of a loop is in a time word, and how far it may go: to `iterations_max`.
+
+    What would go further is dropped if the loop `stops`, and an error if not.
+    """
 
     loop: str
     shift: int
     mask: int
     iterations_max: int
+    stops: bool = False
+    site: str = ""
+    describe: DescribeRounds | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +103,7 @@ class _Path:
     summary: PathSummary
     transforms: tuple[Transform, ...]
     details: tuple[str, ...]
-    feedbacks: tuple[Scope, ...]
+    feedbacks: tuple[tuple[Scope, DescribeRounds | None], ...]
 
 
 def freeze(dataflow: Declarations) -> FrozenDataflow:
@@ -134,7 +140,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                         len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
                         _composed((*path.transforms, *own)), feed.route,
                         add == 0 and keep & source_mask == source_mask,
-                        tuple(_limit(layout, scope) for scope in path.feedbacks),
+                        tuple(_limit(layout, *feedback) for feedback in path.feedbacks),
                     )
                 )  # fmt: skip
     stages = [
@@ -161,10 +167,10 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
         raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
     assert stage.summary is not None
     found: list[_Path] = []
-    goes_round = (stage.scope,) if stage.kind == "feedback" else ()
     for feed in stage.feeds:
         own = () if feed.transform is None else (feed.transform,)
         detail = () if not feed.detail else (feed.detail,)
+        goes_round = ((stage.scope, feed.describe),) if stage.kind == "feedback" else ()
         for path in _paths(dataflow, feed.stream, (*seen, stage.index)):
             found.append(
                 _Path(
@@ -179,10 +185,22 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
     return found
 
 
-def _limit(layout: TimeLayout, scope: Scope) -> LoopLimit:
+def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) -> LoopLimit:
     """The limit of a loop; its counter's field is an upper bound of it."""
     shift, bits = TimeCode(layout, scope.shape).fields[-1]
-    return LoopLimit(scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, (1 << bits) - 2))
+    last = (1 << bits) - 2
+    if not scope.stops:
+        return LoopLimit(
+            scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, last), False, scope.site, describe
+        )
+    # The first iteration is number 0: what goes on to number `iterations_max` is dropped.
+    if scope.iterations_max - 1 > last:
+        raise GraphError(
+            f"the loop {scope.path()!r} ({scope.site}) is to go round {scope.iterations_max:,} times, and "
+            f"its counter, of {bits} bits, holds {last + 1:,}: give the dataflow other bits, as in "
+            f"Dataflow(…, level_bits=…); now they are {layout.level_bits}"
+        )
+    return LoopLimit(scope.path(), shift, (1 << bits) - 1, scope.iterations_max - 1, True, scope.site)
 
 
 def _with_route(details: str, route: Route | None) -> str:

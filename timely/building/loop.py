@@ -15,6 +15,7 @@ from typing import Literal
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
+from ..user_code.call_site import call_site
 from .scope import ITERATIONS_MAX, Scope
 from .stream import Draft, Feed, Stream
 
@@ -58,8 +59,10 @@ class Loop:
         name: str,
         order: LoopOrder = "product",
         iterations_max: int = ITERATIONS_MAX,
+        stops: bool = False,
     ) -> Loop:
-        """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations.
+        """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations; if it
+        `stops` itself, it ends after so many, and drops what would go on.
 
         `order` says how the new counter compares: "product" is the order of differential dataflow,
         "lexicographic" extends the counters of the loops around it as in Naiad.
@@ -69,11 +72,12 @@ class Loop:
             raise GraphError(
                 f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
             )
-        return cls(dataflow, Scope(name, shape, parent, iterations_max))
+        return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site())))
 
-    def loop(self, name: str = "loop", *, order: LoopOrder = "product") -> Loop:
-        """A loop in this loop."""
-        return Loop.inside(self.dataflow, self.scope, name, order)
+    def loop(self, name: str = "loop", *, order: LoopOrder = "product", times: int | None = None) -> Loop:
+        """A loop in this loop; `times`: it ends after so many iterations."""
+        limit = ITERATIONS_MAX if times is None else times
+        return Loop.inside(self.dataflow, self.scope, name, order, limit, times is not None)
 
     def __enter__(self) -> Loop:
         return self

@@ -5,22 +5,35 @@ A scope says how the times of its stages look (`TimeShape`) and how deep it is n
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from progress.times.timestamp import TimeShape
+
+from ..wire.batch import Batch
 
 ITERATIONS_MAX = 1_000_000
 """Iterations after which a loop is taken not to converge, unless it states its own limit."""
 
+DescribeRounds: TypeAlias = Callable[[Sequence[tuple[int, Batch]]], str]
+"""What an error says of the last rounds of a loop: (iteration, what went on to it), in order."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """The root of a dataflow, or one loop."""
+    """The root of a dataflow, or one loop.
+
+    A loop that `stops` does so after `iterations_max` iterations, and what would go on is dropped; to others
+    one more is an error. `site` is the user's line.
+    """
 
     name: str
     shape: TimeShape
     parent: Scope | None = None
     iterations_max: int = ITERATIONS_MAX
+    stops: bool = False
+    site: str = ""
 
     @property
     def level(self) -> int:

@@ -15,7 +15,7 @@ from progress.times.path_summary import PathSummary
 from ..operators.vertex import Vertex
 from ..wire.batch import Transform
 from .exchange import RecordRoute, Route
-from .scope import Scope
+from .scope import DescribeRounds, Scope
 
 TimeStageKind = Literal["ingress", "egress", "feedback"]
 """Stages that change times and nothing else."""
@@ -87,10 +87,14 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Feed:
-    """One source of one input port: several feeds of the same port are merged at no cost."""
+    """One source of one input port: several feeds of the same port are merged at no cost.
+
+    `describe` is for those that go round a loop: what an error says of the rows of the last iterations.
+    """
 
     stream: Stream
     port: int
     route: Route | None = None
     transform: Transform | None = None
     detail: str = ""
+    describe: DescribeRounds | None = None

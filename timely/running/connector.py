@@ -7,13 +7,19 @@ What a sender pays per batch and connector is in `send`, in this order: the fuse
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from progress.errors import MisuseError
 
 from ..building.freeze import LoopLimit, PhysicalConnector
 from ..wire.batch import Batch
 from ..wire.routing import Routing
+
+_LAST_ROUNDS: Final = 6
+"""From so many iterations before the limit on it is kept what goes round."""
+
+_LAST_KEPT: Final = 24
+"""Batches of it that are kept: an iteration may have several."""
 
 
 class Target(Protocol):
@@ -69,7 +75,7 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_carrier", "_is_identity", "_limits", "add", "index", "keep", "location", "messages_sent",
+        "_carrier", "_is_identity", "_last", "_limits", "add", "index", "keep", "location", "messages_sent",
         "port", "route", "routing", "rows_sent", "target", "transform",
     )  # fmt: skip
 
@@ -83,6 +89,7 @@ class Connector:
         self.add = spec.add
         self._is_identity = spec.is_identity
         self._limits = spec.limits
+        self._last: list[tuple[int, Batch]] = []
         self.transform = spec.transform
         self.route = spec.route
         self.routing = carrier.routing
@@ -102,8 +109,15 @@ class Connector:
             for limit in self._limits:
                 # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
                 reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
-                if reached > limit.iterations_max:
-                    raise self._endless(limit)
+                if reached <= limit.iterations_max - _LAST_ROUNDS:
+                    continue
+                if not limit.stops:
+                    self._note(limit, reached, batch)
+                elif reached > limit.iterations_max:
+                    rest = _until(batch, word, limit)
+                    if rest is None:
+                        return
+                    batch = rest
         self.rows_sent += batch.rows
         self.messages_sent += 1
         carrier = self._carrier
@@ -120,10 +134,29 @@ class Connector:
             else:
                 carrier.send_data(peer, self.index, word, part)
 
+    def _note(self, limit: LoopLimit, reached: int, batch: Batch) -> None:
+        """Keep what goes round shortly before the limit, for what is said of it then."""
+        self._last = [*self._last, (reached, batch)][-_LAST_KEPT:]
+        if reached > limit.iterations_max:
+            raise self._endless(limit)
+
     def _endless(self, limit: LoopLimit) -> MisuseError:
+        sizes: dict[int, int] = {}
+        for iteration, batch in self._last:
+            sizes[iteration] = sizes.get(iteration, 0) + batch.rows
+        rounds = ", ".join(f"{rows:,} to iteration {iteration:,}" for iteration, rows in sizes.items())
+        said = f" {limit.describe(self._last)}" if limit.describe is not None else ""
+        site = f" ({limit.site})" if limit.site else ""
         return MisuseError(
-            f"the loop {limit.loop!r} went past its limit of {limit.iterations_max:,} iterations: "
-            f"{self.target.title()} would be sent to once more. Either it does not converge (some row comes "
-            "and goes for ever), or its limit is too low: iterate(…, iterations_max=…), and level_bits of "
-            "the dataflow if a counter has too few bits"
+            f"the loop {limit.loop!r}{site} went past its limit of {limit.iterations_max:,} iterations: "
+            f"{self.target.title()} would be sent to once more. Rows that went on, on this worker: {rounds}."
+            f"{said} Either it does not converge (some row comes and goes for ever), or its limit is too "
+            "low: iterate(…, iterations_max=…), and level_bits of the dataflow if a counter has too few bits"
         )
+
+
+def _until(batch: Batch, word: int, limit: LoopLimit) -> Batch | None:
+    """What a loop that stops lets go on of it."""
+    if (word >> limit.shift) & limit.mask > limit.iterations_max:
+        return None
+    return batch.until(limit.shift, limit.mask, limit.iterations_max)

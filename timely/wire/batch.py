@@ -48,6 +48,13 @@ class Batch(Protocol):
         """
         ...
 
+    def until(self, shift: int, mask: int, last: int) -> Self | None:
+        """The rows whose counter at `shift` and `mask` is at most `last`; None if there are none.
+
+        Batches whose rows carry no times return themselves.
+        """
+        ...
+
     def to_frames(self, peer: int) -> list[Frame]:
         """The batch as frames for worker `peer`; `from_frames` of the same class is the inverse.
 
@@ -151,6 +158,10 @@ class Records:
         """0: records have no times of their own."""
         del shift, mask
         return 0
+
+    def until(self, shift: int, mask: int, last: int) -> Self | None:
+        """Itself: records have no times of their own."""
+        return self
 
     def to_frames(self, peer: int) -> list[Frame]:
         """One msgpack frame; `MisuseError` for a value that cannot travel."""

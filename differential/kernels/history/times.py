@@ -10,7 +10,7 @@ import numpy as np
 from differential.kernels.history.ready import minimal_times
 from progress.kernel import Int64s, kernel
 
-__all__ = ["latest_counter", "minimal_times", "shift_times"]
+__all__ = ["latest_counter", "minimal_times", "shift_times", "take_turns"]
 
 
 @kernel
@@ -38,3 +38,27 @@ def latest_counter(words: Int64s, shift: int, mask: int) -> int:
         if counter > latest:
             latest = counter
     return latest
+
+
+@kernel
+def take_turns(words: Int64s, shift: int, spacing: int, latest: int) -> Int64s:
+    """Rows, without their first word, at the iterations that it says; `shift` is where the counter stands.
+
+        words   int64[w + 3, n]   priority, w words, time, diff; a priority below 0 counts as 0
+
+    No iteration is later than `latest`. Requires: no row is in a later iteration than it begins with, 0.
+    Cost: one pass, O(n · w).
+    """
+    columns, rows = words.shape
+    out = np.empty((columns - 1, rows), np.int64)
+    for column in range(1, columns):
+        for row in range(rows):
+            out[column - 1, row] = words[column, row]
+    for row in range(rows):
+        left = max(words[0, row], 0)
+        size = 0
+        while left > 0:
+            left >>= 1
+            size += 1
+        out[columns - 3, row] += min(size * spacing, latest) << shift
+    return out

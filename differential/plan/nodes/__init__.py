@@ -4,7 +4,7 @@ from .effects import Export, Inspect, Output
 from .guarded import Guarded
 from .leaves import FromStream, Import, Input, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
-from .loops import Leave, LetRec
+from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
@@ -16,10 +16,12 @@ __all__ = [
     "ApplyKind",
     "Arrange",
     "AssertEmpty",
+    "ByPriority",
     "Concat",
     "Consolidate",
     "Delay",
     "Distinct",
+    "Empty",
     "Export",
     "Filter",
     "FromStream",

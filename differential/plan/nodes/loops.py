@@ -1,4 +1,4 @@
-"""Loops, and what leaves them."""
+"""Loops, how rows come into them, and what leaves them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from ...columns.schema import Schema
-from .node import Node, same
+from ...errors import ExpressionError
+from ...expressions.expression import Expr
+from ..expressions import expr_data, schema_data
+from .node import Leaf, Node, Unary, same
 
-__all__ = ["Leave", "LetRec"]
+__all__ = ["ByPriority", "Empty", "Leave", "LetRec"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetRec(Node):
     """A loop: variable number i of `depth` begins as `initials[i]` and is then, again and again, `bodies[i]`.
 
-    It has several results, which `Leave` names. More than `iterations_max` iterations are an error. `effects`
-    are looked at by users inside the loop and need not lead to a result.
+    It has several results, which `Leave` names. It ends when nothing changes any more. More than
+    `iterations_max` iterations are an error; if it `stops`, it ends after exactly so many. `effects` are
+    looked at by users inside the loop and need not lead to a result.
     """
 
     kind: ClassVar[str] = "loop"
@@ -27,6 +31,7 @@ class LetRec(Node):
     bodies: tuple[Node, ...]
     iterations_max: int
     effects: tuple[Node, ...] = ()
+    stops: bool = False
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -42,8 +47,11 @@ class LetRec(Node):
         return replace(self, initials=initials, bodies=bodies, effects=effects)
 
     def data(self) -> list[object]:
-        """Depth, number of variables, limit, and the name, which counters and errors show."""
-        return [self.depth, len(self.initials), self.iterations_max, self.name]
+        """Depth, number of variables, limit and whether it stops there; the name, which counters and errors
+        show.
+        """
+        said: list[object] = [self.depth, len(self.initials), self.iterations_max, self.name]
+        return [*said, True] if self.stops else said
 
     @cached_property
     def free(self) -> frozenset[int]:
@@ -57,8 +65,8 @@ class LetRec(Node):
         return self.initials[0].schema
 
     def describe(self) -> str:
-        """Its name."""
-        return f"loop {self.name}"
+        """Its name, and how often it goes round if that is said."""
+        return f"loop {self.name}" + (f", {self.iterations_max:,} times" if self.stops else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,3 +100,51 @@ class Leave(Node):
     def describe(self) -> str:
         """Of which loop."""
         return f"leave {self.loop.name}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Empty(Leaf):
+    """No rows, ever: what a variable begins as that all comes from its body."""
+
+    kind: ClassVar[str] = "empty"
+
+    def data(self) -> list[object]:
+        """Columns."""
+        return [schema_data(self.columns)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ByPriority(Unary):
+    """In the loop of this depth, and in iteration i of it: the rows of `source` whose turn has come.
+
+    `source` is of the scope around the loop. Those of the least `priority` come first; which iteration that
+    is, is said in `operators/priority.py`. From then on a row is there.
+    """
+
+    kind: ClassVar[str] = "by_priority"
+    priority: Expr
+    depth: int
+
+    def data(self) -> list[object]:
+        """The expression, and the depth."""
+        return [expr_data(self.priority), self.depth]
+
+    @cached_property
+    def free(self) -> frozenset[int]:
+        """Those of what comes in, and the loop that it comes into."""
+        return self.source.free | {self.depth}
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The same columns; raises ExpressionError if the priority is no whole number."""
+        found = self.priority.type_in(self.source.schema)
+        if found.kind != "int" or found.nullable:
+            raise ExpressionError(
+                f"a priority is a whole number that is never null; {self.priority.describe()} is {found}. "
+                "Write priority=col.x, or of one that may be null col.x.fill_null(0)"
+            )
+        return self.source.schema
+
+    def describe(self) -> str:
+        """By what."""
+        return f"come in by {self.priority.describe()}"

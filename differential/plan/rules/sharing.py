@@ -211,8 +211,11 @@ def answered(node: Node) -> Kept | None:
 
 def returned(loop: LetRec, index: int) -> tuple[Kept, dict[str, str]] | None:
     """The answers, kept inside the loop, as which a variable goes on; and by column of the variable the
-    column of these. None if it goes on as something else.
+    column of these. None if it goes on as something else, and of a loop that stops: what goes on too late is
+    dropped there, and answers that are read where they are kept cannot be.
     """
+    if loop.stops:
+        return None
     names = loop.initials[index].schema.names
     reading = _reading(loop.bodies[index], (), names)
     assert reading is not None

@@ -28,9 +28,11 @@ from ...columns.schema import Schema
 from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange
+from ...operators.loops.priority import PriorityVertex
+from ...operators.loops.rounds import last_rounds
 from ...operators.vertices import ConsolidateVertex
-from ..facts import is_consolidated
-from ..nodes import LetRec, Node
+from ..facts import goes_straight, is_consolidated
+from ..nodes import ByPriority, LetRec, Node
 from ..rewriting import beneath
 from ..rules.sharing import Kept, Sharing, returned
 from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of
@@ -80,9 +82,14 @@ class LoopLowering:
         initials = self._together([self._lower(initial) for initial in node.initials], around)
         loops = initials[0].loops
         parent = loops[-1].scope if loops else self._dataflow.root
-        loop = Loop.inside(self._dataflow, parent, node.name, iterations_max=node.iterations_max)
+        loop = Loop.inside(
+            self._dataflow, parent, node.name, iterations_max=node.iterations_max, stops=node.stops
+        )
         entered = [self._within(initial, (*loops, loop)) for initial in initials]
         variables = tuple(LoopVariable(start, loop) for start in entered)
+        if node.stops and goes_straight(node):
+            for variable in variables:
+                self._guard(variable)
         self._variables = [*outer[: node.depth - 1], (node, loop, variables)]
         try:
             bodies = [self._within(self._lower(body), (*loops, loop)) for body in node.bodies]
@@ -94,7 +101,9 @@ class LoopLowering:
                 if variable.answers is not None:
                     goes_on = returned(node, index)
                     assert goes_on is not None
-                    variable.answers.connect(self._arranged[self._identity(goes_on[0])][0].stream)
+                    answers = self._arranged[self._identity(goes_on[0])][0].stream
+                    said = last_rounds(goes_on[0].schema)
+                    variable.answers.connect(answers, replace(answers.feed(), describe=said))
         finally:
             self._variables = outer
         loop.check_connected()
@@ -107,14 +116,38 @@ class LoopLowering:
             for body in bodies
         )
 
+    def _guard(self, variable: LoopVariable) -> None:
+        """Let a variable of a loop that stops come back through a stage.
+
+        What is too late is dropped where it goes round, by its counter. On a way that leaves the loop at once
+        there would be no counter left to see.
+        """
+        variable.rows = variable.loop.feedback()
+        back = Term(variable.rows.stream, LinearChain.over(variable.start.schema))
+        variable.back = self._consolidate(replace(variable.start, terms=(back,))).terms
+
     def _close(self, body: Lowered, start: Lowered, feedback: Feedback, is_clean: bool) -> None:
         """Connect what changed in an iteration to the next."""
         taken = tuple(Term(term.stream, term.chain.negate()) for term in start.terms)
         difference = replace(body, terms=(*body.terms, *taken))
         if not is_clean:
             difference = self._consolidate(difference)
+        said = last_rounds(body.schema)
         for feed in feeds_of(difference, 0, None):
-            feedback.connect(feed.stream, feed)
+            feedback.connect(feed.stream, replace(feed, describe=said))
+
+    def _by_priority(self, node: ByPriority) -> Lowered:
+        """A stage in the loop, before whose rows their priority is written."""
+        loops = self._variables[node.depth - 1][2][0].start.loops
+        source = self._within(self._lower(node.source), loops)
+        name = "priority"
+        while name in node.schema:
+            name += "_"
+        columns = {name: node.priority, **{known: col(known) for known in node.schema.names}}
+        terms = tuple(Term(term.stream, term.chain.select(columns)) for term in source.terms)
+        widened = replace(source, terms=terms)
+        feeds = feeds_of(widened, 0, None)
+        return self._add(node.describe(), PriorityVertex, feeds, widened, node.schema, f"({node.schema})")
 
     def _home(self, node: Node) -> Loops:
         """The loops that are being made and that `node` depends on, as far as that tells it apart."""
@@ -152,6 +185,8 @@ class LoopLowering:
 
     def _first(self, variable: LoopVariable, layout: Kept, named: Mapping[str, str]) -> Lowered:
         """What a variable is beside the answers of the iteration before: s, and -s one iteration later."""
+        if variable.first is None and not variable.start.terms:
+            variable.first = replace(variable.start, schema=layout.schema)
         if variable.first is None:
             below = {column: name for name, column in named.items()}
             columns = {column: col(below[column]) for column in layout.schema.names}
@@ -175,6 +210,8 @@ class LoopLowering:
             variable.answers = variable.loop.feedback()
         answers = Arranged(variable.answers.stream, kw, vw, layout.schema)
         back = self._entered_in(answers, first.loops, loops)
+        if not first.terms:
+            return [back]
         if not is_shared:
             return [self._own_rows(self._within(first, loops), layout.schema, layout.keys), back]
         key = ("first", *layout.identity), first.loops

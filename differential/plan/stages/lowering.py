@@ -28,9 +28,11 @@ from ..nodes import (
     Apply,
     Arrange,
     AssertEmpty,
+    ByPriority,
     Concat,
     Consolidate,
     Delay,
+    Empty,
     Export,
     Filter,
     Guarded,
@@ -126,6 +128,8 @@ class Lowering(LoopLowering):
     def _make(self, node: Node) -> Lowered:
         if isinstance(node, Variable):
             return self._variables[node.depth - 1][2][node.index].lowered
+        if isinstance(node, Empty):
+            return Lowered(node.schema, (), ())
         if not node.children:
             stream, loops = self._leaves[node.digest]
             return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
@@ -177,6 +181,8 @@ class Lowering(LoopLowering):
             return self._join(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
+        if isinstance(node, ByPriority):
+            return self._by_priority(node)
         source = self._lower(node.children[0])
         schema = source.schema
         if isinstance(node, Consolidate):

@@ -69,6 +69,7 @@ class LoopVariable:
     rows      the way back of body - s, once somebody has asked for rows
     answers   the way back of the arrangement as which the variable goes on, once somebody reads that
     first     to be added to it: s, and -s one iteration later
+    back      what has come back by `rows`, if that is not to be taken as it is
     """
 
     def __init__(self, start: Lowered, loop: Loop) -> None:
@@ -77,14 +78,15 @@ class LoopVariable:
         self.rows: Feedback | None = None
         self.answers: Feedback | None = None
         self.first: Lowered | None = None
+        self.back: tuple[Term, ...] | None = None
 
     @property
     def lowered(self) -> Lowered:
         """The variable as rows: s + feedback(body - s)."""
         if self.rows is None:
             self.rows = self.loop.feedback()
-        coming_back = Term(self.rows.stream, LinearChain.over(self.start.schema))
-        return replace(self.start, terms=(*self.start.terms, coming_back))
+        coming_back = (Term(self.rows.stream, LinearChain.over(self.start.schema)),)
+        return replace(self.start, terms=(*self.start.terms, *(self.back or coming_back)))
 
 
 @dataclass(frozen=True, eq=False)

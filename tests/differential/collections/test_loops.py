@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import cast
 
 import numpy as np
+import operators_of_loops
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories, 
 
 import differential as dd
 from differential import Collection, col
-from differential.errors import SchemaError
+from differential.errors import ExpressionError, SchemaError
 from progress.errors import GraphError, MisuseError
 from timely.building.dataflow import Dataflow
 
@@ -38,7 +39,9 @@ edges = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("name", ["climb in a loop", "least label in a loop"])
+@pytest.mark.parametrize(
+    "name", ["climb in a loop", "least label in a loop", *(name for name, _, _ in operators_of_loops.UNARY)]
+)
 def test_meaning_is_the_fixed_point_at_every_outer_time(name: str, depth: int) -> None:
     @examples(1)
     @given(histories(depth), workers, seeds)
@@ -50,11 +53,12 @@ def test_meaning_is_the_fixed_point_at_every_outer_time(name: str, depth: int) -
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_meaning_with_a_collection_of_the_scope_around_it(depth: int) -> None:
+@pytest.mark.parametrize("name", ["reach in a loop", "in turns in a loop"])
+def test_meaning_with_a_collection_of_the_scope_around_it(name: str, depth: int) -> None:
     @examples(1)
     @given(histories(depth, edges), histories(depth, edges), workers, seeds)
     def holds(roots: list[Change], links: list[Change], workers: int, seed: int) -> None:
-        operator = BINARY["reach in a loop"]
+        operator = BINARY[name]
         check_at_times(
             operator.build, operator.plain, [roots, links], depth=depth, workers=workers, seed=seed
         )
@@ -78,7 +82,7 @@ def _looked_at(build: Callable[[Collection, Collection, Watch], Collection], see
 
 
 def _stateless(start: Collection, other: Collection, watch: Watch) -> Collection:
-    return start.iterate(lambda x: watch(x).select(k=col.k, v=dd.min_of(col.v + 1, 9)))
+    return start.iterate(lambda x: _one_round("stateless", watch(x), start, other))
 
 
 def _stateless_plainly(start: Rows, other: Rows) -> tuple[Rows, Callable[[Rows], Rows]]:
@@ -88,15 +92,15 @@ def _stateless_plainly(start: Rows, other: Rows) -> tuple[Rows, Callable[[Rows],
 def _growing(start: Collection, other: Collection, watch: Watch) -> Collection:
     """Begins with what it adds in each round, so that rounds only grow: a loop that swings has no end."""
     own = start.distinct()
-    return own.iterate(
-        lambda x: (
-            watch(x)
-            .join(other.select(k=col.k, w=col.v), on="k")
-            .select(k=col.w, v=dd.min_of(col.v + 1, 5))
-            .concat(own)
-            .distinct()
-        )
-    )
+    return own.iterate(lambda x: _one_round("growing", watch(x), own, other))
+
+
+def _one_round(name: str, x: Collection, own: Collection, other: Collection) -> Collection:
+    """What both loops do in an iteration."""
+    if name == "stateless":
+        return x.select(k=col.k, v=dd.min_of(col.v + 1, 9))
+    pairs = x.join(other.select(k=col.k, w=col.v), on="k")
+    return pairs.select(k=col.w, v=dd.min_of(col.v + 1, 5)).concat(own).distinct()
 
 
 def _growing_plainly(start: Rows, other: Rows) -> tuple[Rows, Callable[[Rows], Rows]]:
@@ -140,6 +144,49 @@ def test_meaning_a_loop_that_changes_nothing_gives_what_it_got() -> None:
     changes: list[Change] = [((1, 2), (0,), 2), ((3, 4), (1,), -1)]
     check_at_times(lambda c: c.iterate(lambda x: x), lambda rows: rows, [changes], depth=1)
     check_at_times(lambda c: c.iterate(lambda x: c), lambda rows: rows, [changes], depth=1)
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("name", LOOPS)
+def test_meaning_so_many_times_is_that_iterate(name: str, times: int) -> None:
+    """The same loops, told to stop; where the body is stateless nothing but the limit ends them in time."""
+    build, body = LOOPS[name]
+
+    @examples(0.5)
+    @given(histories(1), histories(1, edges, diffs=(1, 2)), workers, seeds)
+    def holds(start: list[Change], other: list[Change], workers: int, seed: int) -> None:
+        def stopped(first: Collection, second: Collection) -> Collection:
+            own = first.distinct() if name == "growing" else first
+            return own.iterate(lambda x: _one_round(name, x, own, second), times=times)
+
+        def plain(first: Rows, second: Rows) -> Rows:
+            return plainly.iterate_rounds(*body(first, second), times)[-1]
+
+        check_at_times(stopped, plain, [start, other], depth=1, workers=workers, seed=seed)
+
+    holds()
+
+
+def test_meaning_a_nested_loop_may_stop_in_one_that_does_not() -> None:
+    def build(c: Collection) -> Collection:
+        return c.iterate(
+            lambda x: (
+                x.iterate(lambda y: y.select(k=col.k, v=dd.min_of(col.v + 1, 9)), times=2)
+                .concat(x)
+                .distinct()
+            )
+        )
+
+    def plain(rows: Rows) -> Rows:
+        def step(now: Rows) -> Rows:
+            twice = plainly.map_rows(now, lambda row: (row[0], min(cast(int, row[1]) + 1, 9)))
+            twice = plainly.map_rows(twice, lambda row: (row[0], min(cast(int, row[1]) + 1, 9)))
+            return plainly.distinct(plainly.concat(twice, now))
+
+        return plainly.iterate(rows, step)
+
+    changes: list[Change] = [((1, 2), (0,), 1), ((3, 8), (1,), 1), ((1, 2), (2,), -1)]
+    check_at_times(build, plain, [changes], depth=1)
 
 
 # nested_
@@ -255,6 +302,35 @@ def test_limit_a_loop_that_never_ends_is_stopped_by_name(limit: dict[str, int]) 
     said = str(caught.value)
     assert "'tested / counting'" in said and "does not converge" in said and "iterations_max" in said
     assert f"limit of {limit.get('iterations_max', 62)} iterations" in said
+    last = limit.get("iterations_max", 62)
+    assert "rows that went on, on this worker: " in said.lower() and f"to iteration {last + 1}" in said
+    assert f"(k=1, v={last + 1})" in said, "rows of the last rounds"
+    assert "test_loops.py:" in said, "the user's line"
+
+
+def test_limit_of_a_swinging_loop_shows_what_swings() -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", NUMBERS)
+        swing = lambda x: x.select(k=1 - col.k, v=col.v).group_by("k").agg(v=dd.min("v"))  # noqa: E731
+        numbers.iterate(swing, name="swinging", iterations_max=20).output("result")
+
+    cluster = Cluster(build)
+    cluster.change("numbers", [((1, 7), 1)])
+    cluster.seal()
+    with pytest.raises(MisuseError) as caught:
+        cluster.run()
+    said = str(caught.value)
+    assert "(k=0, v=7) " in said and "(k=1, v=7) " in said and "+1 at 21" in said and "-1 at 20" in said
+
+
+def test_limit_more_times_than_a_counter_holds_are_refused() -> None:
+    def build(flow: Dataflow) -> None:
+        flow.level_bits = (40, 6)
+        numbers = dd.input(flow, "numbers", NUMBERS)
+        numbers.iterate(lambda x: x, name="counting", times=64).output("result")
+
+    with pytest.raises(GraphError, match=r"'tested / counting' .* is to go round 64 times.*holds 63"):
+        Cluster(build)
 
 
 def test_limit_a_loop_that_ends_in_time_is_not_stopped() -> None:
@@ -276,7 +352,7 @@ def _refused(body: Callable[[Collection], object], error: type[Exception]) -> st
 
 def test_refused_a_body_with_other_columns() -> None:
     said = _refused(lambda x: x.select("k"), SchemaError)
-    assert "body of 'closing'" in said and "(k: int, v: int)" in said and "(k: int)" in said
+    assert "body of 'closing'" in said and "v is int in one, missing in the other" in said
     assert "body of 'closing'" in _refused(lambda x: x.select(k=col.k, v=col.v.cast("float")), SchemaError)
 
 
@@ -304,3 +380,30 @@ def test_body_may_give_its_columns_in_another_order() -> None:
     check_at_times(
         lambda c: c.iterate(lambda x: x.select("v", "k").distinct()), plainly.distinct, [changes], depth=1
     )
+
+
+def _refused_together(start: dict[str, object], body: Callable[..., object], **options: int) -> str:
+    numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
+    given_start = {name: numbers if value is None else value for name, value in start.items()}
+    with pytest.raises((GraphError, SchemaError)) as caught:
+        dd.iterate(given_start, body, name="closing", **options)  # type: ignore[arg-type]  # that is the point
+    return str(caught.value)
+
+
+def test_refused_collections_that_are_not_returned_by_name() -> None:
+    start: dict[str, object] = {"a": None, "b": None}
+    assert "return collections by name" in _refused_together(start, lambda a, b: (a, b))
+    assert "must return a, b; it returned a" in _refused_together(start, lambda a, b: {"a": a})
+    assert "body of 'closing' for 'b'" in _refused_together(start, lambda a, b: {"a": a, "b": b.select("k")})
+    assert "begins with no collection" in _refused_together({"a": "k: int"}, lambda a: {"a": a})
+
+
+def test_refused_less_than_one_iteration() -> None:
+    assert "times=0" in _refused_together({"a": None}, lambda a: {"a": a}, times=0)
+
+
+def test_refused_priorities_that_are_no_whole_numbers() -> None:
+    rows = dd.input(Dataflow("queries"), "rows", "name: string, n: int?")
+    for priority in ("name", "n", col.n + 1):
+        with pytest.raises(ExpressionError, match=r"test_loops\.py.*|a priority is a whole number"):
+            rows.prioritized_iterate(lambda x, own: own, priority=priority)

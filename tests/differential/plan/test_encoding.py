@@ -51,6 +51,11 @@ def everything(flow: Dataflow) -> None:
         )
 
     edges.iterate(outer, name="outer", iterations_max=50).output("looped")
+    edges.iterate(lambda x: x.concat(edges), times=3).output("three times")
+    dd.iterate({"a": edges, "b": "src: int, dst: int"}, lambda a, b: {"a": b.concat(edges), "b": a}, times=4)[
+        "b"
+    ].output("two at once")
+    edges.prioritized_iterate(lambda x, own: x.concat(own).distinct(), priority="src").output("by priority")
 
 
 def plan_of(build: Callable[[Dataflow], None] = everything) -> Plan:
@@ -281,6 +286,10 @@ def loop_of(variable: list[object], limit: int = 9) -> list[object]:
         loop_of(["variable", [SCHEMA, 1, 5], []]),
         loop_of(["variable", [[["zz", "string"]], 1, 0], []]),
         loop_of(["variable", [SCHEMA, 1, 0], []], limit=2**63),
+        [INPUT, ["loop", [1, 1, 9, "l", False], [0, 0]], ["leave", [0], [1]]],
+        [INPUT, ["by_priority", [[["col", "a"]], 1], [0]]],
+        [INPUT, ["by_priority", [[["col", "a"]], 0], [0]]],
+        loop_of(["by_priority", [[["col", "b"]], 1], [0]]),
     ],
     ids=lambda entries: str(entries[1])[:40],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, less_equal, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.history.times import latest_counter, minimal_times, shift_times
+from differential.kernels.history.times import latest_counter, minimal_times, shift_times, take_turns
 
 
 @given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(0, depth))))
@@ -38,3 +38,18 @@ def test_feedback_adds_one_and_leaving_forgets(some: list[Row]) -> None:
     assert later == [(row[0], row[1] + code.unit, row[2]) for row in some]
     left = rows_of(shift_times(words, code.keep_mask(1), 0))
     assert left == [(row[0], code.pack((code.unpack(row[1])[0], 0)), row[2]) for row in some]
+
+
+@given(rows(1, 1), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=20, max_size=20), st.integers(1, 300))
+def test_turns_are_taken_by_the_number_of_bits(some: list[Row], priorities: list[int], spacing: int) -> None:
+    code, outer = CODES[2], CODES[2]
+    some = [(row[0], outer.pack((index % 3, 0)), row[2]) for index, row in enumerate(some[:20])]
+    words = as_words(some, 3)
+    first = np.array(priorities[: len(some)], np.int64).reshape(1, -1)
+    shift, _ = code.fields[-1]
+    found = rows_of(take_turns(np.ascontiguousarray(np.vstack([first, words])), shift, spacing, 10_000))
+    turns = [min(max(priority, 0).bit_length() * spacing, 10_000) for priority in priorities]
+    assert found == [
+        (row[0], code.pack((code.unpack(row[1])[0], turn)), row[2])
+        for row, turn in zip(some, turns, strict=False)
+    ]

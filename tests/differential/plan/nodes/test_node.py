@@ -35,10 +35,10 @@ def triple(row: tuple[int, int]) -> tuple[int, int]:
     return row[0] * 3, row[1]
 
 
-def loop(depth: int = 1, limit: int = 9, body: n.Node | None = None) -> n.LetRec:
+def loop(depth: int = 1, limit: int = 9, body: n.Node | None = None, stops: bool = False) -> n.LetRec:
     variable = n.Variable(AB.schema, depth, 0)
     inside = n.Distinct(n.Concat((variable, AB))) if body is None else body
-    return n.LetRec("loop", depth, (AB,), (inside,), limit)
+    return n.LetRec("loop", depth, (AB,), (inside,), limit, stops=stops)
 
 
 MAKERS = {
@@ -67,6 +67,8 @@ MAKERS = {
     "export": lambda: n.Export(AB, "out", ("a",)),
     "import": lambda: n.Import(AB.schema, "owner", "out"),
     "loop": loop,
+    "empty": lambda: n.Empty(Schema.of("a: int, b: int")),
+    "by priority": lambda: n.ByPriority(AB, col.b, 1),
     "leave": lambda: n.Leave(loop(), 0),
 }
 
@@ -150,6 +152,10 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
         n.Variable(Schema.of("a: int"), 2, 0),
         n.FromStream(Schema.of("a: int"), 4),
         loop(limit=8),
+        loop(stops=True),
+        n.Empty(Schema.of("a: int")),
+        n.ByPriority(AB, col.a, 1),
+        n.ByPriority(AB, col.b, 2),
         loop(body=n.Distinct(n.Variable(AB.schema, 1, 0))),
         n.Arrange(AB, ("b",)),
     ],
@@ -169,6 +175,7 @@ def test_free_is_what_no_loop_beneath_binds() -> None:
     variable = n.Variable(AB.schema, 1, 0)
     assert variable.free == {1} and n.Negate(variable).free == {1} and AB.free == frozenset()
     assert loop().free == frozenset() and n.Leave(loop(), 0).free == frozenset()
+    assert n.ByPriority(variable, col.a, 2).free == {1, 2}
     inner = loop(2, body=n.Distinct(n.Concat((n.Variable(AB.schema, 2, 0), variable))))
     assert inner.free == {1}
     assert n.LetRec("outer", 1, (AB,), (n.Leave(inner, 0),), 9).free == frozenset()
