@@ -30,9 +30,11 @@ __all__ = [
     "Composition",
     "Unary",
     "compositions",
+    "compositions_around_loops",
     "examples",
     "histories",
     "least_two",
+    "loops_at_random",
     "reach",
     "reach_plainly",
     "times",
@@ -357,9 +359,68 @@ class Composition:
         return current
 
 
+_GROWING: list[Unary | Binary] = [
+    *(
+        UNARY[name]
+        for name in ("select", "swap", "filter", "map", "flat_map", "distinct", "consolidate", "map batches")
+    ),
+    *(
+        BINARY[name]
+        for name in ("concat", "join", "join of differently named keys", "join of whole rows", "intersect")
+    ),
+    *(BINARY[name] for name in ("semi join with null keys", "inner join with conditions", "reach in a loop")),
+]
+"""Of more rows they make no fewer, as long as no multiplicity is negative."""
+
+
+def _small(c: Collection) -> Collection:
+    return c.select(k=col.k % 4, v=col.v % 4)
+
+
+def _looped(name: str, inside: Composition) -> Binary:
+    """The least set that has the first source and what the steps make of it: a loop that ends."""
+
+    def build(a: Collection, b: Collection) -> Collection:
+        start, along = _small(a).distinct(), b.distinct()
+        return start.iterate(lambda x: _small(inside.build(x, along)).concat(start).distinct(), name=name)
+
+    def plain(a: Rows, b: Rows) -> Rows:
+        start, along = plainly.distinct(_small_plainly(a)), plainly.distinct(b)
+        return plainly.iterate(
+            start,
+            lambda x: plainly.distinct(plainly.concat(_small_plainly(inside.plain(x, along)), start)),
+        )
+
+    return Binary(f"loop of ({inside!r})", build, plain)
+
+
+_small_plainly = _per_row(lambda k, v: [(k % 4, v % 4)])
+
+
+def loops_at_random(levels: int) -> st.SearchStrategy[Binary]:
+    """Loops of one to three steps, `levels` deep at most: a step may be a loop again."""
+    plain = [one for one in _GROWING if levels > 1 or "loop" not in one.name]
+    steps: st.SearchStrategy[Unary | Binary] = st.sampled_from(plain)
+    if levels > 1:
+        steps = st.one_of(steps, loops_at_random(levels - 1))
+    # The second source of a step is what does not change in the loop, or, now and then, what goes round.
+    chosen = st.lists(st.tuples(steps, st.sampled_from([1, 1, 0])), min_size=1, max_size=3)
+    return chosen.map(lambda found: _looped(f"level {levels}", Composition(tuple(found))))
+
+
 def compositions(loops: bool = True) -> st.SearchStrategy[Composition]:
     """Two to five operators, with loops among them or not."""
     operators: list[Unary | Binary] = [*UNARY.values(), *BINARY.values(), *BINARY.values()]
     chosen = [operator for operator in operators if loops or "loop" not in operator.name]
     step = st.tuples(st.sampled_from(chosen), st.integers(0, 1))
     return st.lists(step, min_size=2, max_size=5).map(lambda steps: Composition(tuple(steps)))
+
+
+def compositions_around_loops(levels: int) -> st.SearchStrategy[Composition]:
+    """None to three operators without loops, then a loop with loops in it, then none to two without."""
+    operators = [each for each in (*UNARY.values(), *BINARY.values()) if "loop" not in each.name]
+    source = st.integers(0, 1)
+    step: st.SearchStrategy[tuple[Unary | Binary, int]] = st.tuples(st.sampled_from(operators), source)
+    loop: st.SearchStrategy[tuple[Unary | Binary, int]] = st.tuples(loops_at_random(levels), source)
+    parts = st.tuples(st.lists(step, max_size=3), loop, st.lists(step, max_size=2))
+    return parts.map(lambda found: Composition((*found[0], found[1], *found[2])))

@@ -20,6 +20,7 @@ from strategies_collections import (
     NUMBERS,
     Composition,
     compositions,
+    compositions_around_loops,
     examples,
     histories,
 )
@@ -52,6 +53,24 @@ def test_meaning_of_sums_and_differences_at_every_time(name: str, depth: int) ->
 def test_meaning_of_compositions_at_every_time(depth: int) -> None:
     @examples(2)
     @given(compositions(), histories(depth, size_max=6), histories(depth, size_max=6), workers, seeds)
+    def holds(
+        composed: Composition, left: list[Change], right: list[Change], workers: int, seed: int
+    ) -> None:
+        check_at_times(composed.build, composed.plain, [left, right], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+@pytest.mark.parametrize(("depth", "levels"), [(1, 3), (2, 2), (3, 1)])
+def test_meaning_of_loops_in_loops_among_other_operators_at_every_time(depth: int, levels: int) -> None:
+    @examples(0.4)
+    @given(
+        compositions_around_loops(levels),
+        histories(depth, size_max=5),
+        histories(depth, size_max=5),
+        workers,
+        seeds,
+    )
     def holds(
         composed: Composition, left: list[Change], right: list[Change], workers: int, seed: int
     ) -> None:
@@ -118,7 +137,12 @@ def test_same_result_however_the_input_is_cut_into_epochs_and_spread_over_worker
 
 
 @examples(0.5)
-@given(compositions(), st.lists(histories(1), min_size=2, max_size=2), workers, seeds)
+@given(
+    st.one_of(compositions(), compositions(), compositions_around_loops(2)),
+    st.lists(histories(1), min_size=2, max_size=2),
+    workers,
+    seeds,
+)
 def test_same_as_never_having_been_once_all_is_removed(
     composed: Composition, inputs: list[list[Change]], workers: int, seed: int
 ) -> None:
