@@ -16,7 +16,20 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 `trace/` and `kernels/`, from the top to the bottom of an operator.
 """
 
-from differential.aggregates import Aggregate, count, max, min, sum
+from differential.aggregates import (
+    Aggregate,
+    all_of,
+    any_of,
+    avg,
+    count,
+    count_distinct,
+    count_if,
+    max,
+    min,
+    stddev,
+    sum,
+    variance,
+)
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
@@ -124,9 +137,12 @@ __all__ = [
     "Schema",
     "abs",
     "add_months",
+    "all_of",
+    "any_of",
     "any_value",
     "array_contains",
     "array_join",
+    "avg",
     "binary",
     "boolean",
     "ceil",
@@ -136,6 +152,8 @@ __all__ = [
     "concat_ws",
     "contains",
     "count",
+    "count_distinct",
+    "count_if",
     "date",
     "date_add",
     "date_diff",
@@ -199,6 +217,7 @@ __all__ = [
     "split",
     "sqrt",
     "startswith",
+    "stddev",
     "string",
     "substring",
     "sum",
@@ -209,6 +228,7 @@ __all__ = [
     "try_to_date",
     "try_to_timestamp",
     "upper",
+    "variance",
     "warm",
     "weekofyear",
     "when",

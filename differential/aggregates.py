@@ -1,85 +1,206 @@
-"""What `group_by(…).agg(…)` can compute of a group: count, sum, min, max.
+"""What `group_by(…).agg(…)` can compute of a group, and which type the result has.
 
-An aggregate is data: a kind and a column. It says which type its result has; how it is computed incrementally
-is in `operators/reduce.py`, and its plain definition in `tests/reference/collection.py`:
+An aggregate is data: a kind and a column. Its plain definition is in `tests/reference/collection.py`:
 
-    count    Σ multiplicity
-    sum      Σ value · multiplicity
-    min      the least value among rows whose multiplicity is positive
-    max      the greatest one
+    count                 Σ multiplicity; of a column: of the rows where it is not null
+    count_if              Σ multiplicity of the rows where a condition is true
+    sum                   Σ value · multiplicity            null without values
+    avg                   that / count of the column        null without values
+    variance, stddev      the spread around avg             null without values; `sample`: with fewer than two
+    any, all              whether some value is true, whether none is false; null without values
+    count_distinct        how many different values have rows of positive multiplicity
+    min, max              the least, the greatest among rows of positive multiplicity
 
-A group is present while some row of it has a multiplicity other than 0; if min or max is asked for, while
-some row's is positive. Its rows have the columns that the keys and the aggregates name, and no others: rows
-that differ elsewhere count as one, whose multiplicity is the sum of theirs. So one row taken away too often
-can hide another of the same value, and comes to nothing when it is added.
+Nulls are skipped: a value is one that is not null. How they are computed: those that can be *added up* (all
+but the last two lines) by components, see `kernels/history/components.py`; the others are *chosen*, each by
+an operator of its own.
 
-sum and count are exact: if the total at a time leaves 64 bits, the dataflow ends with a SumOverflowError that
-names the group; the order in which rows came does not matter.
+A group is present while the multiplicities of its rows sum to something other than 0; if what is chosen is
+asked for, too, while something can be. A group that has no row of positive multiplicity has no min.
+
+Sums of whole numbers are exact: if the total at a time leaves 64 bits, the dataflow ends with a
+SumOverflowError that names the group. Sums of floats are exact, too, and rounded once, when read:
+the order in which rows came does not matter, and what is removed leaves nothing behind.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
 
-from differential.columns.column_types import ColumnType
+from differential.columns.column_types import ColumnType, floating, integer
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
+from differential.expressions.expression import ColumnRef, Expr
 
-__all__ = ["Aggregate", "AggregateKind", "count", "max", "min", "sum"]
+__all__ = [
+    "ADDED",
+    "AGGREGATE_KINDS",
+    "Aggregate",
+    "AggregateKind",
+    "all_of",
+    "any_of",
+    "avg",
+    "count",
+    "count_distinct",
+    "count_if",
+    "max",
+    "min",
+    "stddev",
+    "sum",
+    "variance",
+]
 
-AggregateKind = Literal["count", "sum", "min", "max"]
+AggregateKind = Literal[
+    "count",
+    "count_if",
+    "sum",
+    "avg",
+    "variance",
+    "stddev",
+    "variance_pop",
+    "stddev_pop",
+    "any",
+    "all",
+    "count_distinct",
+    "min",
+    "max",
+    "only",
+]
+AGGREGATE_KINDS: Final[tuple[AggregateKind, ...]] = get_args(AggregateKind)
+ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - {"count_distinct", "min", "max"}
+"""Kinds that are sums. `only`, which users do not write: the value of the one row that a group has."""
+
+_SAMPLES: Final = ("variance", "stddev")
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of a group; `column` is None for `count`."""
+    """One aggregate of a group, of `column` or of what `argument` computes; neither: of whole rows."""
 
     kind: AggregateKind
     column: str | None = None
+    argument: Expr | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, kind: AggregateKind, argument: str | Expr) -> Aggregate:
+        """Of a column, by name or as `col.x`, or of an expression."""
+        if isinstance(argument, str):
+            return cls(kind, argument)
+        if isinstance(argument, ColumnRef):
+            return cls(kind, argument.name)
+        if not isinstance(argument, Expr):
+            raise ExpressionError(
+                f"{kind}({argument!r}) takes the name of a column or an expression, as in {kind}('x') or "
+                f"{kind}(col.x * 2)"
+            )
+        return cls(kind, None, argument)
 
     def describe(self) -> str:
         """As the user wrote it."""
+        if self.argument is not None:
+            return f"{self.kind}({self.argument.describe()})"
         return f"{self.kind}({'' if self.column is None else self.column})"
 
     def type_in(self, schema: Schema) -> ColumnType:
         """The type of its result over groups of rows of `schema`; raises ExpressionError when it has none."""
         if self.column is None:
-            return Schema.of("count: int").columns[0].type
+            return integer
         column = schema[self.column]
-        if column.type.nullable:
+        given = column.type
+        if self.kind in ("count", "count_distinct"):
+            return integer
+        if self.kind == "only":
+            return given
+        if self.kind in ("min", "max"):
+            self._check_order(given)
+            return given
+        if self.kind in ("any", "all", "count_if"):
+            if given.kind != "bool":
+                raise ExpressionError(
+                    f"{self.describe()} needs a condition, not {given}: write {self.kind}(col.x > 0)"
+                )
+            return integer if self.kind == "count_if" else given
+        if self.kind == "sum":
+            if not (given.is_number or given.kind == "bool"):
+                raise ExpressionError(
+                    f"{self.describe()}: sums are of numbers, not of {given}. Cast the column, or count it"
+                )
+            return (integer if given.kind == "bool" else given).or_null(given.nullable)
+        if given.kind not in ("int", "float", "bool"):
             raise ExpressionError(
-                f"{self.describe()}: column {self.column!r} may be null ({column.type}); "
+                f"{self.describe()} is of int, float or bool, not of {given}: cast it to float"
+            )
+        return floating.or_null(given.nullable or self.kind in _SAMPLES)
+
+    def _check_order(self, given: ColumnType) -> None:
+        if given.nullable:
+            raise ExpressionError(
+                f"{self.describe()}: column {self.column!r} may be null ({given}); "
                 f"fill it first, as in select({self.column}=col.{self.column}.fill_null(0))"
             )
-        if self.kind == "sum" and column.type.kind not in ("int", "bool"):
+        if not given.is_ordered:
             raise ExpressionError(
-                f"{self.describe()}: sums are exact and need a column of whole numbers, not {column.type}. "
-                "Scale the values and cast them to int"
-            )
-        if self.kind in ("min", "max") and not column.is_ordered:
-            raise ExpressionError(
-                f"{self.describe()}: {column.type} values are kept as symbols, whose order is not that of "
+                f"{self.describe()}: {given} values are kept as symbols, whose order is not that of "
                 "the values. Use reduce(fn), which sees the values"
             )
-        return Schema.of("sum: int").columns[0].type if self.kind == "sum" else column.type
 
 
-def count() -> Aggregate:
-    """How many rows the group has, multiplicities counted."""
-    return Aggregate("count")
+def count(column: str | Expr | None = None) -> Aggregate:
+    """How many rows the group has, multiplicities counted; of a column: rows where it is not null.
+
+    Rust: `count`; SQL and PySpark: `count(*)`, `count(x)`.
+    """
+    return Aggregate("count") if column is None else Aggregate.of("count", column)
 
 
-def sum(column: str) -> Aggregate:
-    """The sum of a column of whole numbers over the group's rows."""
-    return Aggregate("sum", column)
+def count_if(condition: str | Expr) -> Aggregate:
+    """How many rows make a condition true: `count_if(col.x > 0)`."""
+    return Aggregate.of("count_if", condition)
 
 
-def min(column: str) -> Aggregate:
+def count_distinct(column: str | Expr) -> Aggregate:
+    """How many different values a column has in the group, null not counted. Keeps each of them once."""
+    return Aggregate.of("count_distinct", column)
+
+
+def sum(column: str | Expr) -> Aggregate:
+    """The sum of a column of numbers over the group's rows; exact, floats are rounded once. Constant work."""
+    return Aggregate.of("sum", column)
+
+
+def avg(column: str | Expr) -> Aggregate:
+    """The mean of a column of numbers: the exact sum, rounded to a float, divided by the count."""
+    return Aggregate.of("avg", column)
+
+
+def variance(column: str | Expr, sample: bool = True) -> Aggregate:
+    """The variance of a column of numbers: over n - 1 (null for fewer than two values), or, with
+    `sample=False`, over n. Worked out exactly, without cancellation, and rounded at the end.
+    """
+    return Aggregate.of("variance" if sample else "variance_pop", column)
+
+
+def stddev(column: str | Expr, sample: bool = True) -> Aggregate:
+    """The standard deviation: the square root of `variance`."""
+    return Aggregate.of("stddev" if sample else "stddev_pop", column)
+
+
+def any_of(condition: str | Expr) -> Aggregate:
+    """Whether a condition is true for some row of the group; SQL: `bool_or`."""
+    return Aggregate.of("any", condition)
+
+
+def all_of(condition: str | Expr) -> Aggregate:
+    """Whether a condition is false for no row of the group; SQL: `bool_and`."""
+    return Aggregate.of("all", condition)
+
+
+def min(column: str | Expr) -> Aggregate:
     """The least value of a column in the group."""
-    return Aggregate("min", column)
+    return Aggregate.of("min", column)
 
 
-def max(column: str) -> Aggregate:
+def max(column: str | Expr) -> Aggregate:
     """The greatest value of a column in the group."""
-    return Aggregate("max", column)
+    return Aggregate.of("max", column)

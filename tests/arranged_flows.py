@@ -21,7 +21,7 @@ from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
 from differential.operators.arrange import Arranged, Reduced, arrange, join_stage, reduce_stage
-from differential.operators.reduce import Aggregates, GroupFunction, Kind
+from differential.operators.reduce import Aggregates, GroupFunction
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 
@@ -112,8 +112,10 @@ def reduced_plainly(rows: Rows, kind: str) -> Rows:
         return plainly.reduce(rows, lambda key, group: sorted(r for r, n in group.items() if n > 0)[:1])
     if kind == "count":
         # Of whole rows: a group whose multiplicities sum to 0 has the count 0 as long as it has rows.
-        return plainly.aggregate(rows, [("count", 0)])
-    return plainly.aggregate(rows, [(cast(Kind, kind), 0)])
+        return plainly.reduce(rows, lambda key, group: [(sum(group.values()),)])
+    if kind == "sum":
+        return plainly.reduce(rows, lambda key, group: [(sum(v * n for (v,), n in group.items()),)])
+    return plainly.aggregate(rows, [(kind, 0)])
 
 
 class Plan:

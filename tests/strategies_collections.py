@@ -120,6 +120,52 @@ def _all_aggregates(source: Collection) -> Collection:
     return found.select(k=col.k, v=col.hi - 3 * col.n + 2 * col.lo + col.total)
 
 
+def _statistics(source: Collection) -> Collection:
+    """Sums of floats, of what may be null, of expressions and conditions, different values: all at once."""
+    given = source.with_columns(half=col.v * 0.5, some=dd.when(col.v > 0).then(col.v))
+    found = given.group_by(col.k).agg(
+        total=dd.sum("half"),
+        mean=dd.avg(col.v * 3),
+        spread=dd.variance("half", sample=False),
+        n=dd.count("some"),
+        some=dd.sum("some"),
+        values=dd.count_distinct("some"),
+        high=dd.count_if(col.v > 1),
+        every=dd.all_of(col.v > 0),
+        one=dd.any_of(col.v > 1),
+    )
+    flags = dd.when(col.every).then(100).otherwise(0) + dd.when(col.one).then(200).otherwise(0)
+    floats = dd.when(col.total > col.mean).then(400).otherwise(0) + dd.when(col.spread > 0.2).then(
+        800
+    ).otherwise(0)
+    return found.select(
+        k=col.k, v=flags + floats + col.n + 2 * col.some.fill_null(9) + 3 * col.values + 5 * col.high
+    )
+
+
+def _statistics_plainly(rows: Rows) -> Rows:
+    def given(row: Row) -> Row:
+        v = cast(int, row[1])
+        return (row[0], v * 0.5, v * 3, v if v > 0 else None, v > 1, v > 0)
+
+    asked = [
+        ("sum", 0),
+        ("avg", 1),
+        ("variance_pop", 0),
+        ("count_values", 2),
+        ("sum", 2),
+        ("count_distinct", 2),
+    ]
+    asked += [("count_if", 3), ("all", 4), ("any", 3)]
+
+    def combined(row: Row) -> Row:
+        total, mean, spread, n, some, values, high, every, one = cast(tuple[int, ...], row[1:])
+        flags = 100 * every + 200 * one + 400 * (total > mean) + 800 * (spread > 0.2)
+        return (row[0], flags + n + 2 * (9 if some is None else some) + 3 * values + 5 * high)
+
+    return plainly.map_rows(plainly.aggregate(plainly.map_rows(rows, given), asked), combined)
+
+
 def _without_key(rows: Rows) -> Rows:
     return plainly.aggregate(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)], keys=0)
 
@@ -223,6 +269,7 @@ UNARY: dict[str, Unary] = {
         Unary("min", lambda c: c.group_by("k").agg(v=dd.min("v")), _aggregated("min")),
         Unary("max", lambda c: c.group_by("k").agg(v=dd.max("v")), _aggregated("max")),
         Unary("several aggregates", _all_aggregates, _all_at_once),
+        Unary("statistics", _statistics, _statistics_plainly),
         Unary(
             "aggregates of everything",
             lambda c: c.group_by().agg(least=dd.min("v"), n=dd.count()).select(k=col.least, v=col.n),

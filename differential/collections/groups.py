@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from ..aggregates import Aggregate
+from ..aggregates import Aggregate, AggregateKind
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
-from ..expressions.expression import Expr, Ordering
+from ..expressions.expression import ColumnRef, Expr, ExprLike, Ordering
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
 from ..other_spellings import explain
-from ..plan.nodes import Reduce, ReduceFunction
+from ..plan.grouping.aggregating import aggregated
+from ..plan.nodes import ReduceFunction
 from .handle import Handle
 from .ordered import By, Ordered, OrderOperators, orderings
 
@@ -24,15 +26,34 @@ C = TypeVar("C", bound=Handle)
 class GroupOperators(OrderOperators):
     """Cutting a collection into groups."""
 
-    def group_by(self, *keys: str) -> Grouped[Self]:
+    def group_by(self, *keys: str | Expr | Sequence[str | Expr], **named: ExprLike) -> Grouped[Self]:
         """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
         all rows.
+
+        Keys are names, `col.x`, lists of these, and expressions with a name: `group_by("user",
+        day=col.t // 86400)`. Null is a key as any other: rows where it is null are one group.
         """
+        source = self.with_columns(**named) if named else self
+        names: list[str] = []
         for key in keys:
-            self.schema.offset(key)
-        if len(set(keys)) != len(keys):
-            raise SchemaError(f"group_by: a key is named twice in {', '.join(keys)}")
-        return Grouped(self, keys)
+            names += [_key(one) for one in ([key] if isinstance(key, str | Expr) else key)]
+        names += named
+        for name in names:
+            source.schema.offset(name)
+        if len(set(names)) != len(names):
+            raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
+        return Grouped(source, tuple(names))
+
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
+        """Aggregates of all rows: one row, as `group_by().agg(…)`; no row while the collection is empty."""
+        return self.group_by().agg(*unnamed, **aggregates)
+
+    def having(self, condition: ExprLike) -> Self:
+        """The groups for which `condition` is true: `filter`, as SQL calls it behind aggregates.
+
+        `c.group_by("k").agg(n=dd.count()).having(col.n > 1)`
+        """
+        return self.filter(condition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +68,16 @@ class Grouped(Generic[C]):
         def __getattr__(self, name: str) -> object:
             raise AttributeError(explain("a grouped collection", name, groups=True))
 
-    def agg(self, **aggregates: Aggregate) -> C:
-        """One row per group: the keys, and each aggregate under its name."""
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
+        """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
+        total=dd.sum("x"), mean=dd.avg(col.x * 2))`.
+
+        Nulls are skipped. count, sum, avg, variance and any or all take constant work per changed row,
+        however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
+        `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
+        """
+        if unnamed:
+            raise SchemaError(f"agg({unnamed[0]!r:.60}): give each a name, as in agg(total=dd.sum('x'))")
         if not aggregates:
             raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
         for name, aggregate in aggregates.items():
@@ -59,12 +88,35 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
-            if aggregate.column in self.keys:
-                raise SchemaError(
-                    f"{aggregate.describe()}: {aggregate.column!r} is a key of the groups; copy it first: "
-                    f"select(…, x=col.{aggregate.column})"
-                )
-        return self.collection.with_node(Reduce(self.collection.node, self.keys, tuple(aggregates.items())))
+        collection = self.collection
+        return collection.with_node(aggregated(collection.plan.add, collection.node, self.keys, aggregates))
+
+    def count(self) -> C:
+        """How many rows each group has, as the column `count`."""
+        return self.agg(count=Aggregate("count"))
+
+    def sum(self, *columns: str) -> C:
+        """The sums of these columns, as `sum_x`."""
+        return self._each("sum", columns)
+
+    def avg(self, *columns: str) -> C:
+        """The means of these columns, as `avg_x`."""
+        return self._each("avg", columns)
+
+    mean = avg
+
+    def min(self, *columns: str) -> C:
+        """The least values of these columns, as `min_x`."""
+        return self._each("min", columns)
+
+    def max(self, *columns: str) -> C:
+        """The greatest values of these columns, as `max_x`."""
+        return self._each("max", columns)
+
+    def _each(self, kind: AggregateKind, columns: Sequence[str]) -> C:
+        if not columns:
+            raise SchemaError(f"{kind}() needs a column, as in group_by('k').{kind}('x')")
+        return self.agg(**{f"{kind}_{column}": Aggregate.of(kind, column) for column in columns})
 
     def top_k(
         self, k: int, by: By, *, offset: int = 0, rank: str | None = None, method: RankKind = "row_number"
@@ -105,3 +157,11 @@ class Grouped(Generic[C]):
                 )
         known = self.collection.plan.function(function)
         return self.collection.with_node(ReduceFunction(self.collection.node, self.keys, known, given))
+
+
+def _key(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, ColumnRef):
+        return key.name
+    raise SchemaError(f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400)")

@@ -14,7 +14,18 @@ from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema
 from ..errors import SchemaError
 from ..expressions.expression import Expr, ExprLike, as_expr, col, lit, max_of
-from ..plan.nodes import Arrange, Concat, Consolidate, Distinct, Join, Reduce, ReduceFunction, Select, Weigh
+from ..plan.nodes import (
+    Accumulate,
+    Added,
+    Arrange,
+    Concat,
+    Consolidate,
+    Distinct,
+    Join,
+    ReduceFunction,
+    Select,
+    Weigh,
+)
 from .functions import FunctionOperators
 from .handle import Row, in_one_place
 
@@ -183,7 +194,7 @@ class SetOperators(FunctionOperators):
         """
         names = self.schema.names
         number = _not_in("n", names)
-        counted = self.with_node(Reduce(self.node, names, ((number, Aggregate("count")),)))
+        counted = self.with_node(Accumulate((self.node,), names, 1, (Added(number, 0, Aggregate("count")),)))
         given = as_expr(function(col(number)))
         columns = tuple((name, col(name)) for name in names)
         weight = _not_in("times", names)

@@ -16,7 +16,16 @@ from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.overflow import negate_all
 from progress.kernel import Int64s
 
-__all__ = ["ShowRow", "negate_diffs", "product_overflow", "row_overflow", "show_words", "sum_overflow"]
+__all__ = [
+    "ShowRow",
+    "component_overflow",
+    "components_overflow",
+    "negate_diffs",
+    "product_overflow",
+    "row_overflow",
+    "show_words",
+    "sum_overflow",
+]
 
 ShowRow: TypeAlias = Callable[[Sequence[int]], str]
 """From the words of a row to a text for messages."""
@@ -58,6 +67,28 @@ def sum_overflow(
     """
     values = np.ones(words.shape[1], np.int64) if value is None else words[kw + value]
     found = _first_beyond(words[:kw], values, words[-1])
+    if found is None:
+        return None
+    key, total = found
+    return SumOverflowError(f"{what} of the group {show(key)} leaves 64 bits{total}.\n  {_MEND_SUM}")
+
+
+def component_overflow(diffs: Int64s) -> SumOverflowError:
+    """The error about rows that are there so often that no part of their sums fits 64 bits."""
+    most = max((abs(diff) for diff in diffs.tolist()), default=0)
+    return SumOverflowError(
+        f"a value times its multiplicity leaves 64 bits: some row is there {most} times.\n  {_MEND_ROW}"
+    )
+
+
+def components_overflow(
+    words: Int64s, kw: int, first: int, what: str, show: ShowRow
+) -> SumOverflowError | None:
+    """`sum_overflow` of rows of components: the sum is kept as those `first` and, times 2³², the next."""
+    mine = (words[kw] == first) | (words[kw] == first + 1)
+    words = words[:, mine]
+    weights = np.where(words[kw] == first, 1, 1 << 32)
+    found = _first_beyond(words[:kw], weights, words[-1])
     if found is None:
         return None
     key, total = found

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
+from differential.columns.column_types import integer
 from differential.columns.schema import Column, Schema, SchemaSpec
 from differential.columns.symbols import SymbolTable
 from differential.errors import ExpressionError, SchemaError
@@ -32,6 +33,7 @@ from differential.expressions.projection import Projection
 from differential.expressions.types import check_condition
 from differential.linear.guarding import Guard
 from differential.linear.passes import (
+    Accumulate,
     Filter,
     Negate,
     RowFunction,
@@ -51,7 +53,10 @@ from differential.linear.user_functions import (
 from differential.linear.weighing import without
 from timely.user_code.call_site import call_site
 
-__all__ = ["LinearChain"]
+__all__ = ["COMPONENT", "LinearChain"]
+
+COMPONENT: Final = "(component)"
+"""The column beside the keys of what `accumulate` gives."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,15 @@ class LinearChain:
             raise SchemaError(f"a key column is named twice in {', '.join(key_columns)} ({call_site()}).")
         names = self.schema_out.reordered(key_columns).names
         return self if names == self.schema_out.names else self.select({name: col(name) for name in names})
+
+    def accumulate(self, keys: Sequence[str], makers: Sequence[tuple[int, int, int, int]]) -> LinearChain:
+        """The components of what is to be added up by `keys`, which come first: rows of keys and a component,
+        the amount in the difference. Summed, so that it is linear although it looks at several rows.
+        """
+        chain = self.keyed_by(keys)
+        over = chain.schema_out.picked(keys)
+        schema = Schema((*over, Column(COMPONENT, integer)))
+        return chain._longer(Accumulate(over.width, tuple(makers), schema), schema)
 
     def then(self, other: LinearChain) -> LinearChain:
         """First this chain, then `other`, which must take the columns that this one gives."""

@@ -7,6 +7,7 @@ at the end:
 
     gather      test the conditions, gather the words of the rows that pass
     compute     write computed columns into a new array
+    accumulate  what a group keeps of its rows, summed
     user        hand the rows to a Python function
 
 A condition that can fail (it divides) sees only the rows that the filters before it have let through.
@@ -21,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from differential.columns.column_types import Bools, Int64s
-from differential.columns.overflow import negate_diffs
+from differential.columns.overflow import component_overflow, negate_diffs
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import RowError
@@ -29,13 +30,25 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
+from differential.kernels.history.components import components_of
+from differential.kernels.rows.sort import sort_consolidate
 from differential.linear.batch_functions import compile_batches
 from differential.linear.guarding import Guard, guarded
 from differential.linear.user_functions import UserStep, compile_user_step
 from differential.linear.weighing import weighed, without
 from timely.user_code.call_site import CallSite
 
-__all__ = ["Filter", "Negate", "RowFunction", "Select", "Step", "Weigh", "compile_steps", "projection_of"]
+__all__ = [
+    "Accumulate",
+    "Filter",
+    "Negate",
+    "RowFunction",
+    "Select",
+    "Step",
+    "Weigh",
+    "compile_steps",
+    "projection_of",
+]
 
 RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
 """From rows of words, with time and diff, to rows of words, or None if none is left."""
@@ -74,6 +87,19 @@ class Negate:
 
 
 @dataclass(frozen=True)
+class Accumulate:
+    """The components of each row, summed; `makers` are the columns of the table of `components_of`."""
+
+    key_words: int
+    makers: tuple[tuple[int, int, int, int], ...]
+    schema_out: Schema
+
+    def describe(self) -> str:
+        """That it is one; which components they are belongs to the stage behind it."""
+        return "components"
+
+
+@dataclass(frozen=True)
 class Weigh:
     """Multiplicities multiplied by an integer column, which is dropped."""
 
@@ -84,7 +110,7 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
-Step: TypeAlias = Select | Filter | Negate | Weigh | Guard | UserStep
+Step: TypeAlias = Select | Filter | Negate | Accumulate | Weigh | Guard | UserStep
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -166,6 +192,10 @@ class _Plan:
         elif isinstance(step, Guard):
             self.flush()
             self.passes.append(guarded(step, self._symbols))
+            self._start(step.schema_out)
+        elif isinstance(step, Accumulate):
+            self.flush()
+            self.passes.append(_accumulate(step))
             self._start(step.schema_out)
         else:
             self.flush()
@@ -269,6 +299,20 @@ def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bo
     found = np.zeros(words.shape[1], dtype=np.bool_)
     found[left] = True
     return found
+
+
+def _accumulate(step: Accumulate) -> RowFunction:
+    """Rows of keys and components. Summed at once: there are fewer than rows then, to be sent and sorted."""
+    makers = np.array(step.makers, np.int64).T.copy()
+
+    def accumulate(words: Int64s) -> Int64s | None:
+        try:
+            summed = sort_consolidate(components_of(words, step.key_words, makers))
+        except OverflowError:
+            raise component_overflow(words[-1]) from None
+        return summed if summed.shape[1] else None
+
+    return accumulate
 
 
 def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -> RowFunction:

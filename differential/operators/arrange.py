@@ -22,7 +22,7 @@ from differential.operators.join import LEFT, RIGHT, Source
 from differential.operators.join_vertex import JoinPort, JoinVertex
 from differential.operators.ordered.layout import InOrder
 from differential.operators.ordered.vertex import FirstVertex
-from differential.operators.reduce import Aggregates, GroupFunction
+from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
 from differential.operators.reduce_vertex import ReduceVertex, Shown
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
@@ -167,7 +167,7 @@ def _as_kept(source: Arranged) -> Feed:
 def reduce_stage(
     source: Arranged | Sequence[Feed],
     widths: tuple[int, int],
-    aggregate: Aggregates | GroupFunction | InOrder,
+    aggregate: Aggregates | Accumulation | GroupFunction | InOrder,
     shown: Shown | None = None,
     *,
     shares: bool,

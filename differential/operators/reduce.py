@@ -20,13 +20,20 @@ This is the logic alone: words and frontiers in, words out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
-from differential.columns.overflow import ShowRow, row_overflow, show_words, sum_overflow
+from differential.columns.overflow import (
+    ShowRow,
+    components_overflow,
+    row_overflow,
+    show_words,
+    sum_overflow,
+)
+from differential.kernels.history.accumulated import TOTAL
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
@@ -65,6 +72,29 @@ class Aggregates:
     def words(self) -> int:
         """Value words of the answer."""
         return len(self.parts)
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """Answers made of components: rows of one value word, which says which component a row is.
+
+    asked        for each word of the answer: what, first component, gate, limbs, as in `accumulated.py`
+    components   how many there are in all; the first `needed` of them are there if the group is
+    """
+
+    asked: tuple[tuple[int, int, int, int], ...]
+    components: int
+    needed: int
+
+    @property
+    def words(self) -> int:
+        """Value words of the answer."""
+        return len(self.asked)
+
+    def table(self) -> Int64s:
+        """As the kernel takes it."""
+        columns = [(*each, self.components, self.needed) for each in self.asked]
+        return np.array(columns, np.int64).reshape(-1, 6).T.copy()
 
 
 @dataclass(frozen=True)
@@ -127,7 +157,7 @@ class ReduceMachine:
         kw: int,
         vw: int,
         guards: int,
-        aggregate: Aggregates | GroupFunction | FirstRows,
+        aggregate: Aggregates | Accumulation | GroupFunction | FirstRows,
         source: tuple[SharedTrace, Reader] | None = None,
         answers: SharedTrace | None = None,
     ) -> None:
@@ -158,6 +188,9 @@ class ReduceMachine:
             assert source is None, "an arrangement has another order"
             assert aggregate.width == vw and aggregate.offset >= 0 and aggregate.limit > 0
             self._shape, self._levels = aggregate.shape(kw, guards), aggregate.levels()
+        if isinstance(aggregate, Accumulation):
+            assert vw == 1
+            self._parts = aggregate.table()
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
@@ -243,7 +276,7 @@ class ReduceMachine:
         tables = self.input.lines, self.output.lines
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
-        if isinstance(self.aggregate, Aggregates):
+        if isinstance(self.aggregate, Aggregates | Accumulation):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
         if isinstance(self.aggregate, FirstRows):
             return self._first(self.aggregate, ready, pending, frontier)
@@ -284,7 +317,18 @@ class ReduceMachine:
                     error = sum_overflow(words, kw, value, name, self._show_key)
                     if error is not None:
                         return error
+        if isinstance(self.aggregate, Accumulation):
+            totals = [(at, name) for (what, at, _, _), name in self._named(self.aggregate) if what == TOTAL]
+            for at, name in totals:
+                error = components_overflow(words, kw, at, name, self._show_key)
+                if error is not None:
+                    return error
         return row_overflow([words], self.input.show)
+
+    def _named(self, aggregate: Accumulation) -> Iterator[tuple[tuple[int, int, int, int], str]]:
+        """What is asked for, and what messages call it."""
+        names = self._names or tuple(f"word {index} of the answer" for index in range(aggregate.words))
+        return zip(aggregate.asked, names, strict=True)
 
     def _call(self, groups: Int64s, rows: Int64s, answers: Int64s, aggregate: GroupFunction) -> Int64s:
         """Ask the function about every group, and make corrections of what it says."""

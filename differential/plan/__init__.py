@@ -8,6 +8,7 @@ rewriting     making one plan out of another
 facts         what is known of nodes without running them
 improving     which rules are tried, and in which order
 rules         what each of them does, and when it must not
+grouping      what aggregates become
 stages        from a plan to stages, connectors and loops
 explaining    what users are shown of all this
 encoding      a plan as bytes, and back

@@ -13,7 +13,7 @@ import msgpack
 from timely.errors import TimelyError
 from timely.user_code.call_site import CallSite, at_site
 
-from ..aggregates import Aggregate, AggregateKind
+from ..aggregates import ADDED, Aggregate
 from ..errors import SchemaError
 from ..expressions.expression import Expr
 from ..operators.ordered.layout import Turn
@@ -161,6 +161,8 @@ class _Reader:
             return n.Concat(children)
         if kind == "loop":
             return _loop(data, children)
+        if kind == "accumulate":
+            return _accumulate(data, children)
         if kind == "join" and len(children) == 2:
             return _join(data, *children)
         if len(children) != 1:
@@ -261,6 +263,15 @@ def _loop(data: list[object], children: tuple[n.Node, ...]) -> n.LetRec:
     raise SchemaError(f"{data!r:.200} is no loop of a plan")
 
 
+def _accumulate(data: list[object], children: tuple[n.Node, ...]) -> n.Accumulate:
+    match data:
+        case [[*keys], int(needed), [*added]] if added and 0 <= needed <= len(children):
+            return n.Accumulate(
+                children, _texts(keys), needed, tuple(_added(each, len(children)) for each in added)
+            )
+    raise SchemaError(f"{data!r:.200} are no sums of a plan")
+
+
 def _check_variables(parts: tuple[n.Node, ...], depth: int, initials: tuple[n.Node, ...]) -> None:
     """That variables of a loop have its columns; what does not depend on them has loops of its own."""
     waiting, seen = list(parts), set[bytes]()
@@ -327,8 +338,15 @@ def _texts(data: list[object]) -> tuple[str, ...]:
 
 def _aggregate(data: object) -> tuple[str, Aggregate]:
     match data:
-        case [str(name), "count", None]:
-            return name, Aggregate("count")
-        case [str(name), "sum" | "min" | "max" as kind, str(column)]:
-            return name, Aggregate(cast("AggregateKind", kind), column)
+        case [str(name), "min" | "max" as kind, str(column)]:
+            return name, Aggregate(kind, column)
     raise SchemaError(f"{data!r:.200} is no aggregate")
+
+
+def _added(data: object, sources: int) -> n.Added:
+    match data:
+        case [str(name), int(source), "count", None] if 0 <= source < sources:
+            return n.Added(name, source, Aggregate("count"))
+        case [str(name), int(source), str(kind), str(column)] if 0 <= source < sources and kind in ADDED:
+            return n.Added(name, source, Aggregate(kind, column))
+    raise SchemaError(f"{data!r:.200} is nothing to be added up")

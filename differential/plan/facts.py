@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 from ..expressions.functions.table import FUNCTIONS
 from .nodes import (
+    Accumulate,
     Arrange,
     Consolidate,
     Distinct,
@@ -45,7 +46,7 @@ def is_consolidated(node: Node) -> bool:
     """
     while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
-    return isinstance(node, Consolidate | Distinct | Keys | Reduce | ReduceFunction | TopK)
+    return isinstance(node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | TopK)
 
 
 def goes_straight(loop: LetRec) -> bool:
@@ -72,7 +73,7 @@ def is_set(node: Node) -> bool:
     Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs. The
     first rows of groups of a set are one.
     """
-    if isinstance(node, Distinct | Keys | Reduce):
+    if isinstance(node, Distinct | Accumulate | Keys | Reduce):
         return True
     if isinstance(node, TopK) and (
         node.limit == 1 or (node.rank is not None and node.rank[1] == "row_number")

@@ -14,6 +14,7 @@ from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError, SchemaError
 
+NUMERIC = {"sum": dd.sum, "avg": dd.avg, "variance": dd.variance, "stddev": dd.stddev, "count": dd.count}
 SCHEMA = Schema.of("i: int, x: float, b: bool, t: timestamp, s: string, maybe: int?")
 
 
@@ -27,10 +28,36 @@ def test_type_of_counts_and_sums_is_int_and_of_least_and_greatest_that_of_the_co
         assert dd.min(name).type_in(SCHEMA) == dd.max(name).type_in(SCHEMA) == SCHEMA[name].type
 
 
-@pytest.mark.parametrize("name", ["x", "t", "s"])
-def test_type_sums_are_of_whole_numbers_only(name: str) -> None:
-    with pytest.raises(ExpressionError, match=rf"sum\({name}\).*whole numbers.*{SCHEMA[name].type}"):
+def test_type_may_be_null_where_a_group_may_have_no_value() -> None:
+    types = {name: str(make("maybe").type_in(SCHEMA)) for name, make in NUMERIC.items()}
+    assert types == {"sum": "int?", "avg": "float?", "variance": "float?", "stddev": "float?", "count": "int"}
+    types = {name: str(make("x").type_in(SCHEMA)) for name, make in NUMERIC.items()}
+    assert types == {"sum": "float", "avg": "float", "variance": "float?", "stddev": "float?", "count": "int"}
+    assert str(dd.variance("x", sample=False).type_in(SCHEMA)) == "float"
+    assert [str(make("b").type_in(SCHEMA)) for make in (dd.any_of, dd.all_of, dd.count_if)] == [
+        "bool",
+        "bool",
+        "int",
+    ]
+
+
+@pytest.mark.parametrize("name", ["t", "s"])
+def test_type_sums_are_of_numbers_only(name: str) -> None:
+    with pytest.raises(ExpressionError, match=rf"sum\({name}\).*of numbers, not of {SCHEMA[name].type}"):
         dd.sum(name).type_in(SCHEMA)
+    with pytest.raises(ExpressionError, match=rf"avg\({name}\).*cast it to float"):
+        dd.avg(name).type_in(SCHEMA)
+
+
+def test_type_conditions_are_bool() -> None:
+    for make in (dd.any_of, dd.all_of, dd.count_if):
+        with pytest.raises(ExpressionError, match=r"needs a condition, not int: write .*col\.x > 0"):
+            make("i").type_in(SCHEMA)
+
+
+def test_type_of_what_is_no_column_and_no_expression() -> None:
+    with pytest.raises(ExpressionError, match=r"sum\(5\) takes the name of a column"):
+        dd.sum(5)  # type: ignore[arg-type]
 
 
 def test_type_symbols_have_no_order() -> None:
@@ -40,7 +67,7 @@ def test_type_symbols_have_no_order() -> None:
 
 
 def test_type_nullable_columns_must_be_filled_first() -> None:
-    for aggregate in (dd.sum("maybe"), dd.min("maybe"), dd.max("maybe")):
+    for aggregate in (dd.min("maybe"), dd.max("maybe")):
         with pytest.raises(ExpressionError, match=r"maybe.*may be null.*fill_null"):
             aggregate.type_in(SCHEMA)
 
@@ -76,9 +103,9 @@ def test_meaning_multiplicities_count_and_only_positive_ones_are_looked_at_by_mi
     assert _groups(changes, n=dd.count(), s=dd.sum("v"), a=dd.min("v"), b=dd.max("v")) == {1: (2, 26, 5, 9)}
 
 
-def test_meaning_a_group_is_there_while_some_row_is() -> None:
+def test_meaning_a_group_is_there_while_its_multiplicities_sum_to_something() -> None:
     changes: list[Change] = [((1, 5), (0,), 1), ((1, 6), (0,), -1), ((2, 5), (0,), -1)]
-    assert _groups(changes, n=dd.count(), s=dd.sum("v")) == {1: (0, -1), 2: (-1, -5)}
+    assert _groups(changes, n=dd.count(), s=dd.sum("v")) == {2: (-1, -5)}
 
 
 def test_meaning_columns_that_nothing_asks_for_are_no_part_of_a_group() -> None:

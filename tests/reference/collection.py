@@ -18,8 +18,10 @@ then the lexicographic order of the whole tuple is a linear extension of it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Literal, Protocol, cast
 
 __all__ = [
@@ -249,18 +251,26 @@ def reduce(
     return collection(found)
 
 
+CHOSEN = ("min", "max")
+"""Aggregates that are a value of the group; all others are made of sums."""
+
+
 def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int = 1) -> Collection:
     """For each key one row: the key, then each aggregate (name, index of the column after the key).
 
-    count is the sum of multiplicities, sum that of value times multiplicity; min and max look at rows of
-    positive multiplicity only, and a group that has none gives no row if one of them is asked for.
+    A group is there while its multiplicities sum to something other than 0; if min or max is asked for, while
+    it has a value of positive multiplicity; if both are, while both.
     """
 
     def one_row(key: Row, group: Collection) -> list[Row]:
-        present = [row for row, count in group.items() if count > 0]
-        if not present and any(name in ("min", "max") for name, _ in aggregates):
+        if any(name not in CHOSEN for name, _ in aggregates) and sum(group.values()) == 0:
             return []
-        return [tuple(_aggregate(name, column, group, present) for name, column in aggregates)]
+        found = [
+            added_up(name, values_of(group, -1 if name == "count" else column)) for name, column in aggregates
+        ]
+        if any(name in CHOSEN and value is None for (name, _), value in zip(aggregates, found, strict=True)):
+            return []
+        return [tuple(found)]
 
     return reduce(rows, one_row, keys)
 
@@ -294,14 +304,72 @@ def top_k(
     return collection(found)
 
 
-def _aggregate(name: str, column: int, group: Collection, present: Sequence[Row]) -> Hashable:
+def values_of(group: Collection, column: int) -> Collection:
+    """The values of a column, as rows of one; of no column (-1) each row is a value."""
+    return map_rows(group, lambda row: (1,) if column < 0 else (row[column],))
+
+
+def added_up(name: str, values: Collection) -> Hashable:
+    """What an aggregate says of values: of rows of one column with multiplicities."""
+    known = {value: count for (value,), count in values.items() if value is not None}
+    number = sum(known.values())
+    if name in ("min", "max"):
+        present = [value for value, count in known.items() if count > 0]
+        return None if not present else min(present) if name == "min" else max(present)  # type: ignore[type-var]
     if name == "count":
-        return sum(group.values())
+        return sum(values.values())
+    if name == "count_values":
+        return number
+    if name == "count_distinct":
+        return sum(count > 0 for count in known.values())
+    if name == "count_if":
+        return known.get(True, 0)
+    if number == 0:
+        return None
+    if name in ("any", "all"):
+        return known.get(True, 0) > 0 if name == "any" else known.get(False, 0) <= 0
+    return _of_numbers(name, cast("dict[float, int]", known), number)
+
+
+def _of_numbers(name: str, known: dict[float, int], number: int) -> float | None:
+    finite = {value: count for value, count in known.items() if math.isfinite(value)}
+    others = sum(value * count for value, count in known.items() if not math.isfinite(value))
+    total = sum((Fraction(value) * count for value, count in finite.items()), Fraction(0))
     if name == "sum":
-        return sum(row[column] * count for row, count in group.items())  # type: ignore[operator,misc]  # numbers
-    assert name in ("min", "max")
-    values = [row[column] for row in present]
-    return min(values) if name == "min" else max(values)  # type: ignore[type-var]  # of one ordered type
+        if all(isinstance(value, int) for value in known):
+            return int(total)
+        return _rounded(total) + others
+    if name == "avg":
+        return _divided(total, number) + others / number
+    if name in ("variance", "stddev") and number < 2:
+        return None
+    if len(finite) < len(known):
+        return math.nan
+    squares = sum((Fraction(value) ** 2 * count for value, count in known.items()), Fraction(0))
+    below = number * number if name.endswith("_pop") else number * (number - 1)
+    found = _divided(number * squares - total**2, below)
+    if name.startswith("variance"):
+        return found
+    return math.nan if found < 0 else math.sqrt(found)
+
+
+def _divided(exact: Fraction, below: int) -> float:
+    """The nearest float divided by `below`, as if floats had exponents without end."""
+    if exact == 0:
+        return 0.0
+    size = exact.numerator.bit_length() - exact.denominator.bit_length()
+    quotient = float(exact / Fraction(2) ** size) / float(below)
+    try:
+        return math.ldexp(quotient, size)
+    except OverflowError:
+        return math.copysign(math.inf, quotient)
+
+
+def _rounded(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 # Joins that are not inner, and sets. Rows begin with their key, one column. What is there a positive number

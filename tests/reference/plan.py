@@ -6,7 +6,8 @@ by row. Whatever ends a dataflow raises `NoValue`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from reference import collection as plainly
@@ -14,6 +15,7 @@ from reference.collection import Collection as Rows
 from reference.collection import Row
 from reference.expressions import value_in_row
 
+from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.expressions.expression import Expr
 from differential.operators.ordered.layout import Turn
@@ -31,6 +33,10 @@ class DidNotEnd(Exception):
 def meaning(root: n.Node, inputs: Mapping[str, Rows]) -> Rows:
     """The rows of `root` where the inputs hold these; raises NoValue, or DidNotEnd."""
     return _Interpreter(inputs, {}).rows(root)
+
+
+def _name(aggregate: Aggregate) -> str:
+    return "count_values" if aggregate.kind == "count" and aggregate.column else aggregate.kind
 
 
 class _Interpreter:
@@ -57,6 +63,8 @@ class _Interpreter:
             return plainly.concat(*map(self.rows, node.sources))
         if isinstance(node, n.Join):
             return self._join(node)
+        if isinstance(node, n.Accumulate):
+            return self._added(node)
         return self._unary(node, self.rows(node.children[0]))
 
     def _unary(self, node: n.Node, rows: Rows) -> Rows:
@@ -101,6 +109,31 @@ class _Interpreter:
             case n.Consolidate() | n.Inspect() | n.Output():
                 return rows
         raise AssertionError(node)
+
+    def _added(self, node: n.Accumulate) -> Rows:
+        kw = len(node.keys)
+        columns = [node.columns_read(index) for index in range(len(node.sources))]
+        parts = [
+            plainly.groups(_picked(self.rows(source), source.schema, names), kw)
+            for source, names in zip(node.sources, columns, strict=True)
+        ]
+        found: Rows = Counter()
+        for key in {key for part in parts for key in part}:
+            if any(sum(part.get(key, Counter()).values()) == 0 for part in parts[: node.needed]):
+                continue
+            row: list[Hashable] = [*key]
+            for _, source, aggregate in node.added:
+                at = -1 if aggregate.column is None else columns[source].index(aggregate.column)
+                group = plainly.map_rows(
+                    parts[source].get(key, Counter()), lambda rest, key=key: (*key, *rest)
+                )
+                values = plainly.values_of(group, at)
+                if aggregate.kind == "only":
+                    row.append(next((value for (value,) in values), None))
+                else:
+                    row.append(plainly.added_up(_name(aggregate), values))
+            found[tuple(row)] += 1
+        return found
 
     def _join(self, node: n.Join) -> Rows:
         left_keys, right_keys = node.keys

@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.history.accumulated import evaluate_components
 from differential.kernels.history.closure import closed_with, key_end, with_seeds
 from differential.kernels.history.history import (
     appended,
@@ -96,6 +97,14 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
 
 
 @kernel
+def answer_at(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64s, wanted: Int64s) -> bool:
+    """`evaluate` of rows, or `evaluate_components` of components: by the height of the table."""
+    if aggregates.shape[0] > 2:
+        return evaluate_components(rows, count, time, guards, aggregates, wanted)
+    return evaluate(rows, count, time, guards, aggregates, wanted)
+
+
+@kernel
 def reduce_groups(
     ready: Int64s,
     pending: Int64s,
@@ -110,7 +119,8 @@ def reduce_groups(
     ready, pending   int64[kw + vw + 2, n] consolidated rows, int64[kw + 1, q] (key, time): sorted, complete
     tables           history of the input, without `ready` if shape[4] is -1, and of the output
     shape            int64[5]: kw, vw, guards, the answer's value words, and `exact` of `gathered_complete`
-    aggregates       int64[2, m]: kind and value word of each
+    aggregates       int64[2, m]: kind and value word of each; or int64[6, m], as in `accumulated.py`, of rows
+                     whose only value word is a component
     Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
@@ -148,7 +158,7 @@ def reduce_groups(
             if word_is_beyond(times[0, index], frontier, guards):
                 continue
             wanted[parts] = times[0, index]
-            present = evaluate(rows, size, times[0, index], guards, aggregates, wanted)
+            present = answer_at(rows, size, times[0, index], guards, aggregates, wanted)
             if corrections + held + 4 > made.shape[1]:
                 made = more_rows(made, corrections + held + 4)
             before, corrections = (

@@ -1,6 +1,7 @@
 """The operators of plans, as data: `node.py` says what a node is, the other files which there are."""
 
 from .effects import Export, Inspect, Output
+from .groups import Accumulate, Added
 from .guarded import Guarded
 from .leaves import FromStream, Import, Input, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
@@ -12,6 +13,8 @@ from .times import AssertEmpty, Delay
 
 __all__ = [
     "ALL_ROWS",
+    "Accumulate",
+    "Added",
     "Apply",
     "ApplyKind",
     "Arrange",

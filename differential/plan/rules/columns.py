@@ -13,7 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expressions.expression import ColumnRef
-from ..nodes import Arrange, Concat, Consolidate, Filter, Join, Keys, Negate, Node, Reduce, Select, Weigh
+from ..nodes import (
+    Accumulate,
+    Arrange,
+    Concat,
+    Consolidate,
+    Filter,
+    Join,
+    Keys,
+    Negate,
+    Node,
+    Reduce,
+    Select,
+    Weigh,
+)
 from ..rewriting import beneath
 
 __all__ = ["needed_columns", "with_needed_only"]
@@ -47,7 +60,7 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     if isinstance(node, Consolidate | Arrange):
         (kept,) = _of_children(node, needed)
         return node.with_children((_only(children[0], _ordered(node.source, kept)),))
-    if isinstance(node, Filter | Negate | Reduce | Keys | Weigh):
+    if isinstance(node, Filter | Negate | Accumulate | Reduce | Keys | Weigh):
         return node.with_children(children)
     # Whoever needs all columns has them, in the order in which they were: nothing was dropped beneath it.
     return node.with_children(children)
@@ -73,6 +86,12 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
     if isinstance(node, Weigh):
         # One column at least, so that there is a row whose multiplicity it is.
         return ((needed or frozenset(node.schema.names[:1])) | {node.by},)
+    if isinstance(node, Accumulate):
+        # Of rows alone nothing is read; a collection has some column nevertheless.
+        read = (
+            node.columns_read(index) or source.schema.names[:1] for index, source in enumerate(node.sources)
+        )
+        return tuple(frozenset(names) for names in read)
     if isinstance(node, Join):
         left_keys, right_keys = node.keys
         left = (needed & frozenset(node.left.schema.names)) | frozenset(left_keys)

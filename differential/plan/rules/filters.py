@@ -19,7 +19,19 @@ from typing import Final
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
 from ..facts import can_raise, is_arranged
-from ..nodes import Concat, Consolidate, Distinct, Filter, Join, Negate, Node, Reduce, Select, TopK
+from ..nodes import (
+    Accumulate,
+    Concat,
+    Consolidate,
+    Distinct,
+    Filter,
+    Join,
+    Negate,
+    Node,
+    Reduce,
+    Select,
+    TopK,
+)
 
 __all__ = ["conjuncts", "push_filter"]
 
@@ -39,7 +51,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if isinstance(below, Join):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))
-    if isinstance(below, Reduce | TopK):
+    if isinstance(below, Accumulate | Reduce | TopK):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts

@@ -16,6 +16,7 @@ When it must not be done:
     a join, or who asks for keys only, may read rows that have more columns than it needs; a reduce may not:
     where multiplicities cancel, rows that differ in another column only are still there, and would count
     the order of keys decides on which worker rows are: it must be the same
+    sums keep no rows that others could read; numbers of rows alone are those of keys, and may
     one reader gains nothing by an arrangement of its own
 """
 
@@ -29,6 +30,7 @@ from functools import cached_property
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
 from ..nodes import (
+    Accumulate,
     Arrange,
     Distinct,
     Export,
@@ -148,7 +150,7 @@ def share(roots: Sequence[Node]) -> Sharing:
                     is_outside = reading.node.free != node.free
                     times = max(1, loops[node.digest]) if is_outside else 1
                     wanted[reading.node.digest, reading.keys].joins += [(node, side, reading)] * times
-        elif isinstance(node, Reduce):
+        elif isinstance(node, Reduce) or (isinstance(node, Accumulate) and node.counts_only):
             reading = read_by_reduce(node)
             if reading is not None:
                 wanted[reading.node.digest, reading.keys].reduces[reading.values].append((node, reading))
@@ -170,9 +172,10 @@ def read_of(join: Join, side: int) -> Reading | None:
     return _reading(join.children[side], join.keys[side], join.children[side].schema.names)
 
 
-def read_by_reduce(node: Reduce) -> Reading | None:
-    """What a reduce keeps; None if two of its columns are one."""
-    found = _reading(node.source, node.keys, node.columns_read)
+def read_by_reduce(node: Reduce | Accumulate) -> Reading | None:
+    """What a reduce, or a count, keeps; None if two of its columns are one."""
+    names = node.columns_read(0) if isinstance(node, Accumulate) else node.columns_read
+    found = _reading(node.children[0], node.keys, names)
     # Two columns that are one would be one word of an arrangement, and two of the reduce.
     return found if found is not None and len(set(found.columns.values())) == len(found.columns) else None
 
@@ -204,7 +207,7 @@ def answered(node: Node) -> Kept | None:
     """How an operator keeps its answers; None for one that keeps none."""
     if isinstance(node, Distinct | Keys):
         return Kept(node, node.schema.names, ())
-    if isinstance(node, Reduce | ReduceFunction | TopK):
+    if isinstance(node, Accumulate | Reduce | ReduceFunction | TopK):
         return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
     return None
 
@@ -267,7 +270,7 @@ class _Wanted:
     joins: list[tuple[Join, int, Reading]] = field(default_factory=list)
     keys: list[tuple[Keys, Reading]] = field(default_factory=list)
     export: Export | None = None
-    reduces: defaultdict[frozenset[str], list[tuple[Reduce, Reading]]] = field(
+    reduces: defaultdict[frozenset[str], list[tuple[Reduce | Accumulate, Reading]]] = field(
         default_factory=lambda: defaultdict(list)
     )
 

@@ -5,20 +5,25 @@ Where its rows come from, and who else reads what it keeps, is decided in `lower
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
-from ...columns.schema import Schema
+from ...columns.column_types import integer
+from ...columns.schema import Column, Schema
+from ...linear.chain import COMPONENT
 from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.ordered.layout import InOrder
-from ...operators.reduce import Aggregates, GroupFunction
+from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
 from ...operators.reduce_vertex import Shown
-from ..nodes import Distinct, Keys, Reduce, ReduceFunction, TopK
+from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, TopK
 from ..rules.sharing import Kept
-from .terms import Lowered, Sites, columns_as_read, narrowed
+from .accumulation import accumulation_of
+from .terms import Lowered, Sites, Term, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Reduce | ReduceFunction | Distinct | Keys | TopK
+Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | TopK
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -33,13 +38,18 @@ class GroupStage(NamedTuple):
 
     source: Lowered
     widths: tuple[int, int]
-    aggregate: Aggregates | GroupFunction | InOrder
+    aggregate: Aggregates | Accumulation | GroupFunction | InOrder
     shown: Shown
     detail: str
 
 
-def stage_of(node: Grouping, source: Lowered, arrangement: Kept | None, sites: Sites) -> GroupStage:
-    """The stage for `node`, of the collection `source`, or of what `arrangement` keeps of it."""
+def stage_of(
+    node: Grouping, sources: Sequence[Lowered], arrangement: Kept | None, sites: Sites
+) -> GroupStage:
+    """The stage for `node`, of the collections `sources`, or of what `arrangement` keeps of the first."""
+    source = sources[0]
+    if isinstance(node, Accumulate):
+        return _count(node, source, arrangement) if node.counts_only else _accumulate(node, sources)
     if isinstance(node, Reduce):
         return _reduce(node, source, arrangement)
     if isinstance(node, ReduceFunction):
@@ -58,13 +68,46 @@ def _reduce(node: Reduce, source: Lowered, arrangement: Kept | None) -> GroupSta
     else:
         kept = columns_as_read(node, arrangement)
     key_words = sum(kept[key].words for key in node.keys)
-    wanted = [
-        (a.kind, -1 if a.column is None else kept.offset(a.column) - key_words) for _, a in node.aggregates
-    ]
+    wanted: list[tuple[Kind, int]] = []
+    for _, aggregate in node.aggregates:
+        assert aggregate.kind in ("min", "max") and aggregate.column is not None, "others are no reduces"
+        wanted.append((aggregate.kind, kept.offset(aggregate.column) - key_words))
     names = tuple(aggregate.describe() for _, aggregate in node.aggregates)
     shown = Shown(kept.picked(node.keys), kept, node.schema, names)
     widths = (key_words, kept.width - key_words)
     return GroupStage(source, widths, Aggregates(tuple(wanted)), shown, f"({kept}) → ({node.schema})")
+
+
+def _count(node: Accumulate, source: Lowered, arrangement: Kept | None) -> GroupStage:
+    """Numbers of rows are multiplicities of keys: nothing needs to be made for them."""
+    kept = source.schema.picked(node.keys)
+    if arrangement is None:
+        source = narrowed(source, kept)
+    else:
+        kept = columns_as_read(node, arrangement)
+    names = tuple(aggregate.describe() for _, _, aggregate in node.added)
+    parts = Aggregates((("count", -1),) * len(names))
+    shown = Shown(kept, kept, node.schema, names)
+    return GroupStage(source, (kept.width, 0), parts, shown, f"({kept}) → ({node.schema})")
+
+
+def _accumulate(node: Accumulate, sources: Sequence[Lowered]) -> GroupStage:
+    """Rows of all sources become components on their way, before they are sent to the worker of their key."""
+    layouts = [source.schema.picked(node.columns_read(index)) for index, source in enumerate(sources)]
+    plans = accumulation_of(node, layouts)
+    terms: list[Term] = []
+    for source, layout, makers in zip(sources, layouts, plans.makers, strict=True):
+        terms += [
+            Term(term.stream, term.chain.accumulate(node.keys, makers))
+            for term in narrowed(source, layout).terms
+        ]
+    keys = layouts[0].picked(node.keys)
+    kept = Schema((*keys, Column(COMPONENT, integer)))
+    together = replace(sources[0], schema=kept, terms=tuple(terms))
+    shown = Shown(keys, kept, node.schema, plans.names)
+    given = " and ".join(f"({layout})" for layout in layouts)
+    detail = f"{given} → ({node.schema}) {plans.makers} {plans.accumulation}"
+    return GroupStage(together, (keys.width, 1), plans.accumulation, shown, detail)
 
 
 def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage:

@@ -313,8 +313,9 @@ class Lowering(LoopLowering):
     def _grouped(self, node: Grouping) -> Lowered:
         """The stage of a grouping: reading an arrangement, or keeping rows; sharing its answers, or not."""
         arrangement = self.sharing.reduces.get(node.digest)
-        source = self._lower(node.source if arrangement is None else arrangement.node)
-        stage = stage_of(node, source, arrangement, self._sites)
+        parts = node.children if arrangement is None else (arrangement.node,)
+        sources = self._together([self._lower(part) for part in parts])
+        stage = stage_of(node, sources, arrangement, self._sites)
         answers = answered(node)
         assert answers is not None
         given: Arranged | list[Feed]
@@ -335,5 +336,5 @@ class Lowering(LoopLowering):
             detail=stage.detail,
         )
         if made.answers is not None:
-            self._arranged[self._identity(answers)] = (made.answers, source.loops)
-        return Lowered(node.schema, (Term(made.rows, LinearChain.over(node.schema)),), source.loops)
+            self._arranged[self._identity(answers)] = (made.answers, stage.source.loops)
+        return Lowered(node.schema, (Term(made.rows, LinearChain.over(node.schema)),), stage.source.loops)

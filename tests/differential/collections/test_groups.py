@@ -1,27 +1,33 @@
 """groups.py: groups, aggregates and functions of groups.
 
 meaning_*   one row per group with its aggregates, or what the function gives, at every time
+kept_*      sums and nothing else; nothing is left of what was removed
+against_*   another library
 columns_*   which columns come out
 refused_*   aggregates and schemas that do not fit
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable
 
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import collection as plainly
-from reference.dataflow import Change, Cluster, check_at_times
+from reference.dataflow import Change, Cluster, check_at_times, trace_rows
 from strategies_collections import UNARY, examples, histories
 
 import differential as dd
-from differential import Collection
-from differential.errors import ExpressionError, SchemaError, UserFunctionError
+import timely
+from differential import Collection, col
+from differential.errors import ExpressionError, SchemaError, SumOverflowError, UserFunctionError
 from timely.building.dataflow import Dataflow
 
-AGGREGATES = ("count", "sum", "min", "max", "several aggregates", "aggregates of everything")
+AGGREGATES = ("count", "sum", "min", "max", "several aggregates", "statistics", "aggregates of everything")
 REDUCTIONS = ("reduce", "reduce to multiplicities")
 
 
@@ -75,7 +81,116 @@ def test_meaning_of_rows_without_other_columns() -> None:
     )
 
 
+# kept_
+
+
+def _embedded(
+    schema: str, build: Callable[[Collection], Collection]
+) -> tuple[timely.Cluster, timely.Installed]:
+    cluster = timely.connect(workers=1, embedded=True)
+    return cluster, cluster.install(lambda flow: build(dd.input(flow, "rows", schema)).output("o"))
+
+
+HARD = [0.1, 0.2, 1e300, -1e300, 1e-320, 3.0, float("inf"), 0.7, -0.1]
+
+
+def test_kept_nothing_of_floats_that_are_removed() -> None:
+    """In any order: what is left is as if the others had never been there."""
+    flow_of = lambda c: c.group_by("k").agg(s=dd.sum("x"), m=dd.avg("x"), d=dd.stddev("x"))  # noqa: E731
+    cluster, flow = _embedded("k: int, x: float", flow_of)
+    with cluster:
+        rows = flow.input("rows")
+        rows.insert([(1, value) for value in HARD])
+        flow.seal()
+        for value in sorted(HARD[2:], key=str):
+            rows.remove([(1, value)])
+            flow.seal()
+        ((_, total, mean, spread),) = [tuple(row.values()) for row in flow.output("o").snapshot().to_pylist()]
+        assert total == 0.1 + 0.2 and mean == total / 2 and math.isclose(spread, statistics.stdev([0.1, 0.2]))
+        rows.remove([(1, 0.1), (1, 0.2)])
+        flow.seal()
+        assert flow.output("o").snapshot().num_rows == 0
+        rows.insert([(1, 0.1), (1, -0.1)])
+        flow.seal()
+        (row,) = flow.output("o").snapshot().to_pylist()
+        assert row["s"] == 0.0 and math.copysign(1.0, row["s"]) == 1.0
+
+
+def test_kept_are_sums_not_rows() -> None:
+    """What a sum keeps does not grow with the values of a group."""
+
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, v: int")
+        rows.group_by("k").agg(s=dd.sum("v"), a=dd.avg("v"), d=dd.variance("v")).output("o")
+
+    cluster = Cluster(build)
+    for number in range(300):
+        cluster.change("rows", [((number % 3, number * number), 1)])
+    cluster.seal()
+    cluster.run()
+    components, answers = 4, 1
+    assert trace_rows(cluster) == 3 * (components + answers)
+
+
+# against_
+
+
+def test_against_pandas() -> None:
+    values: list[tuple[int | None, float | None]] = [
+        (n % 4 or None, None if n % 5 == 0 else n * 0.37) for n in range(60)
+    ]
+    cluster, flow = _embedded(
+        "k: int?, x: float?",
+        lambda c: c.group_by("k").agg(
+            size=dd.count(),
+            count=dd.count("x"),
+            sum=dd.sum("x"),
+            mean=dd.avg("x"),
+            var=dd.variance("x"),
+            std=dd.stddev("x"),
+            nunique=dd.count_distinct("x"),
+        ),
+    )
+    with cluster:
+        flow.input("rows").insert(values)
+        flow.seal()
+        found = flow.output("o").snapshot().to_pandas().set_index("k").sort_index()
+    frame = pandas.DataFrame(values, columns=["k", "x"])
+    names = ["size", "count", "sum", "mean", "var", "std", "nunique"]
+    wanted = frame.groupby("k", dropna=False)["x"].agg(names).sort_index()
+    assert len(found) == 4
+    pandas.testing.assert_frame_equal(found, wanted, check_dtype=False, check_index_type=False, rtol=1e-12)
+
+
 # columns_
+
+
+def test_columns_keys_may_be_lists_column_objects_and_expressions_with_names() -> None:
+    source = _numbers()
+    grouped = source.group_by(["name", col.k], half=col.v // 2).agg(n=dd.count())
+    assert str(grouped.schema) == "name: string, k: int, half: int, n: int"
+    assert grouped.node is source.group_by("name", "k", half=col.v // 2).agg(n=dd.count()).node
+
+
+def test_columns_of_the_short_forms_are_named_after_what_they_are() -> None:
+    grouped = _numbers().group_by("k")
+    assert str(grouped.count().schema) == "k: int, count: int"
+    assert str(grouped.sum("v").schema) == "k: int, sum_v: int"
+    assert str(grouped.mean("v").schema) == "k: int, avg_v: float"
+    assert str(grouped.min("v").schema) == "k: int, min_v: int"
+    assert str(grouped.max("v").schema) == "k: int, max_v: int"
+
+
+def test_columns_whole_collections_and_having() -> None:
+    source = _numbers()
+    assert source.agg(n=dd.count()).node is source.group_by().agg(n=dd.count()).node
+    counted = source.group_by("k").agg(n=dd.count())
+    assert counted.having(col.n > 1).node is counted.filter(col.n > 1).node
+
+
+def test_columns_an_aggregate_may_be_of_a_key() -> None:
+    found = _numbers().group_by("k").agg(most=dd.max("k"), n=dd.count("k"), d=dd.count_distinct("k"))
+    assert str(found.schema) == "k: int, most: int, n: int, d: int"
 
 
 def _numbers(schema: str = "k: int, v: int, name: string") -> Collection:
@@ -120,9 +235,15 @@ def test_refused_names_that_are_keys() -> None:
     assert "'k' is a key already" in said
 
 
-def test_refused_an_aggregate_of_a_key() -> None:
-    said = _refused(lambda c: c.group_by("k").agg(most=dd.max("k")), SchemaError)
-    assert "max(k)" in said and "is a key of the groups" in said
+def test_refused_an_aggregate_without_a_name() -> None:
+    said = _refused(lambda c: c.group_by("k").agg(dd.sum("v")), SchemaError)
+    assert "agg(total=dd.sum('x'))" in said
+    assert "sum('x')" in _refused(lambda c: c.group_by("k").sum(), SchemaError)
+
+
+def test_refused_a_key_that_is_computed_and_has_no_name() -> None:
+    said = _refused(lambda c: c.group_by(col.v // 7), SchemaError)
+    assert "col.v // 7" in said and "group_by(day=" in said
 
 
 def test_refused_a_key_named_twice() -> None:
@@ -134,14 +255,23 @@ def test_refused_an_aggregate_of_a_column_that_is_not_there() -> None:
     assert "'missing'" in said and "k: int, v: int" in said
 
 
-def test_refused_aggregates_of_nullable_columns_sums_of_floats_least_strings() -> None:
+def test_refused_least_of_what_may_be_null_or_has_no_order() -> None:
     schema = "k: int, v: int?, x: float, name: string"
     said = _refused(lambda c: c.group_by("k").agg(n=dd.min("v")), ExpressionError, schema)
     assert "min(v)" in said and "may be null" in said and "fill_null" in said
-    said = _refused(lambda c: c.group_by("k").agg(n=dd.sum("x")), ExpressionError, schema)
-    assert "sum(x)" in said and "exact" in said and "float" in said
     said = _refused(lambda c: c.group_by("k").agg(n=dd.min("name")), ExpressionError, schema)
     assert "min(name)" in said and "reduce(fn)" in said
+
+
+def test_refused_a_sum_that_leaves_64_bits_names_the_group_and_only_if_it_stays_so() -> None:
+    cluster = Cluster(
+        lambda flow: dd.input(flow, "numbers", "k: int, v: int").group_by("k").agg(s=dd.sum("v")).output("o")
+    )
+    cluster.change("numbers", [((7, 2**62), 1), ((7, 2**62 + 1), 1), ((7, -5), 1)])
+    cluster.change("numbers", [((8, 2**62), 1), ((8, 2**62 + 1), 1)])
+    cluster.seal()
+    with pytest.raises(SumOverflowError, match=r"sum\(v\) of the group \(k=7\) leaves 64 bits|k=8"):
+        cluster.run()
 
 
 def _fails(key: tuple[object, ...], rows: list[tuple[tuple[object, ...], int]]) -> list[int]:

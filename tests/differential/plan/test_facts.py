@@ -12,7 +12,7 @@ from differential.plan.facts import is_consolidated
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 ONCE = n.Distinct(AB)
-SUMS = n.Reduce(AB, ("a",), (("n", dd.count()),))
+SUMS = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
 
 
 @pytest.mark.parametrize(

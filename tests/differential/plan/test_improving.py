@@ -179,7 +179,7 @@ def test_fires_filters_reach_the_inputs() -> None:
     )
     assert both_sides == "input filter input filter select join consolidate output"
     keys = kinds_beneath(lambda ab, cd: ab.group_by("a").agg(n=dd.count()).filter(col.a > 0))
-    assert keys == "input filter reduce output"
+    assert keys == "input filter accumulate output"
 
 
 def test_guard_what_others_read_too_is_made_once() -> None:
@@ -197,7 +197,7 @@ def test_guard_computed_columns_are_computed_once() -> None:
 
 def test_fires_distinct_of_a_set_goes() -> None:
     found = kinds_beneath(lambda ab, cd: ab.group_by("a").agg(n=dd.count()).distinct().distinct())
-    assert found == "input reduce output"
+    assert found == "input accumulate output"
 
 
 def test_fires_columns_are_dropped_before_a_join() -> None:

@@ -22,7 +22,7 @@ def needed(*roots: n.Node) -> dict[str, str]:
 def test_readers_need_what_they_name() -> None:
     assert needed(n.Output(n.Select(JOIN, (("z", col.b + 1),)), "out")) == {"ab": "a b", "cd": "c"}
     assert needed(n.Output(n.Filter(n.Select(JOIN, (("d", col.d),)), col.d > 1), "out"))["cd"] == "c d"
-    sums = n.Reduce(JOIN, ("b",), (("n", dd.count()), ("top", dd.max("y"))))
+    sums = n.Reduce(JOIN, ("b",), (("low", dd.min("y")), ("top", dd.max("y"))))
     assert needed(n.Output(sums, "out")) == {"ab": "a b", "cd": "c y"}
 
 
@@ -46,7 +46,9 @@ def test_a_join_is_given_what_is_needed_and_no_more() -> None:
 
 def test_a_select_keeps_a_column_where_none_is_needed() -> None:
     """Rows without columns could not be told from none by what counts them."""
-    counted = n.Reduce(n.Select(AB, (("p", col.a), ("q", col.b))), (), (("n", dd.count()),))
+    counted = n.Accumulate(
+        (n.Select(AB, (("p", col.a), ("q", col.b))),), (), 1, (n.Added("n", 0, dd.count()),)
+    )
     needs = needed_columns([n.Output(counted, "out")])
-    made = with_needed_only(counted.source, (AB,), needs)
+    made = with_needed_only(counted.sources[0], (AB,), needs)
     assert made.schema.names == ("p",)

@@ -54,7 +54,7 @@ def test_parts_that_can_raise_stay_where_rows_are_dropped() -> None:
 
 
 def test_only_keys_go_below_a_reduce() -> None:
-    counts = n.Reduce(AB, ("a",), (("n", dd.count()),))
+    counts = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
     assert pushed(counts, (col.a > 1) & (col.n > 1)) == (
         "filter(col.n > 1) of [group by a: n=count() of [filter(col.a > 1) of [input ab]]]"
     )

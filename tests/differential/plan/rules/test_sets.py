@@ -13,7 +13,7 @@ ONCE = n.Distinct(AB)
 
 def test_a_distinct_of_a_set_is_that_set() -> None:
     assert drop_distinct(n.Distinct(ONCE)) is ONCE
-    sums = n.Reduce(AB, ("a",), (("n", dd.count()),))
+    sums = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
     assert drop_distinct(n.Distinct(sums)) is sums
 
 

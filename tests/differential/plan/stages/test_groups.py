@@ -5,13 +5,13 @@ keeps_*   which columns, in which layout, and what is made of them
 
 from __future__ import annotations
 
-from differential.aggregates import Aggregate, count, max, sum
+from differential.aggregates import count, max, sum
 from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
-from differential.operators.reduce import Aggregates, GroupFunction
+from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
 from differential.operators.table_io import TableIn
 from differential.plan.functions import Function
-from differential.plan.nodes import Distinct, Input, Reduce, ReduceFunction
+from differential.plan.nodes import Accumulate, Added, Distinct, Input, Reduce, ReduceFunction
 from differential.plan.stages.groups import Grouping, GroupStage, stage_of
 from differential.plan.stages.terms import Lowered, Term
 from timely.building.dataflow import Dataflow
@@ -24,24 +24,27 @@ def _stage(node: Grouping) -> GroupStage:
     flow = Dataflow("tested")
     stream = flow.input("source", TableIn(SOURCE.schema, "source"))
     lowered = Lowered(SOURCE.schema, (Term(stream, LinearChain.over(SOURCE.schema)),), ())
-    return stage_of(node, lowered, None, {node.digest: [CallSite("query.py", 7)]})
+    return stage_of(node, [lowered], None, {node.digest: [CallSite("query.py", 7)]})
 
 
-def _reduce(**aggregates: Aggregate) -> GroupStage:
-    return _stage(Reduce(SOURCE, ("b",), tuple(aggregates.items())))
-
-
-def test_keeps_the_keys_and_the_columns_that_aggregates_name_and_no_others() -> None:
-    stage = _reduce(total=sum("c"), n=count(), most=max("a"))
-    assert str(stage.source.schema) == "b: int?, c: int, a: int"
-    assert stage.widths == (2, 2)
-    assert stage.aggregate == Aggregates((("sum", 0), ("count", -1), ("max", 1)))
-    assert stage.shown.names == ("sum(c)", "count()", "max(a)")
+def test_keeps_the_keys_and_the_column_of_what_is_chosen_and_no_others() -> None:
+    stage = _stage(Reduce(SOURCE, ("b",), (("top", max("c")),)))
+    assert str(stage.source.schema) == "b: int?, c: int"
+    assert stage.widths == (2, 1) and stage.shown.names == ("max(c)",)
+    assert stage.aggregate == Aggregates((("max", 0),))
 
 
 def test_keeps_keys_alone_for_a_count() -> None:
-    stage = _reduce(n=count())
+    stage = _stage(Accumulate((SOURCE,), ("b",), 1, (Added("n", 0, count()),)))
     assert (str(stage.source.schema), stage.widths) == ("b: int?", (2, 0))
+
+
+def test_keeps_components_of_what_is_added_up() -> None:
+    node = Accumulate((SOURCE,), ("b",), 1, (Added("n", 0, count()), Added("total", 0, sum("c"))))
+    stage = _stage(node)
+    assert str(stage.source.schema) == "b: int?, (component): int"
+    assert isinstance(stage.aggregate, Accumulation) and stage.widths == (2, 1)
+    assert stage.shown.names == ("count()", "sum(c)")
 
 
 def test_keeps_every_column_for_a_function_and_says_which_function_it_is() -> None:

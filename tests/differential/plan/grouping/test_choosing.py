@@ -14,7 +14,7 @@ from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
-from differential.plan.choosing import best_value, first_value, order_of
+from differential.plan.grouping.choosing import best_value, first_value, order_of
 
 SOURCE = n.Input(Schema.of("k: int, x: int?, v: int?, other: int"), "rows")
 NUMBER = st.integers(0, 2)

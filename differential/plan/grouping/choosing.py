@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..columns.column_types import ColumnType
-from ..errors import ExpressionError
-from ..expressions.expression import ColumnRef, Expr, Ordering, when
-from ..operators.ordered.layout import Turn, has_order
-from .nodes import Node, OrderBy, Select, TopK
+from ...columns.column_types import ColumnType
+from ...errors import ExpressionError
+from ...expressions.expression import ColumnRef, Expr, Ordering, when
+from ...operators.ordered.layout import Turn, has_order
+from ..nodes import Node, OrderBy, Select, TopK
 
 __all__ = ["best_value", "first_value", "order_of"]
 

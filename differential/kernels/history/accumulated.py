@@ -1,0 +1,200 @@
+"""From the multiplicities of components (`components.py`) to the words of an answer.
+
+Each word of an answer is asked for by a column of a table:
+
+    what      which of the below
+    at        its first component
+    gate      the component that counts its values: without any the word is 0 (that of null); -1: no such
+    limbs     limbs of the number at `at`: few for whole numbers, many for floats
+    room      components in all, and (the next line) how many of the first ones must be there: the same in
+    needed    every column
+
+    COUNT     the multiplicity of a component
+    FLAG      1 if there is a value, 0 for null                 FLAG_OF_TWO   1 if there are two or more
+    ANY       whether something is counted at `at`              ALL           whether nothing is
+    TOTAL     the number at `at`, which must fit 64 bits        FLOAT_TOTAL   the float nearest to it
+    MEAN      the float nearest to it, divided by the count
+    VARIANCE, DEVIATION               (n · Σx² − (Σx)²) / n², exact above the line; its root
+    SAMPLE_VARIANCE, SAMPLE_DEVIATION the same over n · (n − 1)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.history.components import (
+    FLOAT_BASE,
+    FLOAT_LIMBS,
+    FLOAT_SQUARE_LIMBS,
+    NOT_FINITE,
+    WHOLE_LIMBS,
+    WHOLE_SQUARE_LIMBS,
+)
+from differential.kernels.history.history import multiplicity
+from differential.kernels.limbs import (
+    HEADROOM,
+    INFINITE_WORD,
+    NAN_WORD,
+    add_multiplied,
+    float_word,
+    rounded,
+    set_word,
+    settle,
+)
+from differential.kernels.overflow import refuse
+from progress.kernel import Int64s, kernel
+
+COUNT: Final = 0
+FLAG: Final = 1
+FLAG_OF_TWO: Final = 2
+ANY: Final = 3
+ALL: Final = 4
+TOTAL: Final = 5
+FLOAT_TOTAL: Final = 6
+MEAN: Final = 7
+VARIANCE: Final = 8
+DEVIATION: Final = 9
+SAMPLE_VARIANCE: Final = 10
+SAMPLE_DEVIATION: Final = 11
+
+_NEGATIVE_INFINITE_WORD: Final = -1 - INFINITE_WORD
+
+
+@kernel
+def number_at(totals: Int64s, at: int, limbs: int, room: int) -> Int64s:
+    """A number in the making, of so many limbs and `room` more."""
+    number = np.zeros(limbs + room, np.int64)
+    for index in range(limbs):
+        number[index] = totals[at + index]
+    return number
+
+
+@kernel
+def not_finite(totals: Int64s, at: int) -> int:
+    """The word of a sum of floats that are not all finite, counted from `at` on; 0 if all are."""
+    above, below = totals[at + 1], totals[at + 2]
+    rises, falls = above > 0 or below < 0, above < 0 or below > 0
+    if totals[at] != 0 or (rises and falls):
+        return np.int64(NAN_WORD)
+    if rises:
+        return np.int64(INFINITE_WORD)
+    return np.int64(_NEGATIVE_INFINITE_WORD) if falls else np.int64(0)
+
+
+@kernel
+def total_word(totals: Int64s, at: int) -> int:
+    """A whole number in one word; raises if it leaves 64 bits."""
+    number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
+    sign = settle(number)
+    low = number[0] | (number[1] << 32)
+    refuse(number[2] | number[3])
+    if low < 0:  # 2⁶³ and more
+        refuse(np.int64(sign > 0 or low << 1 != 0))
+    return low if sign > 0 else -low
+
+
+@kernel
+def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
+    """The float nearest to a number, divided by `count`; 1 for the number itself."""
+    base = np.int64(0)
+    if limbs == FLOAT_LIMBS:
+        base = np.int64(FLOAT_BASE)
+        word = not_finite(totals, at + limbs)
+        if word != 0:
+            if count >= 0 or word == NAN_WORD:
+                return word
+            return np.int64(INFINITE_WORD) if word < 0 else np.int64(_NEGATIVE_INFINITE_WORD)
+    number = number_at(totals, at, limbs, np.int64(HEADROOM))
+    sign = settle(number)
+    mantissa, exponent = rounded(number)
+    if count < 0:
+        sign, count = -sign, -count
+    return float_word(sign, mantissa, count, base + exponent, False)
+
+
+@kernel
+def variance_word(what: int, totals: Int64s, at: int, limbs: int, count: int) -> int:
+    """(n · Σx² − (Σx)²) / (n · n or n · (n − 1)), or its root."""
+    base, square_limbs, squares = np.int64(0), np.int64(WHOLE_SQUARE_LIMBS), at + limbs
+    if limbs == FLOAT_LIMBS:
+        if totals[squares] != 0 or totals[squares + 1] != 0 or totals[squares + 2] != 0:
+            return np.int64(NAN_WORD)
+        base, square_limbs, squares = (
+            np.int64(2 * FLOAT_BASE),
+            np.int64(FLOAT_SQUARE_LIMBS),
+            squares + NOT_FINITE,
+        )
+    number = number_at(totals, at, limbs, np.int64(HEADROOM))
+    square = number_at(totals, squares, square_limbs, np.int64(HEADROOM))
+    sign = settle(square)
+    settle(number)
+    size, divisor = np.zeros(2, np.int64), np.zeros(8, np.int64)
+    sign *= set_word(size, count)
+    above = np.zeros(number.shape[0] + max(square.shape[0], number.shape[0]) + 4, np.int64)
+    add_multiplied(above, size, square, sign)
+    add_multiplied(above, number, number, np.int64(-1))
+    sign = settle(above)
+    mantissa, exponent = rounded(above)
+    is_sample = what in (SAMPLE_VARIANCE, SAMPLE_DEVIATION)
+    other = np.zeros(2, np.int64)
+    set_word(other, count - 1 if is_sample else count)
+    add_multiplied(divisor, size, other, np.int64(1))
+    settle(divisor)
+    below, below_exponent = rounded(divisor)
+    takes_root = what in (DEVIATION, SAMPLE_DEVIATION)
+    return float_word(sign, mantissa, below, base + exponent - below_exponent, takes_root)
+
+
+@kernel
+def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
+    """The word that a column of the table asks for."""
+    what, at, gate, limbs = asked[0, column], asked[1, column], asked[2, column], asked[3, column]
+    count = np.int64(1) if gate < 0 else totals[gate]
+    if what == FLAG:
+        return np.int64(count != 0)
+    if what in (FLAG_OF_TWO, SAMPLE_VARIANCE, SAMPLE_DEVIATION) and count < 2:
+        return np.int64(0)
+    if what == FLAG_OF_TWO:
+        return np.int64(1)
+    if count == 0:
+        return np.int64(0)
+    if what == COUNT:
+        return totals[at]
+    if what == ANY:
+        return np.int64(totals[at] > 0)
+    if what == ALL:
+        return np.int64(totals[at] <= 0)
+    if what == TOTAL:
+        return total_word(totals, at)
+    if what == FLOAT_TOTAL:
+        return mean_word(totals, at, limbs, np.int64(1))
+    if what == MEAN:
+        return mean_word(totals, at, limbs, count)
+    return variance_word(what, totals, at, limbs, count)
+
+
+@kernel
+def evaluate_components(
+    rows: Int64s, count: int, time: int, guards: int, asked: Int64s, wanted: Int64s
+) -> bool:
+    """Write an answer of the components at a time into `wanted`; False if the group is absent there.
+
+    rows     int64[3, room]: component, time, diff: consolidated, `count` of them
+    asked    int64[6, m], see above
+    Raises if a sum of whole numbers leaves 64 bits.
+    Cost: of the components; of sums of floats some 70, of their variance 200 and what they have multiplied.
+    """
+    totals = np.zeros(asked[4, 0], np.int64)
+    row = np.int64(0)
+    while row < count:
+        total, after = multiplicity(rows, count, row, time, guards)
+        totals[rows[0, row]] = total
+        row = after
+    for part in range(asked[5, 0]):
+        if totals[part] == 0:
+            return False
+    for column in range(asked.shape[1]):
+        wanted[column] = answer_word(totals, asked, column)
+    return True

@@ -1,0 +1,5 @@
+"""What a question about groups becomes.
+
+aggregating   several aggregates at once: who computes which, and how they become one row
+choosing      one value of a group, by an order
+"""

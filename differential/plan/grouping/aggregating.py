@@ -1,0 +1,88 @@
+"""How does `agg` become operators, when several aggregates of different classes are asked for at once?
+
+    added      sums of any kind: all together one `Accumulate` of the rows, constant work per change
+    distinct   count_distinct: the different values, once each, are one more source of the same `Accumulate`
+    chosen     min, max: an operator each, whose one answer per group is added to the same `Accumulate`
+
+So whatever is asked for, one operator knows all that makes a group's row. A single chosen aggregate is that
+operator alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ...aggregates import ADDED, Aggregate
+from ...expressions.expression import ColumnRef, Expr
+from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select
+
+__all__ = ["aggregated"]
+
+_Add = Callable[[Node], Node]
+"""Enters a node into the plan, as written where the user's call is."""
+
+
+def aggregated(add: _Add, source: Node, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> Node:
+    """One row per group of `source`: the keys, and each aggregate under its name."""
+    source, named = _with_arguments(add, source, keys, aggregates)
+    chosen = {name: _chosen(add, source, keys, name, a) for name, a in named.items() if _is_chosen(a)}
+    if len(chosen) == len(named) == 1:
+        return next(iter(chosen.values()))
+    needed: list[Node] = [source] if len(chosen) < len(named) else []
+    needed += [node for node in chosen.values() if node not in needed]
+    others: list[Node] = []
+    added: list[Added] = []
+    for name, aggregate in named.items():
+        if name in chosen:
+            added.append(Added(name, needed.index(chosen[name]), Aggregate("only", name)))
+        elif aggregate.kind in ADDED:
+            added.append(Added(name, 0, aggregate))
+        else:
+            values = _different(add, source, keys, aggregate)
+            if values not in others:
+                others.append(values)
+            added.append(Added(name, len(needed) + others.index(values), Aggregate("count")))
+    return add(Accumulate((*needed, *others), keys, len(needed), tuple(added)))
+
+
+def _is_chosen(aggregate: Aggregate) -> bool:
+    return aggregate.kind not in ADDED and aggregate.kind != "count_distinct"
+
+
+def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate: Aggregate) -> Node:
+    """What gives at most one row per group: the keys, and `name`."""
+    return add(Reduce(source, keys, ((name, aggregate),)))
+
+
+def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggregate) -> Node:
+    """The different values of a column in each group, without null."""
+    column = aggregate.column
+    assert column is not None
+    aggregate.type_in(source.schema)
+    if source.schema[column].type.nullable:
+        source = add(Filter(source, ~ColumnRef(column).is_null()))
+    names = tuple(dict.fromkeys((*keys, column)))
+    return add(Distinct(add(Select(source, tuple((name, ColumnRef(name)) for name in names)))))
+
+
+def _with_arguments(
+    add: _Add, source: Node, keys: Sequence[str], aggregates: Mapping[str, Aggregate]
+) -> tuple[Node, dict[str, Aggregate]]:
+    """`source` with a column for each argument that is computed, or is a key and is to be chosen from."""
+    computed: dict[str, Expr] = {}
+    named: dict[str, Aggregate] = {}
+    for name, aggregate in aggregates.items():
+        argument = aggregate.argument
+        if argument is None and aggregate.column and aggregate.column in keys and _is_chosen(aggregate):
+            argument = ColumnRef(aggregate.column)
+        if argument is not None:
+            text = argument.describe()
+            while text in source.schema:
+                text += "'"
+            computed[text] = argument
+            aggregate = Aggregate(aggregate.kind, text)  # noqa: PLW2901
+        named[name] = aggregate
+    if computed:
+        kept = {name: ColumnRef(name) for name in source.schema.names}
+        source = add(Select(source, (*kept.items(), *computed.items())))
+    return source, named

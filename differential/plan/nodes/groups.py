@@ -1,0 +1,97 @@
+"""Sums over groups, of one collection or of several together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Self
+
+from ...aggregates import ADDED, Aggregate
+from ...columns.column_types import ColumnType
+from ...columns.schema import Column, Schema
+from ...errors import SchemaError
+from .node import Node, same
+
+__all__ = ["Accumulate", "Added"]
+
+
+class Added(NamedTuple):
+    """A column of the answer: its name, and what is added up of which source."""
+
+    name: str
+    source: int
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Accumulate(Node):
+    """One row per group of equal `keys`, which all `sources` have under these names: the keys, and each sum.
+
+    A group is present while the multiplicities of its rows sum to something other than 0 in each of the first
+    `needed` sources. So what several operators say of a group becomes one row: `only` takes what one says.
+    """
+
+    kind: ClassVar[str] = "accumulate"
+    sources: tuple[Node, ...]
+    keys: tuple[str, ...]
+    needed: int
+    added: tuple[Added, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The sources."""
+        return self.sources
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        return self if same(children, self.sources) else replace(self, sources=children)
+
+    def data(self) -> list[object]:
+        """Keys, how many sources are needed, and what is added."""
+        added = [[each.name, each.source, each.aggregate.kind, each.aggregate.column] for each in self.added]
+        return [list(self.keys), self.needed, added]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Keys, then sums; raises ExpressionError if one of them has no type, SchemaError if keys differ."""
+        keys = self.sources[0].schema.picked(self.keys)
+        if any(source.schema.picked(self.keys) != keys for source in self.sources):
+            raise SchemaError(f"groups by {', '.join(self.keys)} of collections where these differ in type")
+        columns: list[Column] = []
+        for name, source, aggregate in self.added:
+            if aggregate.kind not in ADDED:
+                raise SchemaError(f"{aggregate.describe()} is no sum")
+            columns.append(Column(name, self._type(source, aggregate)))
+        return Schema((*keys, *columns))
+
+    def _type(self, source: int, aggregate: Aggregate) -> ColumnType:
+        return aggregate.type_in(self.sources[source].schema)
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether it is the number of rows of each group of one collection, and nothing else."""
+        return len(self.sources) == 1 and all(
+            each.aggregate.kind == "count" and each.aggregate.column is None for each in self.added
+        )
+
+    def columns_read(self, source: int) -> tuple[str, ...]:
+        """The columns of a source that it needs."""
+        named = [
+            each.aggregate.column
+            for each in self.added
+            if each.source == source and each.aggregate.column is not None
+        ]
+        return tuple(dict.fromkeys((*self.keys, *named)))
+
+    def _describe(self, added: Added) -> str:
+        name, source, aggregate = added
+        if aggregate.kind == "only":
+            return name if aggregate.column == name else f"{name}={aggregate.column}"
+        if source >= self.needed:
+            return f"{name}=count_distinct({self.sources[source].schema.names[-1]})"
+        return f"{name}={aggregate.describe()}"
+
+    def describe(self) -> str:
+        """As it would be written."""
+        text = ", ".join(map(self._describe, self.added))
+        return f"group by {', '.join(self.keys) or 'nothing'}: {text}"

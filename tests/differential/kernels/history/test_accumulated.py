@@ -1,0 +1,104 @@
+"""accumulated.py: answers of components are those of the values that these were made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference import collection as plainly
+from strategies_words import CODES
+
+from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.kernels.history import accumulated as a
+from differential.kernels.history import components as c
+from differential.kernels.rows.sort import sort_consolidate
+
+GUARDS = CODES[2].guards
+TIME = CODES[2].pack((1, 1))
+Values = list[tuple[float, int]]
+COUNTS = st.sampled_from([-2, -1, 1, 1, 1, 2, 3])
+HARD = st.sampled_from([1e308, -1e308, 1e-320, 0.1, 0.2, -0.3, 1e16, 1.0, math.inf, -math.inf, math.nan])
+FLOATS = st.lists(st.tuples(st.one_of(st.floats(), HARD), COUNTS), max_size=8)
+WHOLE = st.lists(st.tuples(st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62)), COUNTS), max_size=8)
+NAMES = {
+    "avg": a.MEAN,
+    "variance_pop": a.VARIANCE,
+    "stddev_pop": a.DEVIATION,
+    "variance": a.SAMPLE_VARIANCE,
+    "stddev": a.SAMPLE_DEVIATION,
+}
+
+
+def _evaluated(values: Values, asked: Sequence[int], is_float: bool) -> list[int] | None:
+    """The words that are asked for of a column without nulls; None if the group is absent."""
+    number, square, limbs = (
+        (c.FLOAT, c.FLOAT_SQUARE, c.FLOAT_LIMBS) if is_float else (c.WHOLE, c.WHOLE_SQUARE, c.WHOLE_LIMBS)
+    )
+    behind = 1 + limbs + (c.NOT_FINITE if is_float else 0)
+    makers = np.array([(c.ROWS, 0, -1, 0), (number, 0, -1, 1), (square, 0, -1, behind)], np.int64).T.copy()
+    given = np.array([value for value, _ in values], np.float64 if is_float else np.int64)
+    words = floats_to_words(given) if is_float else given
+    diffs = [count for _, count in values]
+    rows = np.array([words.tolist(), [CODES[2].pack((0, 1))] * len(values), diffs], np.int64)
+    made = sort_consolidate(c.components_of(rows, 0, makers))
+    held = np.zeros((3, made.shape[1] + 4), np.int64)
+    held[:, : made.shape[1]] = made
+    table = np.array([(what, 1, 0, limbs, 400, 1) for what in asked], np.int64).T.copy()
+    wanted = np.zeros(2 * len(asked) + 2, np.int64)
+    if not a.evaluate_components(held, made.shape[1], TIME, GUARDS, table, wanted):
+        return None
+    return [int(word) for word in wanted[: len(asked)]]
+
+
+def _same(left: float | None, right: float | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left == right or (math.isnan(left) and math.isnan(right))
+
+
+def _check(values: Values, is_float: bool) -> None:
+    rows = plainly.collection({})
+    for value, count in values:
+        rows[math.nan if value != value else value,] += count  # one NaN for all
+    rows = plainly.collection(rows)
+    total = sum(rows.values())
+    found = _evaluated(values, [*NAMES.values(), *([a.FLOAT_TOTAL] if is_float else [])], is_float)
+    if total == 0:
+        assert found is None
+        return
+    assert found is not None
+    answers = words_to_floats(np.array(found, np.int64)).tolist()
+    for name, answer in zip([*NAMES, "sum"], answers, strict=False):
+        want = plainly.added_up(name, rows)
+        assert isinstance(want, float | None)
+        assert _same(answer, want) or (want is None and answer == 0), (name, answer, want)
+
+
+@given(FLOATS)
+@example([(1e308, 2), (-1e308, 2), (0.1, 1)])
+@example([(0.1, 1), (0.2, 1), (0.3, -1)])
+def test_floats_are_as_if_summed_exactly_and_rounded_once(values: Values) -> None:
+    _check(values, is_float=True)
+
+
+@given(WHOLE)
+def test_means_and_spreads_of_whole_numbers(values: Values) -> None:
+    _check(values, is_float=False)
+
+
+@given(WHOLE)
+@example([(2**62, 1), (2**62 - 1, 1)])
+@example([(-(2**62), 2)])
+@example([(2**62, 2)])
+@example([(-(2**62), 2), (-1, 1)])
+def test_totals_are_exact_or_refused(values: Values) -> None:
+    total, rows = sum(int(value) * count for value, count in values), sum(count for _, count in values)
+    if rows != 0 and not -(2**63) <= total < 2**63:
+        with pytest.raises(OverflowError):
+            _evaluated(values, [a.TOTAL], is_float=False)
+    else:
+        assert _evaluated(values, [a.TOTAL], is_float=False) == (None if rows == 0 else [total])

@@ -1,0 +1,48 @@
+"""stages/accumulation.py: which components are kept, each once."""
+
+from __future__ import annotations
+
+import differential as dd
+from differential.aggregates import Aggregate
+from differential.columns.schema import Schema
+from differential.kernels.history import accumulated as a
+from differential.kernels.history import components as c
+from differential.plan.nodes import Accumulate, Added, Input
+from differential.plan.stages.accumulation import Plans, accumulation_of
+
+SOURCE = Input(Schema.of("k: int, v: int, x: float?"), "rows")
+
+
+def _plans(*aggregates: Aggregate) -> Plans:
+    added = tuple(Added(f"a{index}", 0, aggregate) for index, aggregate in enumerate(aggregates))
+    node = Accumulate((SOURCE,), ("k",), 1, added)
+    return accumulation_of(node, [SOURCE.schema])
+
+
+def test_a_count_of_a_column_without_nulls_is_that_of_the_rows() -> None:
+    plans = _plans(dd.count(), dd.count("v"))
+    assert plans.makers == [[(c.ROWS, 0, -1, 0)]]
+    assert plans.accumulation.asked == ((a.COUNT, 0, -1, 0), (a.COUNT, 0, -1, 0))
+
+
+def test_sum_and_mean_share_their_limbs() -> None:
+    plans = _plans(dd.sum("v"), dd.avg("v"))
+    assert plans.makers == [[(c.ROWS, 0, -1, 0), (c.WHOLE, 1, -1, 1)]]
+    assert plans.accumulation.components == 1 + c.WHOLE_LIMBS
+
+
+def test_what_may_be_null_has_a_flag_that_says_whether_there_is_a_value() -> None:
+    plans = _plans(dd.sum("x"))
+    assert plans.makers == [[(c.ROWS, 0, -1, 0), (c.VALUES, 3, 2, 1), (c.FLOAT, 3, 2, 2)]]
+    assert plans.accumulation.asked == ((a.FLAG, 0, 1, 0), (a.FLOAT_TOTAL, 2, 1, c.FLOAT_LIMBS))
+    assert plans.names == ("sum(x)", "sum(x)")
+
+
+def test_squares_come_behind_the_numbers() -> None:
+    for first in ([], [dd.sum("v")], [dd.avg("v"), dd.variance("v", sample=False)]):
+        plans = _plans(*first, dd.variance("v"))
+        makers = {maker[0]: maker[3] for maker in plans.makers[0]}
+        assert len(plans.makers[0]) == 3, "a sum uses the same numbers"
+        flag, spread = plans.accumulation.asked[-2:]
+        assert flag[0] == a.FLAG_OF_TWO and spread[1] == makers[c.WHOLE]
+        assert makers[c.WHOLE_SQUARE] == makers[c.WHOLE] + c.WHOLE_LIMBS
