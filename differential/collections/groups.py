@@ -10,13 +10,14 @@ from ..aggregates import Aggregate, AggregateKind
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, Ordering
+from ..expressions.orders import By, orderings
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
 from ..other_spellings import explain
 from ..plan.grouping.aggregating import aggregated
 from ..plan.nodes import ReduceFunction
 from .handle import Handle
-from .ordered import By, Ordered, OrderOperators, orderings
+from .ordered import Ordered, OrderOperators
 
 __all__ = ["GroupOperators", "Grouped"]
 

@@ -17,23 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Self, TypeAlias, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
 
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, Ordering, col
+from ..expressions.orders import By, OrderSpec, orderings
 from ..operators.ordered.layout import Turn
 from ..operators.reduce import RankKind
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
 from .checking import CheckingOperators
 from .handle import Handle
 
-__all__ = ["By", "OrderOperators", "Ordered", "orderings", "top_rows"]
+__all__ = ["OrderOperators", "Ordered", "top_rows"]
 
-_OrderSpec: TypeAlias = str | Expr | Ordering
-By: TypeAlias = _OrderSpec | Sequence[_OrderSpec]
-"""What may stand for an order: a column, an expression, one with a direction, or several in turn."""
 
 _METHODS: Final = ("row_number", "rank", "dense")
 
@@ -64,7 +62,7 @@ class OrderOperators(CheckingOperators):
         named = (keys,) if isinstance(keys, str) else tuple(keys)
         return top_rows(self, named, k, orderings(by, "top_k"), offset, rank, method)
 
-    def order_by(self, *by: _OrderSpec) -> Ordered[Self]:
+    def order_by(self, *by: OrderSpec) -> Ordered[Self]:
         """An order of all rows; follow with `limit(n, offset=…)` or `rank("place")`. LINQ: `OrderBy`."""
         return Ordered(self, (), orderings(by, "order_by"))
 
@@ -103,25 +101,6 @@ class Ordered(Generic[H]):
         that get other numbers. If only the first matter, `limit(n, rank=name)` costs no more than those.
         """
         return top_rows(self.collection, self.keys, ALL_ROWS, self.by, 0, name, method)
-
-
-def orderings(by: By, operator: str) -> tuple[Ordering, ...]:
-    """The directions in `by`; raises SchemaError if it names nothing, or something else."""
-    parts = [by] if isinstance(by, str | Expr | Ordering) else list(by)
-    found: list[Ordering] = []
-    for part in parts:
-        if isinstance(part, Ordering):
-            found.append(part)
-        elif isinstance(part, str | Expr):
-            found.append(Ordering(col(part) if isinstance(part, str) else part))
-        else:
-            raise SchemaError(
-                f"{operator} ({call_site()}): an order is made of columns, such as 'x' or col.x.desc(), "
-                f"not {part!r:.100}"
-            )
-    if not found:
-        raise SchemaError(f"{operator} ({call_site()}) needs an order: by='x', or by=[col.x.desc(), 'y']")
-    return tuple(found)
 
 
 def top_rows(

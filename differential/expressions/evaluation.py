@@ -19,6 +19,8 @@ from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.errors import RowError
+from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
+from differential.expressions.arithmetic.whole_numbers import beyond, combined
 from differential.expressions.compiled import (
     Compiled,
     Evaluate,
@@ -29,7 +31,6 @@ from differential.expressions.compiled import (
     in_common_words,
     word_constant,
 )
-from differential.expressions.decimals import beyond_digits, scaled_to
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 from differential.expressions.functions.casts import NEVER_FAIL
 from differential.expressions.functions.function import Function
@@ -50,7 +51,6 @@ from differential.expressions.operators import (
 )
 from differential.expressions.projection import CONSTANT, Projection
 from differential.expressions.types import constants_of, type_of
-from differential.expressions.whole_numbers import beyond, combined
 from differential.kernels.overflow import INT64_MIN
 
 __all__ = ["Compiler", "evaluate"]

@@ -307,7 +307,9 @@ def _accumulate(step: Accumulate) -> RowFunction:
 
     def accumulate(words: Int64s) -> Int64s | None:
         try:
-            summed = sort_consolidate(components_of(words, step.key_words, makers))
+            # In the order of their keys rows add up to a few components each before these are sorted.
+            rows = sort_consolidate(words) if step.key_words else words
+            summed = sort_consolidate(components_of(rows, step.key_words, makers))
         except OverflowError:
             raise component_overflow(words[-1]) from None
         return summed if summed.shape[1] else None

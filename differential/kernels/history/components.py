@@ -20,7 +20,8 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.overflow import excess, refuse, wide_multiply
+from differential.kernels.overflow import excess, magnitude, refuse, wide_multiply
+from differential.kernels.rows.merge import copy_rows, first_rows
 from progress.kernel import Int64s, kernel
 
 ROWS: Final = 0
@@ -46,6 +47,7 @@ LIMB: Final = (1 << 32) - 1
 _FRACTION_BITS: Final = 52
 _EXPONENTS: Final = 2047
 _ALL_BUT_SIGN: Final = 0x7FFF_FFFF_FFFF_FFFF
+_WEIGHT_MAX: Final = 1 << 30
 
 
 @kernel
@@ -89,59 +91,109 @@ def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
 
 
 @kernel
-def put_component(words: Int64s, row: int, component: int, amount: int, out: Int64s, at: int) -> int:
-    """Write the key of a row, a component, the row's time and difference · amount as row `at` of `out`, if
-    that has rows; returns the next.
+def flush(words: Int64s, row: int, totals: Int64s, out: Int64s, made: int) -> Int64s:
+    """Write what has been added up for the key and time of `row` behind the first `made` rows of `out`;
+    returns `out`, or a larger one. Ensures: totals are 0, and totals[-1] says how many rows there are then.
     """
-    if out.shape[1] > 0:
-        kw, last = out.shape[0] - 3, words.shape[0] - 1
-        for word in range(kw):
-            out[word, at] = words[word, row]
-        high, low = wide_multiply(amount, words[last, row])
-        refuse(excess(high, low))
-        out[kw, at], out[kw + 1, at], out[kw + 2, at] = component, words[last - 1, row], low
-    return at + 1
+    kw, last = out.shape[0] - 3, totals.shape[0] - 1
+    first, stop = totals[last - 2], totals[last - 1]
+    if made + stop - first > out.shape[1]:
+        larger = np.empty((out.shape[0], 2 * (made + stop - first)), np.int64)
+        copy_rows(out, made, larger)
+        out = larger
+    for component in range(first, stop):
+        if totals[component] != 0:
+            for word in range(kw):
+                out[word, made] = words[word, row]
+            out[kw, made], out[kw + 1, made] = component, words[words.shape[0] - 2, row]
+            out[kw + 2, made] = totals[component]
+            totals[component] = 0
+            made += 1
+    totals[last - 2], totals[last - 1], totals[last] = last, 0, made
+    return out
 
 
 @kernel
-def put_components(words: Int64s, makers: Int64s, out: Int64s) -> int:
-    """Write the components of all rows into `out`, if that has rows; returns how many there are."""
-    made = np.int64(0)
-    limbs = np.zeros(5, np.int64)
-    for row in range(words.shape[1]):
-        for maker in range(makers.shape[1]):
-            kind, flag, base = makers[0, maker], makers[2, maker], makers[3, maker]
-            if kind == ROWS:
-                made = put_component(words, row, base, np.int64(1), out, made)
-                continue
-            if flag >= 0 and words[flag, row] == 0:
-                continue
-            value = words[makers[1, maker], row]
-            if kind <= FALSE:
-                if kind == VALUES or (value != 0) == (kind == TRUE):
-                    made = put_component(words, row, base, np.int64(1), out, made)
-                continue
-            sign, first = split_number(kind, value, limbs)
-            if sign == 0:
-                if kind == FLOAT:
-                    made = put_component(words, row, base + FLOAT_LIMBS + first, np.int64(1), out, made)
-                continue
-            for index in range(5):
-                if limbs[index] != 0:
-                    made = put_component(words, row, base + first + index, sign * limbs[index], out, made)
-    return made
+def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
+    """Add diff · amount to the total of a component, which has room; raises if the product leaves 64 bits."""
+    high, low = wide_multiply(amount, diff)
+    refuse(excess(high, low))
+    last = totals.shape[0] - 1
+    totals[component] += low
+    totals[last - 2] = min(totals[last - 2], component)
+    totals[last - 1] = max(totals[last - 1], component + 1)
+
+
+@kernel
+def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: Int64s, totals: Int64s) -> None:
+    """Add what one maker makes of a row to the totals, to each at most once."""
+    diff = words[words.shape[0] - 1, row]
+    kind, flag, base = makers[0, maker], makers[2, maker], makers[3, maker]
+    if kind == ROWS:
+        add_amount(totals, base, np.int64(1), diff)
+        return
+    if flag >= 0 and words[flag, row] == 0:
+        return
+    value = words[makers[1, maker], row]
+    if kind <= FALSE:
+        if kind == VALUES or (value != 0) == (kind == TRUE):
+            add_amount(totals, base, np.int64(1), diff)
+        return
+    sign, first = split_number(kind, value, limbs)
+    if sign == 0:
+        if kind == FLOAT:
+            add_amount(totals, base + FLOAT_LIMBS + first, np.int64(1), diff)
+        return
+    for index in range(5):
+        if limbs[index] != 0:
+            add_amount(totals, base + first + index, sign * limbs[index], diff)
 
 
 @kernel
 def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
-    """Rows (key, component, time, diff), int64[kw + 3, ·], neither sorted nor summed.
+    """Rows (key, component, time, diff), int64[kw + 3, ·]; neighbours of one key and time are summed.
 
     words    int64[≥ kw + 2, n]: rows, the key words first, time and diff last
     makers   int64[4, k]: kind, word of the value, word that is 0 if it is null (-1: never), first component
     Raises if a limb · diff leaves 64 bits; then value · diff does.
-    Cost: O(n · k), twice: what is made is counted first.
+    Cost: O(n · k). Rows in the order of their keys leave the fewest behind.
     """
-    nothing = np.empty((kw + 3, 0), np.int64)
-    out = np.empty((kw + 3, put_components(words, makers, nothing)), np.int64)
-    put_components(words, makers, out)
-    return out
+    count, time = words.shape[1], words.shape[0] - 2
+    room = np.int64(0)
+    for maker in range(makers.shape[1]):
+        room = max(room, makers[3, maker])
+    # Behind the totals: the first component that was added to, the one behind the last, rows of `out`.
+    totals = np.zeros(room + FLOAT_SQUARE_LIMBS + 4, np.int64)
+    last = totals.shape[0] - 1
+    totals[last - 2] = last
+    limbs = np.zeros(5, np.int64)
+    out = np.empty((kw + 3, count // 4 + 16), np.int64)
+    weight = np.int64(0)
+    for row in range(count):
+        diff = words[time + 1, row]
+        size = min(magnitude(diff) + 1, _WEIGHT_MAX)
+        if row > 0:
+            # Limbs are less than 2³², so totals stay below 2⁶³ while differences add up to less than 2³⁰.
+            ends = weight + size > _WEIGHT_MAX or words[time, row] != words[time, row - 1]
+            for word in range(kw):
+                ends = ends or words[word, row] != words[word, row - 1]
+            if ends:
+                out = flush(words, row - 1, totals, out, totals[last])
+                weight = np.int64(0)
+        weight += size
+        for maker in range(makers.shape[1]):
+            # Here what is common, without calls, which cost more than what they do.
+            kind, component = makers[0, maker], makers[3, maker]
+            amount = np.int64(1)
+            if kind == WHOLE:
+                amount = words[makers[1, maker], row]
+            flag = makers[2, maker]
+            if size == _WEIGHT_MAX or kind not in (ROWS, WHOLE) or not -LIMB <= amount <= LIMB:
+                add_component(words, row, makers, maker, limbs, totals)
+            elif flag < 0 or words[flag, row] != 0:
+                totals[component] += amount * diff
+                totals[last - 2] = min(totals[last - 2], component)
+                totals[last - 1] = max(totals[last - 1], component + 1)
+    if count > 0:
+        out = flush(words, count - 1, totals, out, totals[last])
+    return first_rows(out, totals[last])

@@ -2,7 +2,8 @@
 
     added      sums of any kind: all together one `Accumulate` of the rows, constant work per change
     distinct   count_distinct: the different values, once each, are one more source of the same `Accumulate`
-    chosen     min, max: an operator each, whose one answer per group is added to the same `Accumulate`
+    chosen     min, argmin, first, collect …: an operator each, whose one answer per group goes into the same
+               `Accumulate`
 
 So whatever is asked for, one operator knows all that makes a group's row. A single chosen aggregate is that
 operator alone.
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...aggregates import ADDED, Aggregate
+from ...aggregates import ADDED, CHOSEN, Aggregate
 from ...expressions.expression import ColumnRef, Expr
 from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select
+from .choosing import best_value, first_value, order_of
+from .collecting import collected
 
 __all__ = ["aggregated"]
 
@@ -46,12 +49,24 @@ def aggregated(add: _Add, source: Node, keys: tuple[str, ...], aggregates: Mappi
 
 
 def _is_chosen(aggregate: Aggregate) -> bool:
-    return aggregate.kind not in ADDED and aggregate.kind != "count_distinct"
+    return aggregate.kind in CHOSEN
 
 
 def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate: Aggregate) -> Node:
     """What gives at most one row per group: the keys, and `name`."""
-    return add(Reduce(source, keys, ((name, aggregate),)))
+    kind, column = aggregate.kind, aggregate.column
+    assert column is not None
+    if kind in ("collect", "collect_set"):
+        return collected(add, source, keys, name, column, once=kind == "collect_set")
+    if kind in ("min", "max"):
+        type_ = source.schema[column].type
+        if type_.is_ordered and not type_.nullable:
+            return add(Reduce(source, keys, ((name, aggregate),)))
+        return best_value(add, source, keys, name, column, column, kind == "max")
+    source, order = order_of(add, source, aggregate.by)
+    if kind in ("argmin", "argmax"):
+        return best_value(add, source, keys, name, column, order[0].column, kind == "argmax")
+    return first_value(add, source, keys, name, column, order)
 
 
 def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggregate) -> Node:
@@ -80,7 +95,7 @@ def _with_arguments(
             while text in source.schema:
                 text += "'"
             computed[text] = argument
-            aggregate = Aggregate(aggregate.kind, text)  # noqa: PLW2901
+            aggregate = Aggregate(aggregate.kind, text, by=aggregate.by)  # noqa: PLW2901
         named[name] = aggregate
     if computed:
         kept = {name: ColumnRef(name) for name in source.schema.names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...expressions.expression import ColumnRef
 from ..facts import is_consolidated, is_set, moves_columns
-from ..nodes import Consolidate, Distinct, Keys, Node, Reduce, Select
+from ..nodes import Accumulate, Consolidate, Distinct, Keys, Node, Reduce, Select
 
 __all__ = ["drop_distinct"]
 
@@ -35,7 +35,7 @@ def _without_keys(node: Keys) -> Node | None:
         if moved is None:
             return None
         below, names = below.source, [moved[name] for name in names]
-    keys = below.keys if isinstance(below, Reduce | Keys) else below.schema.names
-    if not isinstance(below, Reduce | Keys | Distinct) or sorted(names) != sorted(keys):
+    keys = below.keys if isinstance(below, Accumulate | Reduce | Keys) else below.schema.names
+    if not isinstance(below, Accumulate | Reduce | Keys | Distinct) or sorted(names) != sorted(keys):
         return None
     return Select(below, tuple((name, ColumnRef(old)) for name, old in zip(node.keys, names, strict=True)))

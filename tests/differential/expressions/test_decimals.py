@@ -16,8 +16,8 @@ from differential import Schema, col, lit, when
 from differential.columns.column_types import decimal
 from differential.columns.rows import Row
 from differential.errors import ExpressionError, RowError
+from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
 from differential.expressions.compiled import word_constant
-from differential.expressions.decimals import beyond_digits, scaled_to
 from differential.expressions.expression import Expr
 
 MONEY = Schema.of("p: decimal(10, 2), q: decimal(6, 3)?, i: int, w: decimal(18, 0), v: decimal(18, 17)")

@@ -172,7 +172,7 @@ def _plainly(first: list[Row], second: list[Row]) -> dict[str, list[Row]]:
             tags.setdefault(row[0], []).append(str(row[4]))
     return {
         "same": first,
-        "joined": [(*row, other) for row in first for key, other in second if row[0] == key],
+        "joined": [(*row, other) for row in first for key, other in second if row[0] == key is not None],
         "grouped": [
             (*key, len(rows), min(r[1] for r in rows), min(r[2] for r in rows), max(r[3] for r in rows))  # type: ignore[type-var]
             for key, rows in groups.items()

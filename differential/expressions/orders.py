@@ -1,0 +1,35 @@
+"""What is an order of rows? Columns and expressions, each with a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from differential.errors import SchemaError
+from differential.expressions.expression import Expr, Ordering, col
+from timely.user_code.call_site import call_site
+
+__all__ = ["By", "OrderSpec", "orderings"]
+
+OrderSpec: TypeAlias = str | Expr | Ordering
+By: TypeAlias = OrderSpec | Sequence[OrderSpec]
+"""What may stand for an order: a column, an expression, one with a direction, or several in turn."""
+
+
+def orderings(by: By, operator: str) -> tuple[Ordering, ...]:
+    """The directions in `by`; raises SchemaError if it names nothing, or something else."""
+    parts = [by] if isinstance(by, str | Expr | Ordering) else list(by)
+    found: list[Ordering] = []
+    for part in parts:
+        if isinstance(part, Ordering):
+            found.append(part)
+        elif isinstance(part, str | Expr):
+            found.append(Ordering(col(part) if isinstance(part, str) else part))
+        else:
+            raise SchemaError(
+                f"{operator} ({call_site()}): an order is made of columns, such as 'x' or col.x.desc(), "
+                f"not {part!r:.100}"
+            )
+    if not found:
+        raise SchemaError(f"{operator} ({call_site()}) needs an order: by='x', or by=[col.x.desc(), 'y']")
+    return tuple(found)
