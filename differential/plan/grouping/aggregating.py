@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...aggregates import ADDED, CHOSEN, Aggregate
+from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef, Expr
+from ...operators.ordered.layout import has_order
 from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select
 from .choosing import best_value, first_value, order_of
 from .collecting import collected
@@ -60,6 +62,11 @@ def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate
         return collected(add, source, keys, name, column, once=kind == "collect_set")
     if kind in ("min", "max"):
         type_ = source.schema[column].type
+        if not has_order(type_):
+            raise ExpressionError(
+                f"{aggregate.describe()}: column {column!r} is {type_}, and its values have no order. Use "
+                "reduce(fn, …), which sees the values"
+            )
         if type_.is_ordered and not type_.nullable:
             return add(Reduce(source, keys, ((name, aggregate),)))
         return best_value(add, source, keys, name, column, column, kind == "max")
