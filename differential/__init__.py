@@ -39,7 +39,7 @@ from differential.aggregates import (
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
-from differential.collections.sources import from_stream, imported, input
+from differential.collections.sources import checked_input, from_stream, imported, input
 from differential.columns.column_types import (
     any_value,
     binary,
@@ -131,6 +131,7 @@ from differential.expressions.expression import (
     nullif,
     when,
 )
+from differential.linear.shapes import clock, sliding, tumbling
 from differential.warming import warm
 
 __all__ = [
@@ -154,6 +155,8 @@ __all__ = [
     "binary",
     "boolean",
     "ceil",
+    "checked_input",
+    "clock",
     "coalesce",
     "col",
     "collect",
@@ -226,6 +229,7 @@ __all__ = [
     "second",
     "signum",
     "size",
+    "sliding",
     "split",
     "sqrt",
     "startswith",
@@ -239,6 +243,7 @@ __all__ = [
     "trim",
     "try_to_date",
     "try_to_timestamp",
+    "tumbling",
     "upper",
     "variance",
     "warm",

@@ -19,6 +19,7 @@ from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row, Time
 from reference.dataflow import Change
+from reference.timed.plain import windows_of
 
 import differential as dd
 from differential import Collection, col
@@ -248,6 +249,16 @@ UNARY: dict[str, Unary] = {
             "filter",
             lambda c: c.filter(col.k != col.v).filter(col.v >= 0),
             _per_row(lambda k, v: [(k, v)] if k != v and v >= 0 else []),
+        ),
+        Unary(
+            "tumbling windows",
+            lambda c: c.window("v", dd.tumbling(2)).select(k=col.k, v=col.window_start),
+            _per_row(lambda k, v: [(k, start) for start in windows_of(v, 2, 2)]),
+        ),
+        Unary(
+            "sliding windows",
+            lambda c: c.window("v", dd.sliding(3, 2, origin=1)).select(k=col.k, v=col.window_end - 2),
+            _per_row(lambda k, v: [(k, start + 1) for start in windows_of(v, 3, 2, 1)]),
         ),
         Unary("map", lambda c: c.map(lambda r: (abs(r.v), r.k)), _per_row(lambda k, v: [(abs(v), k)])),
         Unary(

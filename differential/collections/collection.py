@@ -18,14 +18,14 @@ from timely.errors import GraphError
 from ..errors import SchemaError
 from ..plan.building import OpenLoop
 from ..plan.explaining import explain_plan
-from .groups import GroupOperators
 from .loops import LoopOperators
+from .timed.times import TimeOperators
 
 __all__ = ["Collection"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Collection(GroupOperators, LoopOperators):
+class Collection(TimeOperators, LoopOperators):
     """A node of a plan, and the loops that it is in; its operators are in the files beside this one."""
 
     def output(self, name: str) -> None:

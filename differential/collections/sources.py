@@ -2,32 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
 from timely.building.stream import Stream
 
-from ..columns.schema import Schema, SchemaSpec
+from ..columns.column_types import boolean
+from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
+from ..expressions.expression import col
 from ..operators.between.imports import TableImport
-from ..operators.table_io import DIFF, EPOCH, TableIn
+from ..operators.table_io import DIFF, EPOCH
 from ..plan.building import Plan
 from ..plan.nodes import FromStream, Import, Input
+from ..plan.stages.timed import input_codec
 from .collection import Collection
 
-__all__ = ["from_stream", "imported", "input"]
+__all__ = ["checked_input", "from_stream", "imported", "input"]
+
+_REFUSED = "(refused)"
 
 
-def input(dataflow: Dataflow, name: str, schema: SchemaSpec) -> Collection:
-    """A named input of `dataflow` as a collection with the columns of `schema`."""
+def input(
+    dataflow: Dataflow,
+    name: str,
+    schema: SchemaSpec,
+    *,
+    key: str | Sequence[str] = (),
+    mode: Literal["append", "upsert"] = "append",
+) -> Collection:
+    """A named input of `dataflow` as a collection with the columns of `schema`.
+
+    mode    "append": clients insert and remove rows. "upsert": clients say what the values of keys are by
+            `upsert(rows)`, or `delete(keys)`, and the collection holds the last of each `key`, a column or
+            some: at every complete epoch what was said last up to it. Within an epoch the order of calls
+            decides.
+    An upsert costs a search for its key, at the worker of the key, where the current values are kept once.
+    Flink, Materialize: an upsert source; Rust: `arrange::upsert`.
+    Raises SchemaError for a key that is no column, or missing where it is needed.
+    """
+    declared = _declared(schema, name)
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    if (mode == "upsert") != bool(keys) or mode not in ("append", "upsert"):
+        raise SchemaError(
+            f"input {name!r}: write key='id', mode='upsert' for the last value of each key, or neither for "
+            f"rows that "
+            "are inserted and removed; removals are checked by dd.checked_input(…)"
+        )
+    for one in keys:
+        declared.offset(one)
+    if len(set(keys)) != len(keys):
+        raise SchemaError(f"input {name!r}: a key is named twice in {', '.join(keys)}")
+    return _input(dataflow, Input(declared, name, mode, keys))
+
+
+def checked_input(dataflow: Dataflow, name: str, schema: SchemaSpec) -> tuple[Collection, Collection]:
+    """(rows, refused): a named input whose rows are never there less than 0 times.
+
+    A removal of what is not there is not made; the row is in `refused` from that epoch on, as often as it was
+    asked for in vain. All that is said of a row in one epoch counts together. It costs a search for each
+    row, and keeps them all, at the worker of the row.
+    """
+    declared = _declared(schema, name)
+    both = _input(dataflow, Input(Schema((*declared.columns, Column(_REFUSED, boolean))), name, "checked"))
+    return (
+        both.filter(~col(_REFUSED)).select(*declared.names),
+        both.filter(col(_REFUSED)).select(*declared.names),
+    )
+
+
+def _declared(schema: SchemaSpec, name: str) -> Schema:
     declared = Schema.of(schema)
     for reserved in (DIFF, EPOCH):
         if reserved in declared.names:
             raise SchemaError(
                 f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
             )
-    stream = dataflow.input(name, TableIn(declared, name))
+    return declared
+
+
+def _input(dataflow: Dataflow, node: Input) -> Collection:
+    stream = dataflow.input(node.name, input_codec(node))
     plan = Plan.of(dataflow)
-    return Collection(plan, plan.leaf(Input(declared, name), stream))
+    return Collection(plan, plan.leaf(node, stream))
 
 
 def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) -> Collection:

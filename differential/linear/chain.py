@@ -43,6 +43,7 @@ from differential.linear.passes import (
     compile_steps,
     projection_of,
 )
+from differential.linear.sliding import Sliding
 from differential.linear.user_functions import (
     BatchFunction,
     FlatMapFunction,
@@ -138,6 +139,11 @@ class LinearChain:
         How rows are divided into batches is arbitrary: `batch_functions.py`.
         """
         return self._user("map_batches", function, schema)
+
+    def slide(self, time: str, lengths: tuple[int, int, int], names: tuple[str, str]) -> LinearChain:
+        """Each row once for each sliding window that its `time` is in; see `sliding.py`."""
+        step = Sliding(self.schema_out, time, lengths, names, call_site())
+        return self._longer(step, step.schema_out)
 
     def keyed_by(self, key_columns: Sequence[str]) -> LinearChain:
         """The columns `key_columns` first, in that order, and then the others: the layout of a keyed

@@ -8,7 +8,7 @@ at the end:
     gather      test the conditions, gather the words of the rows that pass
     compute     write computed columns into a new array
     accumulate  what a group keeps of its rows, summed
-    user        hand the rows to a Python function
+    user        hand the rows to a Python function, or cut them into sliding windows
 
 A condition that can fail (it divides) sees only the rows that the filters before it have let through.
 """
@@ -34,6 +34,7 @@ from differential.kernels.history.components import components_of
 from differential.kernels.rows.sort import sort_consolidate
 from differential.linear.batch_functions import compile_batches
 from differential.linear.guarding import Guard, guarded
+from differential.linear.sliding import Sliding
 from differential.linear.user_functions import UserStep, compile_user_step
 from differential.linear.weighing import weighed, without
 from timely.user_code.call_site import CallSite
@@ -110,7 +111,7 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
-Step: TypeAlias = Select | Filter | Negate | Accumulate | Weigh | Guard | UserStep
+Step: TypeAlias = Select | Filter | Negate | Accumulate | Weigh | Guard | UserStep | Sliding
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -199,8 +200,11 @@ class _Plan:
             self._start(step.schema_out)
         else:
             self.flush()
-            compiled = compile_batches if step.kind == "map_batches" else compile_user_step
-            self.passes.append(compiled(step, self._symbols))
+            if isinstance(step, Sliding):
+                self.passes.append(step.compile())
+            else:
+                compiled = compile_batches if step.kind == "map_batches" else compile_user_step
+                self.passes.append(compiled(step, self._symbols))
             self._start(step.schema_out)
 
     def flush(self) -> None:

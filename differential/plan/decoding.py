@@ -14,8 +14,10 @@ from timely.errors import TimelyError
 from timely.user_code.call_site import CallSite, at_site
 
 from ..aggregates import ADDED, Aggregate
+from ..columns.column_types import boolean
 from ..errors import SchemaError
 from ..expressions.expression import Expr
+from ..linear.sliding import TIME_MAX
 from ..operators.ordered.layout import Turn
 from . import encoding
 from . import nodes as n
@@ -146,6 +148,14 @@ class _Reader:
                 return n.Input(schema_of(schema), name)
             case "empty", [schema]:
                 return n.Empty(schema_of(schema))
+            case "input", [schema, str(name), "upsert", [_, *_] as keys]:
+                columns = schema_of(schema)
+                if columns.names and set(keys) <= set(columns.names):
+                    return n.Input(columns, name, "upsert", _texts(list(keys)))
+            case "input", [schema, str(name), "checked", []]:
+                columns = schema_of(schema)
+                if columns.columns and columns.columns[-1].type == boolean:
+                    return n.Input(columns, name, "checked")
             case "import", [schema, (int() | str()) as owner, str(name)]:
                 return n.Import(schema_of(schema), owner, name)
             case "variable", [schema, int(depth), int(index)] if (
@@ -209,6 +219,8 @@ class _Reader:
                 return n.AssertEmpty(source, what)
             case "guarded", ["good" | "errors" as part, [_, *_] as steps]:
                 return self._guarded(source, steps, part)
+            case (("slide" | "during" | "on_time"), _):
+                return _timed(kind, data, source)
             case "inspect", [identity, int(serial)]:
                 return n.Inspect(source, self._function(identity), serial)
             case "output", [str(name)]:
@@ -314,6 +326,22 @@ def _top_k(
         case [str(name), "row_number" | "rank" | "dense" as kind]:
             return n.TopK(source, keys, tuple(by), *span, (name, kind))
     raise SchemaError(f"{rank!r:.200} is no rank")
+
+
+def _timed(kind: str, data: list[object], source: n.Node) -> n.Node | None:
+    """Operators that look at times: the columns that they look at are there, and hold what they should."""
+    columns = source.schema.columns
+    match kind, data:
+        case "slide", [str(time), [int(size), int(every), int(origin)], [str(start), str(end)]] if (
+            0 < size <= TIME_MAX and 0 < every <= TIME_MAX and abs(origin) <= TIME_MAX
+        ):
+            if source.schema[time].type.kind in ("int", "timestamp"):
+                return n.Slide(source, time, (size, every, origin), (start, end))
+        case "during", [] if len(columns) > 1 and all(one.type.kind == "int" for one in columns[-2:]):
+            return n.During(source)
+        case "on_time", ["on time" | "late" as which] if columns and columns[-1].type.kind == "int":
+            return n.OnTime(source, which)
+    return None
 
 
 def _pair(data: object) -> tuple[str, str]:

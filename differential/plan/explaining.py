@@ -11,7 +11,6 @@ from timely.operators.vertex import Vertex
 from timely.user_code.call_site import CallSite
 
 from ..operators.between.imports import TableImport
-from ..operators.table_io import TableIn
 from .building import Plan
 from .improving import improve
 from .nodes import FromStream, Import, Input, LetRec, Node
@@ -19,6 +18,7 @@ from .rewriting import beneath
 from .rules.sharing import share
 from .stages.lowering import Lowering
 from .stages.terms import Leaves
+from .stages.timed import input_codec
 
 __all__ = ["explain_plan"]
 
@@ -87,7 +87,7 @@ def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
     leaves: Leaves = {}
     for node in beneath(roots):
         if isinstance(node, Input):
-            leaves[node.digest] = (dataflow.input(node.name, TableIn(node.columns, node.name)), ())
+            leaves[node.digest] = (dataflow.input(node.name, input_codec(node)), ())
         elif isinstance(node, Import):
             imported = dataflow.imported(node.owner, node.name, TableImport(node.columns))
             leaves[node.digest] = (imported, ())

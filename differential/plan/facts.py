@@ -10,6 +10,7 @@ from .nodes import (
     Consolidate,
     Distinct,
     Filter,
+    Input,
     Join,
     Keys,
     Leave,
@@ -70,9 +71,11 @@ def goes_straight(loop: LetRec) -> bool:
 def is_set(node: Node) -> bool:
     """Whether every row has multiplicity 1 at every time, so that `distinct` would change nothing.
 
-    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs. The
-    first rows of groups of a set are one.
+    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs, but for
+    those that keep the last value of each key. The first rows of groups of a set are one.
     """
+    if isinstance(node, Input):
+        return node.mode == "upsert"
     if isinstance(node, Distinct | Accumulate | Keys | Reduce):
         return True
     if isinstance(node, TopK) and (

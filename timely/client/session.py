@@ -191,10 +191,31 @@ class FlowInput:
         much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
         that is open now: its rows are in that one or, if the first call had arrived, in one before.
         """
+        self._check_keyed(False, "insert")
         return self._add(self.form.to_table(data), 1, writer, sequence)
+
+    def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
+        `insert` otherwise, and returns the epoch.
+
+        Within an epoch the last call counts, and in it the last row: calls are in the order in which worker 0
+        takes them, so that one that has returned is before one that begins. Named by `writer` and `sequence`
+        it may be repeated, and counts once, where it came first.
+        """
+        self._check_keyed(True, "upsert")
+        return self._add(self.form.to_table(data), 1, writer, sequence)
+
+    def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
+        """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
+        table that has the columns of the key. As `upsert` otherwise; of a key that has no value it changes
+        nothing.
+        """
+        self._check_keyed(True, "delete")
+        return self._add(self.form.to_keys(keys), -1, writer, sequence)
 
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
+        self._check_keyed(False, "remove")
         return self._add(self.form.to_table(data), -1, writer, sequence)
 
     def append(
@@ -255,7 +276,8 @@ class FlowInput:
         place = 0
         if writer is None or sequence is None:
             writer, sequence = self._own_identity(is_large)
-            place = place_of(writer, 0, workers)
+            # Where the order of calls counts, worker 0 makes it.
+            place = 0 if self.form.keys else place_of(writer, 0, workers)
         if is_large:
             return self._add_in_parts(table, diff, writer, sequence)
         request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
@@ -280,6 +302,21 @@ class FlowInput:
         epoch = reply.integer("epoch")
         self._flow.note_epoch(epoch)
         return epoch
+
+    def _check_keyed(self, wanted: bool, call: str) -> None:
+        if bool(self.form.keys) == wanted:
+            return
+        name = self.form.name
+        if wanted:
+            raise MisuseError(
+                f"input {name!r} holds rows: write insert(rows) and remove(rows). {call}(…) is for an input "
+                f"that keeps the last value by key, declared by dd.input(flow, {name!r}, …, key='id', "
+                f"mode='upsert')"
+            )
+        raise MisuseError(
+            f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
+            f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
+        )
 
     def _own_identity(self, is_large: bool) -> tuple[str, int]:
         return (

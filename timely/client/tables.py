@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -49,6 +49,29 @@ class InputForm:
     def is_records(self) -> bool:
         """Whether it takes Python records."""
         return self.description == "records"
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which it keeps the last value; none for other inputs."""
+        packed = None if self.schema is None else (self.schema.metadata or {}).get(b"keys")
+        return () if packed is None else tuple(map(str, msgpack.unpackb(packed)))
+
+    def to_keys(self, data: object) -> pa.Table:
+        """`data` as a table of the keys alone: a table that has these columns, tuples, or bare values of
+        one key.
+        """
+        assert self.schema is not None and self.keys
+        names = list(self.keys)
+        if isinstance(data, pa.Table | pa.RecordBatch):
+            data = data.select(names)
+        elif is_of_pandas(data, "DataFrame"):
+            data = cast("Mapping[object, object]", data)[names]
+        elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping | np.ndarray):
+            data = list(data)
+            if len(names) == 1 and not any(isinstance(each, tuple | list | Mapping) for each in data):
+                data = [(each,) for each in data]
+        form = replace(self, schema=pa.schema([self.schema.field(name) for name in names]))
+        return form.to_table(data)
 
     @cached_property
     def _convert(self) -> Callable[[object, pa.Schema | None, str], object]:

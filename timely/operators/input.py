@@ -19,7 +19,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from hashlib import blake2b
+from typing import Final, Protocol, runtime_checkable
 
 import msgpack
 import pyarrow as pa
@@ -29,11 +30,17 @@ from progress.errors import InputClosedError, InternalError, MisuseError
 from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
 
-from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
 from ..wire.batch import Batch, Records
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
 from .imported import ImportCodec
+
+APPENDS_MAX: Final = 1 << 31
+"""Appends of a writer to an epoch, where their order counts."""
+
+_CALL_ROWS_MAX: Final = 1 << 32
+"""More rows than a batch can have: a request has fewer bytes."""
 
 
 class Entrance(Protocol):
@@ -76,6 +83,15 @@ class InputCodec(Protocol):
 
     def as_import(self) -> ImportCodec:
         """What reads the same rows of another dataflow that keeps them; `MisuseError` if none can."""
+        ...
+
+
+@runtime_checkable
+class OrderedCodec(Protocol):
+    """A codec of an input for which the order of calls within an epoch counts."""
+
+    def ordered(self, batch: Batch, order: int, place: int) -> Batch:
+        """A batch of its own with its order among calls, and the place of its first row within the call."""
         ...
 
 
@@ -169,6 +185,9 @@ class InputHandle:
         self._staged: dict[AppendId, _Staged] = {}
         self._staged_bytes = 0
         self._sealed: deque[_Sealed] = deque()
+        self._ordered = codec if isinstance(codec, OrderedCodec) else None
+        self._calls = 0
+        """Calls that were put in order here, which is done where order counts, and on worker 0."""
 
     def begin(self, epoch: int) -> None:
         """Let `epoch` be the first. Called before anything else, if at all."""
@@ -191,6 +210,7 @@ class InputHandle:
         self._writers, other._writers = other._writers, WriterNumbers()
         self._staged, other._staged = other._staged, {}
         self._staged_bytes, other._staged_bytes = other._staged_bytes, 0
+        self._calls = other._calls
 
     # Rows come in.
 
@@ -204,8 +224,16 @@ class InputHandle:
         """Add the batches of one append: all of them, or, for a repetition, none."""
         if not self.is_wanted(epoch, identity):
             return False
+        if self._ordered is not None and identity is not None and not 0 <= identity.sequence < APPENDS_MAX:
+            raise MisuseError(
+                f"input {self.name!r} keeps the last value by key: appends have numbers from 0 to "
+                f"{APPENDS_MAX - 1:,}, not {identity.sequence}"
+            )
         if identity is not None:
             self._seen.setdefault(epoch, set()).add(identity)
+        if self._ordered is not None:
+            order, place = self._order_of(identity)
+            batches = [self._ordered.ordered(batch, order, place) for batch in batches]
         self._keep(epoch, batches)
         return True
 
@@ -228,6 +256,9 @@ class InputHandle:
         """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
         self._writers.add(identity)
         entered = max(epoch, self.epoch)
+        if self._ordered is not None:
+            order = self.next_call()
+            batches = [self._ordered.ordered(batch, order, 0) for batch in batches]
         self._keep(entered, batches)
         return entered
 
@@ -278,8 +309,8 @@ class InputHandle:
                 f"waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows again"
             )
 
-    def enter_staged(self, identity: AppendId, epoch: int) -> None:
-        """The parts that are staged here belong to `epoch`."""
+    def enter_staged(self, identity: AppendId, epoch: int, order: int = 0, worker: int = 0) -> None:
+        """The parts that are staged here, on `worker`, belong to `epoch`; `order` is that of the call."""
         if epoch < self.epoch:
             raise InternalError(f"insertion {identity} entered epoch {epoch}, but {self.epoch} is open")
         staged = self._staged.pop(identity, None)
@@ -287,10 +318,21 @@ class InputHandle:
             return  # no part of it came here
         self._staged_bytes -= staged.bytes
         entered = self.epoch_word(epoch)
-        for _, (word, batches, _) in sorted(staged.parts.items()):
+        for part, (word, staged_batches, _) in sorted(staged.parts.items()):
+            batches = staged_batches
+            if self._ordered is not None:
+                place = (part * WORKERS_MAX + worker) * _CALL_ROWS_MAX
+                batches = [self._ordered.ordered(batch, order, place) for batch in batches]
             self._keep(
                 epoch, batches if word == entered else [batch.shifted(0, entered) for batch in batches]
             )
+
+    def next_call(self) -> int:
+        """The number of a call that is taken now, if the order of calls counts; else 0."""
+        if self._ordered is None:
+            return 0
+        self._calls += 1
+        return self._calls
 
     def take_insertion(self, identity: AppendId) -> None:
         """Remember an insertion in parts as taken."""
@@ -398,8 +440,17 @@ class InputHandle:
 
     def compared(self) -> object:
         """All that decides what it will do; who it is does not change."""
-        fixed = ("_clock", "_entrance", "codec", "heir", "name")
+        fixed = ("_clock", "_entrance", "_ordered", "codec", "heir", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
+
+    def _order_of(self, identity: AppendId | None) -> tuple[int, int]:
+        """The order of an append: by its writer and number, so that it does not matter where and when it
+        comes.
+        """
+        if identity is None:
+            return self.next_call(), 0
+        digest = blake2b(identity.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return -1 - (int.from_bytes(digest, "little") >> 2), identity.sequence * _CALL_ROWS_MAX
 
     def _check_open(self) -> None:
         if self.is_closed:

@@ -136,7 +136,7 @@ class Sealed:
 @dataclass(frozen=True)
 class Entered:
     """The staged parts of the insertion (writer, sequence) belong to `epoch`; -1: drop them, they are known
-    already.
+    already. `order` is its place among the calls, where that counts.
     """
 
     dataflow: int
@@ -144,6 +144,7 @@ class Entered:
     writer: str
     sequence: int
     epoch: int
+    order: int = 0
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ class Orders:
         entered = max(epoch, handle.epoch)
         handle.epoch_word(entered)
         handle.take_insertion(identity)
-        self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered))
+        order = handle.next_call()
+        self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered, order))
         return True, entered
 
     def close(self, dataflow: int, input_name: str) -> int:
@@ -117,7 +118,7 @@ class Orders:
             if order.epoch < 0:
                 handle.drop_staged(identity)
             else:
-                handle.enter_staged(identity, order.epoch)
+                handle.enter_staged(identity, order.epoch, order.order, self._worker.index)
 
     def _decide(self, order: Sealed | Entered | Closed) -> None:
         assert self._worker.index == 0, "one worker decides"

@@ -9,6 +9,7 @@ from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
+from .timed import During, OnTime, Slide
 from .times import AssertEmpty, Delay
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Delay",
     "Distinct",
     "Empty",
+    "During",
     "Export",
     "Filter",
     "FromStream",
@@ -38,11 +40,13 @@ __all__ = [
     "LetRec",
     "Negate",
     "Node",
+    "OnTime",
     "OrderBy",
     "Output",
     "Reduce",
     "ReduceFunction",
     "Select",
+    "Slide",
     "TopK",
     "Variable",
     "Weigh",

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ..expressions import schema_data
 from .node import Leaf
 
-__all__ = ["FromStream", "Import", "Input", "Variable"]
+__all__ = ["FromStream", "Import", "Input", "InputMode", "Variable"]
+
+InputMode = Literal["append", "upsert", "checked"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Input(Leaf):
-    """A named input of the dataflow."""
+    """A named input of the dataflow.
+
+    append    rows that clients insert and remove
+    upsert    the last value of each key: `keys` are columns
+    checked   the last column, a bool, tells removals that were refused, as rows, from the rows
+    """
 
     kind: ClassVar[str] = "input"
     name: str
+    mode: InputMode = "append"
+    keys: tuple[str, ...] = ()
 
     def data(self) -> list[object]:
-        """Columns and name."""
-        return [schema_data(self.columns), self.name]
+        """Columns and name; mode and keys, if it is not plain."""
+        plain: list[object] = [schema_data(self.columns), self.name]
+        return plain if self.mode == "append" else [*plain, self.mode, list(self.keys)]
 
     def describe(self) -> str:
-        """Its name."""
-        return f"input {self.name}"
+        """Its name, and what is special about it."""
+        keys = f" by {', '.join(self.keys)}" if self.keys else ""
+        return f"input {self.name}" + ("" if self.mode == "append" else f" ({self.mode}{keys})")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

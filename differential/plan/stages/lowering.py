@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import cast
 
 from timely.building.dataflow import Dataflow
-from timely.building.stream import Feed
+from timely.building.stream import Feed, Stream
 from timely.errors import InternalError
 from timely.user_code.call_site import at_site
 
@@ -44,6 +44,7 @@ from ..nodes import (
     Node,
     Output,
     Select,
+    Slide,
     Variable,
     Weigh,
 )
@@ -63,6 +64,7 @@ from .terms import (
     narrowed,
     pairs_of,
 )
+from .timed import InputStage, input_stage, timed_stage
 
 __all__ = ["Lowering"]
 
@@ -132,6 +134,9 @@ class Lowering(LoopLowering):
             return Lowered(node.schema, (), ())
         if not node.children:
             stream, loops = self._leaves[node.digest]
+            special = input_stage(node) if isinstance(node, Input) else None
+            if special is not None:
+                return self._input(node, stream, special)
             return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
         if isinstance(node, Leave):
             return self._loop(node.loop)[node.index]
@@ -141,6 +146,13 @@ class Lowering(LoopLowering):
         if node.is_linear:
             return self._linear(node)
         return self._stage(node)
+
+    def _input(self, node: Node, stream: Stream, special: InputStage) -> Lowered:
+        """The stage of an input that makes something of what its clients say; it gives keys first."""
+        said = Lowered(special.columns, (Term(stream, LinearChain.over(special.columns)),), ())
+        feeds, gives = feeds_of(said, 0, special.keys), special.gives
+        made = self._add(node.describe(), special.vertex, feeds, said, gives, f"({node.schema})")
+        return narrowed(made, node.schema)
 
     def _linear(self, node: Node) -> Lowered:
         source = self._lower(node.children[0])
@@ -160,6 +172,9 @@ class Lowering(LoopLowering):
         if isinstance(node, Weigh):
             by = node.by
             return lambda chain: chain.weigh(by)
+        if isinstance(node, Slide):
+            time, lengths, names = node.time, node.lengths, node.names
+            return lambda chain: chain.slide(time, lengths, names)
         if isinstance(node, Arrange):
             return lambda chain: chain  # who reads the arrangement says so
         if isinstance(node, Guarded):
@@ -185,6 +200,10 @@ class Lowering(LoopLowering):
             return self._by_priority(node)
         source = self._lower(node.children[0])
         schema = source.schema
+        timed = timed_stage(node, schema)
+        if timed is not None:
+            feeds = feeds_of(source, 0, timed.keys)
+            return self._add(node.describe(), timed.vertex, feeds, source, node.schema, f"({schema})")
         if isinstance(node, Consolidate):
             return self._consolidate(source)
         if isinstance(node, Inspect):
@@ -232,7 +251,8 @@ class Lowering(LoopLowering):
             schema,
             f"({schema})",
         )
-        of_input = node.source.name if isinstance(node.source, Input) else ""
+        below = node.source
+        of_input = below.name if isinstance(below, Input) and below.mode == "append" else ""
         self._dataflow.export(node.name, made.terms[0].stream, of_input)
         kw = schema.picked(keys).width
         kept = Arranged(made.terms[0].stream, kw, schema.width - kw, schema)

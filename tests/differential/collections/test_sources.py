@@ -32,3 +32,20 @@ def test_same_import_asked_for_twice_is_one() -> None:
     first = dd.imported(flow, "owner", "answers", "k: int")
     assert dd.imported(flow, "owner", "answers", "k: int").node is first.node
     assert dd.imported(flow, "owner", "others", "k: int").node is not first.node
+
+
+def test_refused_modes_without_a_key_and_keys_without_a_mode() -> None:
+    for wanted in ({"mode": "upsert"}, {"key": "k"}, {"key": "k", "mode": "latest"}):
+        with pytest.raises(SchemaError, match="mode='upsert'"):
+            dd.input(Dataflow("queries"), "numbers", "k: int, v: int", **wanted)  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="'missing'"):
+        dd.input(Dataflow("queries"), "numbers", "k: int", key="missing", mode="upsert")
+    with pytest.raises(SchemaError, match="twice"):
+        dd.input(Dataflow("queries"), "numbers", "k: int", key=("k", "k"), mode="upsert")
+
+
+def test_same_columns_in_the_same_order_come_out_of_an_input_by_key() -> None:
+    values = dd.input(Dataflow("queries"), "values", "v: int, k: int", key="k", mode="upsert")
+    assert values.schema.names == ("v", "k")
+    rows, refused = dd.checked_input(Dataflow("queries"), "rows", "v: int, k: int")
+    assert rows.schema == refused.schema == values.schema

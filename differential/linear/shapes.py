@@ -1,0 +1,191 @@
+"""Shapes of windows over a column of times, and clocks: which time is it at the end of an epoch?
+
+    tumbling(minutes=5)                          one after another: every time is in one window
+    sliding(hours(1), every=minutes(5))          overlapping
+    clock(start, every=minutes(1))               the end of epoch k is start + k · every
+
+Lengths are `datetime.timedelta`, or the same written as keywords, for columns of timestamps; whole
+numbers, in whatever unit the column has, for columns of integers. A window holds its start and not its
+end. Windows begin at `origin`, and from there on in both directions; by default at the zero of the column,
+which for timestamps is 1970-01-01 UTC: windows of a day are days there. Spark: `window`; Flink: TUMBLE, HOP.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from timely.user_code.call_site import call_site
+
+from ..columns.column_types import ColumnType
+from ..columns.schema import Schema
+from ..errors import SchemaError
+from .sliding import TIME_MAX
+
+__all__ = [
+    "Clock",
+    "Length",
+    "Moment",
+    "Sliding",
+    "Tumbling",
+    "clock",
+    "lengths_of",
+    "sliding",
+    "time_type",
+    "tumbling",
+    "words_of_length",
+    "words_of_moment",
+]
+
+Length = int | dt.timedelta
+Moment = int | dt.datetime
+
+_UNITS: Final = {
+    "timestamp": dt.timedelta(microseconds=1),
+    "int": None,
+}
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_WINDOWS_MAX: Final = 100_000
+"""Windows that a row may be in: each is a row of its own."""
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """Windows of `size` one after another. Made by `tumbling`."""
+
+    size: Length
+    origin: Moment | None = None
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows of `size`, one beginning `every` so much. Made by `sliding`."""
+
+    size: Length
+    every: Length
+    origin: Moment | None = None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """At the end of epoch k it is `start` + k · `every`. Made by `clock`."""
+
+    start: Moment
+    every: Length
+
+
+def tumbling(size: Length | None = None, *, origin: Moment | None = None, **parts: float) -> Tumbling:
+    """Windows of one length, one after another: `tumbling(minutes=5)`, `tumbling(timedelta(days=1))`, or,
+    for a column of integers, `tumbling(100)`.
+
+    `parts` are those of `datetime.timedelta`. Raises SchemaError for a length that is not positive.
+    """
+    return Tumbling(_length("tumbling", size, parts), origin)
+
+
+def sliding(size: Length, every: Length, *, origin: Moment | None = None) -> Sliding:
+    """Windows of `size` of which one begins every `every`: `sliding(timedelta(hours=1),
+    timedelta(minutes=5))`.
+
+    A row is in ⌈size / every⌉ windows and becomes as many rows. Raises SchemaError for lengths that are not
+    positive, or windows of which a row would be in more than 100,000.
+    """
+    return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
+
+
+def clock(start: Moment, every: Length | None = None, **parts: float) -> Clock:
+    """Epochs as times: when epoch 0 is sealed it is `start`, and `every` later with each epoch that follows.
+
+    `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, or for times that are integers `clock(0, 10)`.
+    Who feeds the dataflow seals accordingly; epochs may be empty. Raises SchemaError for a step that is
+    not positive.
+    """
+    return Clock(start, _length("clock", every, parts))
+
+
+def _length(what: str, length: Length | None, parts: dict[str, float]) -> Length:
+    if parts and length is None:
+        try:
+            length = dt.timedelta(**parts)
+        except TypeError as error:
+            raise SchemaError(
+                f"{what}({', '.join(parts)}=…) ({call_site()}): a length is written with weeks, days, hours, "
+                "minutes, seconds, milliseconds, microseconds"
+            ) from error
+    elif parts or not isinstance(length, int | dt.timedelta) or isinstance(length, bool):
+        raise SchemaError(
+            f"{what} ({call_site()}) takes one length: a timedelta, or as in {what}(minutes=5); or, over a "
+            f"column "
+            "of integers, a whole number"
+        )
+    if not length or length != abs(length):
+        raise SchemaError(f"{what} ({call_site()}): {length} is not a positive length")
+    return length
+
+
+def time_type(schema: Schema, name: str, what: str) -> ColumnType:
+    """The type of a column that holds times; SchemaError for one that cannot."""
+    type_ = schema[name].type
+    if type_.kind not in _UNITS:
+        raise SchemaError(
+            f"{what} ({call_site()}): {name!r} is {type_}; times are timestamps, or integers in a unit of "
+            f"your own"
+        )
+    return type_
+
+
+def words_of_length(length: Length, type_: ColumnType, what: str) -> int:
+    """A length in units of a column."""
+    unit = _UNITS[type_.kind]
+    if unit is None:
+        if isinstance(length, dt.timedelta):
+            raise SchemaError(
+                f"{what} ({call_site()}): the column of times is {type_}, so lengths are whole numbers in "
+                f"its unit, "
+                f"not {length}"
+            )
+        found = length
+    else:
+        if not isinstance(length, dt.timedelta):
+            raise SchemaError(
+                f"{what} ({call_site()}): the column of times is {type_}, so lengths are timedeltas, as in "
+                f"minutes=5, not {length}"
+            )
+        found = length // unit
+    if found > TIME_MAX:
+        raise SchemaError(f"{what} ({call_site()}): {length} is too long")
+    return found
+
+
+def words_of_moment(moment: Moment | None, type_: ColumnType, what: str) -> int:
+    """A moment in units of a column; None: its zero."""
+    unit = _UNITS[type_.kind]
+    if moment is None:
+        return 0
+    if unit is None and isinstance(moment, int) and not isinstance(moment, bool):
+        found = moment
+    elif unit is not None and isinstance(moment, dt.datetime) and moment.tzinfo is not None:
+        found = (moment - _EPOCH) // unit
+    else:
+        wanted = "a whole number" if unit is None else "a datetime with a time zone"
+        raise SchemaError(
+            f"{what} ({call_site()}): the column of times is {type_}, so moments are {wanted}s, not "
+            f"{moment!r}"
+        )
+    if abs(found) > TIME_MAX:
+        raise SchemaError(f"{what} ({call_site()}): {moment} is too far away")
+    return found
+
+
+def lengths_of(shape: Tumbling | Sliding, type_: ColumnType) -> tuple[int, int, int]:
+    """Size, every, origin in units of the column."""
+    size = words_of_length(shape.size, type_, "window")
+    every = words_of_length(shape.every, type_, "window") if isinstance(shape, Sliding) else size
+    if -(-size // every) > _WINDOWS_MAX:
+        raise SchemaError(
+            f"window ({call_site()}): each row would be in {-(-size // every):,} windows, of which each is "
+            f"a row; up "
+            f"to {_WINDOWS_MAX:,} may be. Aggregate by a tumbling window of {shape.size} first"
+        )
+    return size, every, words_of_moment(shape.origin, type_, "window")

@@ -1,0 +1,89 @@
+"""Which sliding windows is a row in? A step of a chain: each row once for each of them, without Python per
+row.
+
+With the first window beginning at `origin`, and one every `every` from there on in both directions, a row at
+time t is in the windows
+
+    [start, start + size)   for each start = origin + k · every   with   start ≤ t < start + size
+
+that is in ⌈size / every⌉ of them, or one less where `every` does not divide `size`; in none if t falls into a
+gap between windows that are shorter than `every`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Column, Schema
+from differential.errors import RowError
+from differential.expressions.projection import TRAILING_WORDS
+from timely.user_code.call_site import CallSite
+
+__all__ = ["TIME_MAX", "Sliding"]
+
+TIME_MAX: Final = 1 << 61
+"""Times, sizes and origins are not beyond this on either side of 0, so that no sum of three wraps."""
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Rows of `schema_in` with two more columns, the start and the end of a window around their `time`.
+
+    Rows whose time is null are in no window. size, every, origin: in units of the column.
+    """
+
+    schema_in: Schema
+    time: str
+    lengths: tuple[int, int, int]
+    names: tuple[str, str]
+    site: CallSite
+
+    @property
+    def schema_out(self) -> Schema:
+        """The same columns and two more, of the type of the time without null."""
+        kind = self.schema_in[self.time].type.not_null()
+        return Schema((*self.schema_in.columns, *(Column(name, kind) for name in self.names)))
+
+    def describe(self) -> str:
+        """A stable text."""
+        size, every, origin = self.lengths
+        return f"windows of {self.time}: {size} every {every} from {origin} as {', '.join(self.names)}"
+
+    def compile(self) -> Callable[[Int64s], Int64s | None]:
+        """The function from rows of words to rows of words; None if none is left. Cost: a few passes over
+        what comes out.
+        """
+        where = self.schema_in.words_of(self.time)
+        is_nullable = len(where) == 2
+        size, every, origin = self.lengths
+        width = self.schema_in.width
+
+        def run(words: Int64s) -> Int64s | None:
+            if is_nullable:
+                words = words.compress(words[where[0]] != 0, 1)
+            times = words[where[-1]]
+            if times.size and (int(times.max()) > TIME_MAX or int(times.min()) < -TIME_MAX):
+                raise RowError(
+                    f"window({self.time!r}, …) ({self.site}): a time is beyond ±2^61 microseconds or units, "
+                    "where windows cannot be told apart. Filter such rows out before."
+                )
+            offsets = (times - origin) % every
+            counts = -((offsets - size) // every)
+            np.maximum(counts, 0, out=counts)
+            total = int(counts.sum())
+            if total == 0:
+                return None
+            out = np.empty((width + 2 + TRAILING_WORDS, total), dtype=np.int64)
+            out[:width] = words[:width].repeat(counts, 1)
+            number = np.arange(total) - (counts.cumsum() - counts).repeat(counts)
+            np.subtract((times - offsets).repeat(counts), number * every, out=out[width])
+            np.add(out[width], size, out=out[width + 1])
+            out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:].repeat(counts, 1)
+            return out
+
+        return run

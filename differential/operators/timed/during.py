@@ -1,0 +1,111 @@
+"""When is a row there, by epochs that the row itself names? No state: what is to leave is sent with the epoch
+at which it leaves.
+
+A row's time may be later than that of the message it comes in. So an update d of a row at time t becomes
+
+    + d   at t, or at the row's first epoch if that is later
+    - d   at t, or at the epoch from which on it is gone, if that is later
+
+and nothing at all if the two are the same. At the time T these count together d once if t ≤ T and T's epoch
+lies between the two, and nothing otherwise; loop counters stay what they are, so this holds in loops, too.
+An epoch that no time word holds never comes.
+
+Whoever waits for complete times keeps what is to leave until then: a row that leaves in a million epochs
+takes its memory as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from differential.columns.column_types import Bools, Int64s
+from differential.columns.overflow import negate_diffs
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.operators.vertices import OperatorVertex
+from timely.wire.batch import Batch
+
+__all__ = ["DuringVertex", "OnTimeVertex", "during_rows", "on_time_rows"]
+
+_FOREVER: Final = 1 << 62
+"""After every epoch that a time word holds."""
+
+
+def during_rows(words: Int64s, epoch_field: tuple[int, int], bounds: tuple[int, int]) -> Int64s:
+    """Rows without their bounds, at the epochs at which they come and leave.
+
+    words         int64[width + bound words + 2, n]
+    epoch_field   where a time word has its epoch: (shift, bits)
+    bounds        words of the two bounds, at the end of a row: 2 for one that may be null, else 1
+    """
+    shift, bits = epoch_field
+    last = (1 << bits) - 1
+    at = words.shape[0] - 2
+    times = words[at]
+    epochs = (times >> shift) & last
+    starts = np.maximum(_bound(words, at - bounds[1], bounds[0], 0), epochs)
+    stops = np.maximum(_bound(words, at, bounds[1], _FOREVER), epochs)
+    comes = (starts < stops) & (starts <= last)
+    leaves = comes & (stops <= last)
+    width = at - sum(bounds)
+    coming = _moved(words, width, comes, times + ((starts - epochs) << shift))
+    leaving = _moved(words, width, leaves, times + ((stops - epochs) << shift))
+    if not leaving.shape[1]:
+        return coming
+    negate_diffs(leaving)
+    return np.concatenate([coming, leaving], axis=1)
+
+
+def on_time_rows(words: Int64s, epoch_field: tuple[int, int], bound: int, late: bool) -> Int64s:
+    """Rows without their deadline that come at an epoch up to it, or (`late`) after it; null: never late."""
+    shift, bits = epoch_field
+    at = words.shape[0] - 2
+    epochs = (words[at] >> shift) & ((1 << bits) - 1)
+    is_late = epochs > _bound(words, at, bound, _FOREVER)
+    return _moved(words, at - bound, is_late if late else ~is_late, words[at])
+
+
+def _bound(words: Int64s, stop: int, size: int, instead: int) -> Int64s:
+    """The column of `size` words that ends before the word `stop`; `instead` where it is null."""
+    return words[stop - 1] if size == 1 else np.where(words[stop - 2] != 0, words[stop - 1], instead)
+
+
+def _moved(words: Int64s, width: int, chosen: Bools, times: Int64s) -> Int64s:
+    """The first `width` words of the chosen rows, at these times."""
+    rows = np.flatnonzero(chosen)
+    out = np.empty((width + 2, rows.size), dtype=np.int64)
+    out[:width] = words[:width].take(rows, 1)
+    out[width] = times.take(rows)
+    out[width + 1] = words[-1].take(rows)
+    return out
+
+
+class DuringVertex(OperatorVertex):
+    """Rows that end in two bounds (of so many words each): each from its first epoch to before its second."""
+
+    def __init__(self, bounds: tuple[int, int]) -> None:
+        super().__init__()
+        self._bounds = bounds
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Send on at once what came in, under the times at which it came in."""
+        for word, batch in messages:
+            rows = during_rows(words_of(batch), self.code.fields[0], self._bounds)
+            self.send(0, UpdateBatch(rows), word)
+
+
+class OnTimeVertex(OperatorVertex):
+    """Rows that end in a deadline (of so many words): those that meet it, or the others."""
+
+    def __init__(self, bound: int, late: bool) -> None:
+        super().__init__()
+        self._words = bound
+        self._late = late
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Send on at once what came in."""
+        for word, batch in messages:
+            rows = on_time_rows(words_of(batch), self.code.fields[0], self._words, self._late)
+            self.send(0, UpdateBatch(rows), word)

@@ -1,0 +1,129 @@
+"""What the clients of an upsert input send, as rows of words: the columns, whether there is a value, the
+order.
+
+A table has a row for each value, `diff` 1; or the keys to delete, `diff` -1. Where some column beside the
+keys is declared without null, a row in which all of them are null deletes its key, too; where all may be
+null such a row is a value like others.
+
+Within an epoch the order decides. Rows of one call are in their order. Calls have the order in which
+worker 0 takes them; appends to an epoch that their writer names (`AppendClient`, Spark) come before all of
+these, ordered by a hash of the writer's name and by their numbers, so that it makes no difference when,
+where and how often they arrive.
+"""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import Bools, Int64s
+from differential.columns.schema import Column, Schema
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.worker_symbols import SYMBOLS
+from differential.errors import SchemaError
+from differential.expressions.projection import TRAILING_WORDS
+from differential.operators.timed.latest import SAID_WORDS
+from timely.errors import MisuseError
+from timely.operators.imported import ImportCodec
+from timely.wire.batch import Batch
+
+__all__ = ["KeyedTableIn", "said_schema"]
+
+_SAID = ("(has value)", "(order)", "(place)")
+
+
+def said_schema(schema: Schema) -> Schema:
+    """The columns of what comes out of an upsert input, before the last value of each key is found."""
+    return Schema((*schema.columns, *Schema.of([(name, "int") for name in _SAID]).columns))
+
+
+class KeyedTableIn:
+    """Encodes tables for an upsert input with the columns of `schema`, of which `keys` are the key."""
+
+    converter = "differential.columns.client_tables:client_table"
+
+    def __init__(self, schema: Schema, name: str, keys: tuple[str, ...]) -> None:
+        self.schema = schema
+        self.name = name
+        self.keys = keys
+        self._values = [column for column in schema if column.name not in keys]
+        self._null_deletes = any(not column.type.nullable for column in self._values)
+        """The columns as clients may send them."""
+        self._wire = Schema(
+            tuple(
+                Column(column.name, column.type.or_null(self._null_deletes and column.name not in keys))
+                for column in schema
+            )
+        )
+
+    def describe(self) -> str:
+        """The columns and the keys."""
+        return f"table ({self.schema}) by {', '.join(self.keys)}"
+
+    def arrow_schema(self) -> pa.Schema:
+        """What clients may send, and by which columns it is kept."""
+        return self._wire.to_arrow().with_metadata({b"keys": msgpack.packb(list(self.keys))})
+
+    def as_import(self) -> ImportCodec:
+        """Refused: what another dataflow exports are rows, and not what was said of keys."""
+        raise MisuseError(
+            f"input {self.name!r} keeps the last value by key: it cannot go on with rows of another"
+        )
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
+        """What `table` says of its keys, in the order of its rows; the order among calls is not known yet."""
+        width = self.schema.width
+        words = np.zeros((width + SAID_WORDS + TRAILING_WORDS, table.num_rows), dtype=np.int64)
+        if isinstance(diff, int) and diff < 0:
+            keys = self.schema.picked(self.keys)
+            given = keys.encode(table.select(list(self.keys)), SYMBOLS, self.name)
+            for name in self.keys:
+                words[_span(self.schema, name)] = given[_span(keys, name)]
+        else:
+            if not isinstance(diff, int) and not (np.abs(diff) == 1).all():
+                raise MisuseError(
+                    f"input {self.name!r}: the column 'diff' says 1 for a value and -1 for a key that is "
+                    f"deleted"
+                )
+            has_value = np.ones(table.num_rows, dtype=np.bool_) if isinstance(diff, int) else diff > 0
+            self._write_values(self._wire.encode(table, SYMBOLS, self.name), has_value, words)
+        words[width + SAID_WORDS] = epoch_word
+        words[width + SAID_WORDS + 1] = 1
+        return UpdateBatch(words, self.schema.symbol_words)
+
+    def ordered(self, batch: Batch, order: int, place: int) -> UpdateBatch:
+        """The same with its place in the order: among calls, and within the one that it is (a part) of."""
+        words = words_of(batch).copy()
+        at = words.shape[0] - TRAILING_WORDS - 2
+        words[at] = order
+        words[at + 1] = np.arange(place, place + words.shape[1])
+        return UpdateBatch(words, self.schema.symbol_words)
+
+    def _write_values(self, given: Int64s, has_value: Bools, words: Int64s) -> None:
+        """Write the columns into `words`; raises SchemaError for a null that neither fits nor deletes."""
+        if self._null_deletes:
+            flags = [given[self._wire.offset(column.name)] != 0 for column in self._values]
+            has_value = has_value & np.array(flags).any(axis=0)
+            for column, flag in zip(self._values, flags, strict=True):
+                missing = has_value & ~flag
+                if not column.type.nullable and missing.any():
+                    raise SchemaError(
+                        f"input {self.name!r}, column {column.name!r} ({column.type}), row "
+                        f"{int(np.argmax(missing))}: null is not a value of it.\n  A row in which all "
+                        f"columns but "
+                        f"the key are null deletes the key; so does delete([…])."
+                    )
+        for column in self.schema:
+            size = column.type.words
+            stop = self._wire.words_of(column.name).stop
+            out = words[_span(self.schema, column.name)]
+            out[:] = given[stop - size : stop]
+            if column.name not in self.keys:
+                out *= has_value
+        words[self.schema.width] = has_value
+
+
+def _span(schema: Schema, name: str) -> slice[int, int, None]:
+    where = schema.words_of(name)
+    return slice(where.start, where.stop)

@@ -1,0 +1,154 @@
+"""Inputs that keep the last value of each key, and inputs that refuse removals of what is not there.
+
+An upsert input's clients say what the value of a key is, or that it has none. What was said waits until
+its epoch is complete; then, key by key, the last that was said counts, and becomes a removal of the value
+of before and an insertion of the new one, or nothing if they are the same:
+
+    at every complete epoch e:   the collection at e = for each key the value that was said last at an
+                                 epoch ≤ e
+
+A checked input's clients insert and remove rows. Epoch by epoch, a removal of what is not there is not
+made and is put out as a refused row instead:
+
+    there(e) = max(there(e - 1) + said(e), 0)        refused(e) = max(-(there(e - 1) + said(e)), 0)
+
+for each row, with all that is said of it in an epoch taken together. Both keep what they have put out, by
+key, at the worker of the key; work is a search for each key that something was said of. Neither is a
+function of what its clients have said in sum: they belong where epochs are in one order, at inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.columns.overflow import ShowRow, row_overflow
+from differential.columns.schema import Schema
+from differential.kernels.history.epochs import latest_changes, possible_changes
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.consolidate import WaitingRows
+from differential.operators.vertices import WaitingVertex, show_schema
+from differential.trace.trace import Trace
+from progress.kernel import Int64s
+
+__all__ = ["SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
+
+SAID_WORDS: Final = 3
+"""Words behind those of a row that comes to an upsert input: whether there is a value, and its place in
+the order (2 words)."""
+
+_NONE: Final = np.empty(0, np.int64)
+
+
+class LatestMachine:
+    """Rows of key, value, whether there is one, order (2 words), time, diff in; changes of the values out."""
+
+    def __init__(self, kw: int, vw: int, guards: int) -> None:
+        self.kw, self.vw = kw, vw
+        self.current = Trace(kw, vw, guards)
+        self._waiting = WaitingRows(kw + vw + SAID_WORDS + 3, guards)
+        self._shape = np.array([kw, vw, guards], np.int64)
+
+    def show_rows(self, show: ShowRow) -> None:
+        """How messages show rows of keys and values."""
+        self.current.show = show
+
+    def recv(self, words: Int64s) -> None:
+        """Let what was said wait for its epoch. It is laid out so that sorting puts it in order."""
+        kw, vw = self.kw, self.vw
+        said = np.empty((words.shape[0] + 1, words.shape[1]), np.int64)
+        said[:kw] = words[:kw]
+        said[kw] = words[-2]
+        said[kw + 1 : kw + 3] = words[kw + vw + 1 : kw + vw + 3]
+        said[kw + 3] = words[kw + vw]
+        said[kw + 4 : -2] = words[kw : kw + vw]
+        said[-2:] = words[-2:]
+        self._waiting.add(said)
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """The changes of all epochs that are complete now, sorted and consolidated."""
+        ready = self._waiting.take_ready(frontier)
+        changes = latest_changes(ready, self.current.lines, self._shape)
+        if changes.shape[1]:
+            changes = sort_consolidate(changes)
+            self.current.insert(changes)
+        self.current.set_since(frontier)
+        return changes
+
+    def capabilities(self) -> Int64s:
+        """The epochs at which something may still be sent."""
+        return self._waiting.times(_NONE)
+
+
+class CheckedMachine:
+    """Rows in; the same rows and 0, or, for removals that are refused, 1 out."""
+
+    def __init__(self, width: int, guards: int) -> None:
+        self.there = Trace(width, 0, guards)
+        self._guards = guards
+        self._waiting = WaitingRows(width + 2, guards)
+
+    def show_rows(self, show: ShowRow) -> None:
+        """How messages show rows."""
+        self.there.show = self._waiting.show = show
+
+    def recv(self, words: Int64s) -> None:
+        """Let rows wait for their epoch."""
+        self._waiting.add(words)
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """What becomes of the rows of all epochs that are complete now."""
+        ready = self._waiting.take_ready(frontier)
+        try:
+            changes = possible_changes(ready, self.there.lines, self._guards)
+        except OverflowError:
+            raise row_overflow([ready, self.there.words()], self.there.show) from None
+        made = changes.compress(changes[-3] == 0, 1)
+        if made.shape[1]:
+            self.there.insert(np.ascontiguousarray(np.delete(made, -3, axis=0)))
+        self.there.set_since(frontier)
+        return changes
+
+    def capabilities(self) -> Int64s:
+        """The epochs at which something may still be sent."""
+        return self._waiting.times(_NONE)
+
+
+class LatestVertex(WaitingVertex):
+    """An upsert input's rows, key first; its values."""
+
+    _machine: LatestMachine
+
+    def __init__(self, key_words: int, value_words: int, schema: Schema) -> None:
+        super().__init__()
+        self._widths = (key_words, value_words)
+        self._schema = schema
+
+    def on_start(self) -> None:
+        """The machine needs the order of epochs."""
+        self._machine = LatestMachine(*self._widths, self.code.guards)
+        self._machine.show_rows(show_schema(self._schema))
+
+    def traces(self) -> list[Trace]:
+        """The current values."""
+        return [self._machine.current]
+
+
+class CheckedVertex(WaitingVertex):
+    """A checked input's rows; what becomes of them."""
+
+    _machine: CheckedMachine
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__()
+        self._schema = schema
+
+    def on_start(self) -> None:
+        """The machine needs the order of epochs."""
+        self._machine = CheckedMachine(self._schema.width, self.code.guards)
+        self._machine.show_rows(show_schema(self._schema))
+
+    def traces(self) -> list[Trace]:
+        """The rows that are there."""
+        return [self._machine.there]

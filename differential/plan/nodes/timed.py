@@ -1,0 +1,83 @@
+"""Operators that look at times: at a column that holds one, or at the epoch of an update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from ...columns.schema import Column, Schema
+from .node import Unary
+
+__all__ = ["During", "OnTime", "Slide"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slide(Unary):
+    """Each row once for each sliding window around its `time`; size, every and origin in units of that."""
+
+    kind: ClassVar[str] = "slide"
+    is_linear: ClassVar[bool] = True
+    time: str
+    lengths: tuple[int, int, int]
+    names: tuple[str, str]
+
+    def data(self) -> list[object]:
+        """The column, the lengths, and the names of what it adds."""
+        return [self.time, list(self.lengths), list(self.names)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The same columns, and start and end of the window."""
+        kind = self.source.schema[self.time].type.not_null()
+        return Schema((*self.source.schema.columns, *(Column(name, kind) for name in self.names)))
+
+    def describe(self) -> str:
+        """Column and lengths."""
+        size, every, origin = self.lengths
+        return f"windows of {self.time}: {size} every {every} from {origin}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class During(Unary):
+    """The rows without their last two columns, in the epochs from the one to before the other; null: no
+    bound.
+
+    Law: accumulated at the epoch e, what has come in by then and has start ≤ e < stop.
+    """
+
+    kind: ClassVar[str] = "during"
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns but the two."""
+        return Schema(self.source.schema.columns[:-2])
+
+    def describe(self) -> str:
+        """Which columns say when."""
+        start, stop = self.source.schema.names[-2:]
+        return f"during epochs {start} ≤ epoch < {stop}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnTime(Unary):
+    """The updates that come in at an epoch up to that in the last column; or those that come later.
+
+    Law: what is on time and what is late are together what comes in, without the last column.
+    """
+
+    kind: ClassVar[str] = "on_time"
+    which: Literal["on time", "late"]
+
+    def data(self) -> list[object]:
+        """Which of the two."""
+        return [self.which]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns but the last."""
+        return Schema(self.source.schema.columns[:-1])
+
+    def describe(self) -> str:
+        """Which, and the column that says when."""
+        return f"{self.which}: by epoch {self.source.schema.names[-1]}"

@@ -1,0 +1,69 @@
+"""Which vertex does an operator that looks at epochs become, and what stands behind an input?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from timely.operators.vertex import Vertex
+
+from ...columns.schema import Schema
+from ...operators.table_io import TableIn
+from ...operators.timed.during import DuringVertex, OnTimeVertex
+from ...operators.timed.keyed_io import KeyedTableIn, said_schema
+from ...operators.timed.latest import CheckedVertex, LatestVertex
+from ..nodes import During, Input, Node, OnTime
+
+__all__ = ["InputStage", "TimedStage", "input_codec", "input_stage", "timed_stage"]
+
+
+class TimedStage(NamedTuple):
+    """The vertex on each worker, and the columns by which rows come to it; None: they stay where they are."""
+
+    vertex: Callable[[], Vertex]
+    keys: Sequence[str] | None = None
+
+
+def timed_stage(node: Node, source: Schema) -> TimedStage | None:
+    """The stage of `node` over rows of `source`; None if it is not of this family."""
+    if isinstance(node, During):
+        start, stop = source.columns[-2:]
+        return TimedStage(lambda: DuringVertex((start.words, stop.words)))
+    if isinstance(node, OnTime):
+        bound, is_late = source.columns[-1].words, node.which == "late"
+        return TimedStage(lambda: OnTimeVertex(bound, is_late))
+    return None
+
+
+class InputStage(NamedTuple):
+    """What stands between what clients send and the collection of an input: the columns that come, those
+    by which they are sent to workers, the vertex, and the columns that it gives, in its order.
+    """
+
+    columns: Schema
+    keys: Sequence[str]
+    vertex: Callable[[], Vertex]
+    gives: Schema
+
+
+def input_codec(node: Input) -> TableIn | KeyedTableIn:
+    """What reads the tables of clients."""
+    if node.mode == "upsert":
+        return KeyedTableIn(node.columns, node.name, node.keys)
+    columns = node.columns.columns
+    return TableIn(Schema(columns[:-1]) if node.mode == "checked" else node.columns, node.name)
+
+
+def input_stage(node: Input) -> InputStage | None:
+    """The stage behind an input; None for one whose rows are its collection."""
+    if node.mode == "upsert":
+        ordered = node.columns.reordered(node.keys)
+        kw = ordered.picked(node.keys).width
+        vw = ordered.width - kw
+        return InputStage(
+            said_schema(node.columns), node.keys, lambda: LatestVertex(kw, vw, ordered), ordered
+        )
+    if node.mode == "checked":
+        rows = Schema(node.columns.columns[:-1])
+        return InputStage(rows, rows.names, lambda: CheckedVertex(rows), node.columns)
+    return None

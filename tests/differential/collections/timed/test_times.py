@@ -1,0 +1,154 @@
+"""times.py: windows, rows that leave as epochs pass, updates that come too late.
+
+meaning_*   at every time, in loops too, on several workers, against the plain definition
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.collection import Time, accumulated_at, collection, flat_map, history, map_rows
+from reference.dataflow import Change, Cluster, check_at_times, run_at_times
+from reference.timed.plain import during
+from strategies_collections import UNARY, examples, histories
+
+import differential as dd
+from differential import col
+from differential.errors import SchemaError
+from timely.building.dataflow import Dataflow
+
+workers = st.integers(1, 3)
+seeds = st.integers(0, 2**20)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("name", ["tumbling windows", "sliding windows"])
+def test_meaning_of_windows_at_every_time(name: str, depth: int) -> None:
+    @examples(0.3)
+    @given(histories(depth), workers, seeds)
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        operator = UNARY[name]
+        check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_meaning_of_during_at_every_time(depth: int) -> None:
+    """A row (k, v) is there in the epochs k ≤ epoch < v + 3; 0 ≤ counters ≤ 3."""
+
+    @examples(0.5)
+    @given(histories(depth), workers, seeds)
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        actual = run_at_times(
+            lambda c: c.during(col.k, col.v + 3), [changes], depth=depth, workers=workers, seed=seed
+        )
+        for epoch in range(7):
+            for counters in {time[1:] for _, time, _ in changes} | {(3,) * (depth - 1)}:
+                time: Time = (epoch, *counters)
+                rows = accumulated_at(history(changes), time)
+                wide = flat_map(rows, lambda row: [(*row, cast(int, row[1]) + 3)])
+                wanted = map_rows(during(wide, epoch, 0, 2), lambda row: row[:2])
+                assert accumulated_at(actual, time) == wanted, time
+
+    holds()
+
+
+@examples(0.5)
+@given(histories(1), histories(1), workers, seeds)
+def test_meaning_of_what_stands_behind_rows_that_leave(
+    left: list[Change], right: list[Change], workers: int, seed: int
+) -> None:
+    """Joins and groups of rows whose removal is sent long before it counts, with traces compacted
+    meanwhile.
+    """
+    actual = run_at_times(
+        lambda a, b: (
+            a.during(None, col.v + 3).join(b.distinct(), on=["k", "v"]).group_by("k").agg(v=dd.sum("v"))
+        ),
+        [left, right],
+        depth=1,
+        workers=workers,
+        seed=seed,
+    )
+    for epoch in range(7):
+        sums: dict[int, int] = {}
+        present = accumulated_at(history(right), (epoch,))
+        for row, count in accumulated_at(history(left), (epoch,)).items():
+            k, v = row
+            assert isinstance(k, int) and isinstance(v, int)
+            if epoch < v + 3 and present[row] > 0:
+                sums[k] = sums.get(k, 0) + v * count
+        assert accumulated_at(actual, (epoch,)) == collection(list(sums.items()))
+
+
+def _last(flow: Dataflow) -> None:
+    rows = dd.input(flow, "rows", "id: int, at: int?")
+    clock = dd.clock(10, 5)
+    rows.last("at", 12, clock=clock).output("last")
+    on_time, late = rows.split_late("at", 3, clock=clock)
+    on_time.output("on time")
+    late.output("late")
+
+
+@examples(0.5)
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(0, 50)), st.integers(0, 6), st.sampled_from([1, 1, -1]))
+    ),
+    st.integers(1, 2),
+)
+def test_meaning_of_last_and_late_by_a_clock(rows: list[tuple[int | None, int, int]], workers: int) -> None:
+    cluster = Cluster(_last, workers)
+    for number, (at, epoch, diff) in enumerate(rows):
+        cluster.change("rows", [((number % 3, at), diff)], epoch, worker=number % workers)
+    cluster.seal(12)
+    cluster.run()
+    for epoch in range(13):
+        now = 10 + 5 * epoch
+        come = [(number % 3, at, came, diff) for number, (at, came, diff) in enumerate(rows) if came <= epoch]
+        for name, is_there in (
+            ("last", lambda at, came, now=now: at is not None and now - 12 < at <= now),
+            ("on time", lambda at, came: at is None or 10 + 5 * came <= at + 3),
+            ("late", lambda at, came: at is not None and 10 + 5 * came > at + 3),
+        ):
+            wanted: dict[tuple[object, ...], int] = {}
+            for number, at, came, diff in come:
+                if is_there(at, came):  # type: ignore[no-untyped-call]
+                    wanted[number, at] = wanted.get((number, at), 0) + diff
+            assert accumulated_at(cluster.changes(name), (epoch,)) == collection(wanted), (name, epoch)
+
+
+def test_what_is_to_leave_has_left_when_the_inputs_are_closed() -> None:
+    cluster = Cluster(_last)
+    cluster.change("rows", [((1, 10), 1)])
+    cluster.close()
+    cluster.run()
+    assert accumulated_at(cluster.changes("last"), (10**6,)) == collection({})
+    assert len(cluster.changes("last")) == 2
+
+
+def test_windows_of_timestamps_begin_at_their_origin() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "at: timestamp?")
+        monday = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+        rows.window("at", dd.tumbling(weeks=1, origin=monday)).output("weeks")
+
+    cluster = Cluster(build)
+    sunday = dt.datetime(2023, 12, 31, 23, 59, tzinfo=dt.UTC)
+    cluster.change("rows", [((sunday,), 1), ((None,), 1)])
+    cluster.seal()
+    cluster.run()
+    week = dt.timedelta(weeks=1)
+    start = dt.datetime(2023, 12, 25, tzinfo=dt.UTC)
+    assert cluster.snapshot("weeks") == collection([(sunday, start, start + week)])
+
+
+def test_refused_bounds_that_are_no_epochs() -> None:
+    rows = dd.input(Dataflow("queries"), "rows", "id: int, at: timestamp")
+    with pytest.raises(SchemaError, match=r"last\(…, clock=…\)"):
+        rows.during(col.at)

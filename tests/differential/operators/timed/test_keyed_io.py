@@ -1,0 +1,60 @@
+"""keyed_io.py: what clients of an upsert input send, as words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from differential.columns.schema import Schema
+from differential.errors import SchemaError
+from differential.operators.timed.keyed_io import KeyedTableIn, said_schema
+from timely.errors import MisuseError
+
+SCHEMA = Schema.of("id: int, n: int, note: int?")
+CODEC = KeyedTableIn(SCHEMA, "values", ("id",))
+
+
+def _words(codec: KeyedTableIn, rows: list[tuple[object, ...]], diff: object = 1) -> list[tuple[int, ...]]:
+    columns = list(zip(*rows, strict=True))
+    table = pa.Table.from_arrays(
+        [pa.array(list(column), pa.int64()) for column in columns],
+        names=list(codec.schema.names)[: len(columns)],
+    )
+    batch = codec.encode(table, diff, 7)  # type: ignore[arg-type]
+    return [tuple(row) for row in batch.words.T.tolist()]
+
+
+def test_values_deletions_and_the_order_are_words_behind_the_columns() -> None:
+    assert said_schema(SCHEMA).width == 7
+    #                                     id n note  value order place time diff
+    assert _words(CODEC, [(1, 5, None)]) == [(1, 5, 0, 0, 1, 0, 0, 7, 1)]
+    assert _words(CODEC, [(1,)], -1) == [(1, 0, 0, 0, 0, 0, 0, 7, 1)]
+    batch = CODEC.encode(pa.table({"id": [1, 2], "n": [3, 4], "note": [5, 6]}), 1, 7)
+    assert CODEC.ordered(batch, 9, 40).words[-4:-2].tolist() == [[9, 9], [40, 41]]
+
+
+def test_a_row_of_nulls_deletes_where_null_is_no_value() -> None:
+    assert _words(CODEC, [(1, None, None)]) == _words(CODEC, [(1,)], -1)
+    nullable = KeyedTableIn(Schema.of("id: int, note: int?"), "values", ("id",))
+    assert _words(nullable, [(1, None)]) == [(1, 0, 0, 1, 0, 0, 7, 1)]
+    with pytest.raises(SchemaError, match=r"'n' \(int\), row 1: null .*\n.*delete"):
+        _words(CODEC, [(1, 2, 3), (1, None, 3)])
+
+
+def test_a_table_with_diffs_says_values_and_deletions() -> None:
+    assert _words(CODEC, [(1, 5, 6), (2, 5, 6)], np.array([1, -1])) == [
+        (1, 5, 1, 6, 1, 0, 0, 7, 1),
+        (2, 0, 0, 0, 0, 0, 0, 7, 1),
+    ]
+    with pytest.raises(MisuseError, match="'diff'"):
+        _words(CODEC, [(1, 5, 6)], np.array([2]))
+
+
+def test_clients_learn_the_key_and_that_null_deletes() -> None:
+    schema = CODEC.arrow_schema()
+    assert schema.metadata == {b"keys": b"\x91\xa2id"}
+    assert [field.nullable for field in schema] == [False, True, True]
+    assert CODEC.describe() == "table (id: int, n: int, note: int?) by id"
+    with pytest.raises(MisuseError, match="last value by key"):
+        CODEC.as_import()

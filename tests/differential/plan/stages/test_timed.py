@@ -1,0 +1,39 @@
+"""timed.py: which vertex an operator that looks at epochs becomes, and what stands behind an input."""
+
+from __future__ import annotations
+
+from differential import col
+from differential.columns.schema import Schema
+from differential.operators.table_io import TableIn
+from differential.operators.timed.during import DuringVertex, OnTimeVertex
+from differential.operators.timed.keyed_io import KeyedTableIn
+from differential.operators.timed.latest import CheckedVertex, LatestVertex
+from differential.plan import nodes as n
+from differential.plan.stages.timed import input_codec, input_stage, timed_stage
+
+AB = n.Input(Schema.of("a: int, b: int"), "ab")
+
+
+def test_operators_that_look_at_epochs_have_a_stage_where_the_rows_are() -> None:
+    bounded = n.Select(AB, (("a", col.a), ("start", col.b), ("stop", col.b + 1)))
+    for node, vertex in (
+        (n.During(bounded), DuringVertex),
+        (n.OnTime(AB, "late"), OnTimeVertex),
+    ):
+        stage = timed_stage(node, node.source.schema)
+        assert stage is not None and stage.keys is None and isinstance(stage.vertex(), vertex)
+    assert timed_stage(n.Negate(AB), AB.schema) is None
+
+
+def test_inputs_have_a_stage_that_keeps_what_was_said_by_key() -> None:
+    assert input_stage(AB) is None and isinstance(input_codec(AB), TableIn)
+    upsert = n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("b",))
+    stage = input_stage(upsert)
+    assert stage is not None and isinstance(stage.vertex(), LatestVertex)
+    assert stage.keys == ("b",) and stage.gives.names == ("b", "a") and stage.columns.width == 5
+    assert isinstance(input_codec(upsert), KeyedTableIn)
+    checked = n.Input(Schema.of("a: int, refused: bool"), "ab", "checked")
+    stage = input_stage(checked)
+    assert stage is not None and isinstance(stage.vertex(), CheckedVertex)
+    assert stage.keys == ("a",) and stage.gives == checked.schema
+    assert input_codec(checked).describe() == "table (a: int)"

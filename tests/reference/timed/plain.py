@@ -1,0 +1,54 @@
+"""What do times as data mean? Slow and obvious twins of windows, of rows that leave, of inputs that keep a
+value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reference.collection import Collection as Rows
+from reference.collection import Row, collection
+
+__all__ = ["checked", "during", "latest", "windows_of"]
+
+
+def windows_of(at: int, size: int, every: int, origin: int = 0) -> list[int]:
+    """The starts of the windows that hold a time."""
+    found, start = list[int](), at - (at - origin) % every
+    while at < start + size:
+        found.append(start)
+        start -= every
+    return found
+
+
+def during(rows: Rows, epoch: int, start: int, stop: int) -> Rows:
+    """The rows whose columns `start` and `stop` say that they are there; null: no bound."""
+
+    def is_there(row: Row) -> bool:
+        low, high = row[start], row[stop]
+        return (low is None or low <= epoch) and (high is None or epoch < high)  # type: ignore[operator]
+
+    return collection({row: count for row, count in rows.items() if is_there(row)})
+
+
+def latest(said: Iterable[tuple[int, Row, Row | None]], epoch: int) -> Rows:
+    """(epoch, key, value or None) in the order of calls: the last value of each key."""
+    current: dict[Row, Row | None] = {}
+    for _, key, value in sorted((one for one in said if one[0] <= epoch), key=lambda one: one[0]):
+        current[key] = value
+    return collection([(*key, *value) for key, value in current.items() if value is not None])
+
+
+def checked(changes: Sequence[tuple[int, Row, int]], epoch: int) -> tuple[Rows, Rows]:
+    """(epoch, row, diff): the rows that are there, and removals that were refused."""
+    there, refused = Rows(), Rows()
+    for now in range(epoch + 1):
+        said: Rows = Rows()
+        for at, row, diff in changes:
+            if at == now:
+                said[row] += diff
+        for row, diff in said.items():
+            after = there[row] + diff
+            refused[row] += max(-after, 0)
+            there[row] = max(after, 0)
+    return collection(there), collection(refused)
