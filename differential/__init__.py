@@ -131,7 +131,7 @@ from differential.expressions.expression import (
     nullif,
     when,
 )
-from differential.linear.shapes import clock, sliding, tumbling
+from differential.linear.shapes import clock, session, sliding, tumbling
 from differential.warming import warm
 
 __all__ = [
@@ -227,6 +227,7 @@ __all__ = [
     "rpad",
     "rtrim",
     "second",
+    "session",
     "signum",
     "size",
     "sliding",

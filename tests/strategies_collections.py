@@ -19,7 +19,7 @@ from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row, Time
 from reference.dataflow import Change
-from reference.timed.plain import windows_of
+from reference.timed.plain import asof, sessions, windows_of
 
 import differential as dd
 from differential import Collection, col
@@ -99,6 +99,11 @@ def _per_row(function: Callable[[int, int], Iterable[tuple[int, int]]]) -> Calla
 
 def _aggregated(kind: str) -> Callable[[Rows], Rows]:
     return lambda rows: plainly.aggregate(rows, [(kind, 0)])
+
+
+def _sessions(source: Collection) -> Collection:
+    found = source.window("v", dd.session(2, by="k"))
+    return found.select(k=col.window_start, v=col.v + col.window_end)
 
 
 def least_two(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[object, ...]]:
@@ -260,6 +265,13 @@ UNARY: dict[str, Unary] = {
             lambda c: c.window("v", dd.sliding(3, 2, origin=1)).select(k=col.k, v=col.window_end - 2),
             _per_row(lambda k, v: [(k, start + 1) for start in windows_of(v, 3, 2, 1)]),
         ),
+        Unary(
+            "sessions",
+            _sessions,
+            lambda rows: plainly.map_rows(
+                sessions(rows, 2), lambda row: (row[2], cast(int, row[1]) + cast(int, row[3]))
+            ),
+        ),
         Unary("map", lambda c: c.map(lambda r: (abs(r.v), r.k)), _per_row(lambda k, v: [(abs(v), k)])),
         Unary(
             "flat_map",
@@ -377,6 +389,20 @@ BINARY: dict[str, Binary] = {
             lambda a, b: plainly.map_rows(
                 plainly.join(a, b, keys=0),
                 lambda row: (row[2], cast(int, row[1]) + cast(int, row[3])),
+            ),
+        ),
+        Binary(
+            "as of before",
+            lambda a, b: a.asof_join(b, on="k", left_time="v").select(k=col.v, v=col.v_right.fill_null(-5)),
+            lambda a, b: plainly.map_rows(asof(a, b), lambda row: (row[1], -5 if row[2] is None else row[2])),
+        ),
+        Binary(
+            "as of after",
+            lambda a, b: a.asof_join(
+                b, on="k", left_time="v", direction="forward", tolerance=1, exact=False, how="inner"
+            ).select(k=col.v, v=col.v_right.fill_null(-5)),
+            lambda a, b: plainly.map_rows(
+                asof(a, b, after=True, tolerance=1, exact=False, inner=True), lambda row: (row[1], row[2])
             ),
         ),
         Binary("reach in a loop", reach, reach_plainly),

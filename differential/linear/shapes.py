@@ -1,7 +1,8 @@
 """Shapes of windows over a column of times, and clocks: which time is it at the end of an epoch?
 
     tumbling(minutes=5)                          one after another: every time is in one window
-    sliding(hours(1), every=minutes(5))          overlapping
+    sliding(timedelta(hours=1), timedelta(minutes=5))   overlapping
+    session(minutes=30, by="user")               as long as something happens
     clock(start, every=minutes(1))               the end of epoch k is start + k · every
 
 Lengths are `datetime.timedelta`, or the same written as keywords, for columns of timestamps; whole
@@ -13,6 +14,7 @@ which for timestamps is 1970-01-01 UTC: windows of a day are days there. Spark: 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,10 +29,12 @@ __all__ = [
     "Clock",
     "Length",
     "Moment",
+    "Session",
     "Sliding",
     "Tumbling",
     "clock",
     "lengths_of",
+    "session",
     "sliding",
     "time_type",
     "tumbling",
@@ -68,6 +72,14 @@ class Sliding:
 
 
 @dataclass(frozen=True)
+class Session:
+    """Windows of rows less than `gap` apart, by the columns `by`. Made by `session`."""
+
+    gap: Length
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Clock:
     """At the end of epoch k it is `start` + k · `every`. Made by `clock`."""
 
@@ -92,6 +104,14 @@ def sliding(size: Length, every: Length, *, origin: Moment | None = None) -> Sli
     positive, or windows of which a row would be in more than 100,000.
     """
     return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
+
+
+def session(gap: Length | None = None, *, by: str | Sequence[str] = (), **parts: float) -> Session:
+    """Windows that rows make themselves: `session(minutes=30, by="user")`. Rows of equal `by` (all rows,
+    without) are in one window with the next if this is less than `gap` later; it begins with its first
+    row, and ends `gap` after its last.
+    """
+    return Session(_length("session", gap, parts), (by,) if isinstance(by, str) else tuple(by))
 
 
 def clock(start: Moment, every: Length | None = None, **parts: float) -> Clock:

@@ -24,6 +24,7 @@ from differential.operators.ordered.layout import InOrder
 from differential.operators.ordered.vertex import FirstVertex
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
 from differential.operators.reduce_vertex import ReduceVertex, Shown
+from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
@@ -167,7 +168,7 @@ def _as_kept(source: Arranged) -> Feed:
 def reduce_stage(
     source: Arranged | Sequence[Feed],
     widths: tuple[int, int],
-    aggregate: Aggregates | Accumulation | GroupFunction | InOrder,
+    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder,
     shown: Shown | None = None,
     *,
     shares: bool,

@@ -40,6 +40,7 @@ from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
+from differential.operators.timed.sweep import SweepFunction, swept
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -157,7 +158,7 @@ class ReduceMachine:
         kw: int,
         vw: int,
         guards: int,
-        aggregate: Aggregates | Accumulation | GroupFunction | FirstRows,
+        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | FirstRows,
         source: tuple[SharedTrace, Reader] | None = None,
         answers: SharedTrace | None = None,
     ) -> None:
@@ -281,6 +282,8 @@ class ReduceMachine:
         if isinstance(self.aggregate, FirstRows):
             return self._first(self.aggregate, ready, pending, frontier)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
+        if isinstance(self.aggregate, SweepFunction):
+            return swept(groups, rows, answers, self.aggregate, (self.kw, self.guards)), pended
         return self._call(groups, rows, answers, self.aggregate), pended
 
     def _first(

@@ -14,6 +14,7 @@ from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
+from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -44,7 +45,7 @@ class ReduceVertex(WaitingVertex):
         self,
         key_words: int,
         value_words: int,
-        aggregate: Aggregates | Accumulation | GroupFunction,
+        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction,
         shown: Shown | None = None,
         *,
         reads: bool = False,

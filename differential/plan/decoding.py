@@ -219,7 +219,7 @@ class _Reader:
                 return n.AssertEmpty(source, what)
             case "guarded", ["good" | "errors" as part, [_, *_] as steps]:
                 return self._guarded(source, steps, part)
-            case (("slide" | "during" | "on_time"), _):
+            case (("slide" | "during" | "on_time" | "sweep"), _):
                 return _timed(kind, data, source)
             case "inspect", [identity, int(serial)]:
                 return n.Inspect(source, self._function(identity), serial)
@@ -341,7 +341,26 @@ def _timed(kind: str, data: list[object], source: n.Node) -> n.Node | None:
             return n.During(source)
         case "on_time", ["on time" | "late" as which] if columns and columns[-1].type.kind == "int":
             return n.OnTime(source, which)
+        case "sweep", [[*keys], "sessions" | "nearest" as rule, [*options], given] if all(
+            isinstance(key, str) and key in source.schema for key in keys
+        ) and all(type(option) is int for option in options):
+            made = n.Sweep(source, _texts(keys), rule, tuple(cast("list[int]", options)), schema_of(given))
+            return made if _sweeps(made) else None
     return None
+
+
+def _sweeps(node: n.Sweep) -> bool:
+    """Whether a sweep reads and writes only words that are there."""
+    width = node.source.schema.width - node.source.schema.picked(node.keys).width
+    if node.rule == "sessions":
+        return not node.options and width > 1 and node.columns.width == width + 2
+    lefts, sources = node.options[4], node.options[5:]
+    return (
+        width > 1
+        and len(sources) == node.columns.width
+        and all(0 <= source < width for source in sources)
+        and 0 <= lefts <= len(sources)
+    )
 
 
 def _pair(data: object) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
-from .timed import During, OnTime, Slide
+from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "ReduceFunction",
     "Select",
     "Slide",
+    "Sweep",
     "TopK",
     "Variable",
     "Weigh",

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from ...columns.schema import Column, Schema
+from ...operators.timed.sweep import Rule
+from ..expressions import schema_data
 from .node import Unary
 
-__all__ = ["During", "OnTime", "Slide"]
+__all__ = ["During", "OnTime", "Slide", "Sweep"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,3 +83,30 @@ class OnTime(Unary):
     def describe(self) -> str:
         """Which, and the column that says when."""
         return f"{self.which}: by epoch {self.source.schema.names[-1]}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Unary):
+    """What going through each group of equal `keys` in order of a time gives: `columns` beside the keys.
+
+    The first column beside the keys is the time. `options`: see `kernels/history/sweep.py`.
+    """
+
+    kind: ClassVar[str] = "sweep"
+    keys: tuple[str, ...]
+    rule: Rule
+    options: tuple[int, ...]
+    columns: Schema
+
+    def data(self) -> list[object]:
+        """Keys, rule, options, and the columns that it gives."""
+        return [list(self.keys), self.rule, list(self.options), schema_data(self.columns)]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys and the columns."""
+        return Schema((*self.source.schema.picked(self.keys), *self.columns))
+
+    def describe(self) -> str:
+        """Its rule and keys."""
+        return f"{self.rule} by {', '.join(self.keys) or 'nothing'}"

@@ -41,6 +41,7 @@ from ..nodes import (
     Reduce,
     ReduceFunction,
     Select,
+    Sweep,
     TopK,
     Variable,
 )
@@ -207,7 +208,7 @@ def answered(node: Node) -> Kept | None:
     """How an operator keeps its answers; None for one that keeps none."""
     if isinstance(node, Distinct | Keys):
         return Kept(node, node.schema.names, ())
-    if isinstance(node, Accumulate | Reduce | ReduceFunction | TopK):
+    if isinstance(node, Accumulate | Reduce | ReduceFunction | Sweep | TopK):
         return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
     return None
 

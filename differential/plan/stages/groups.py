@@ -16,14 +16,15 @@ from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.ordered.layout import InOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
 from ...operators.reduce_vertex import Shown
-from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, TopK
+from ...operators.timed.sweep import SweepFunction
+from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, Sweep, TopK
 from ..rules.sharing import Kept
 from .accumulation import accumulation_of
 from .terms import Lowered, Sites, Term, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | TopK
+Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | Sweep | TopK
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -38,7 +39,7 @@ class GroupStage(NamedTuple):
 
     source: Lowered
     widths: tuple[int, int]
-    aggregate: Aggregates | Accumulation | GroupFunction | InOrder
+    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder
     shown: Shown
     detail: str
 
@@ -58,6 +59,8 @@ def stage_of(
         return _keys(node, source, arrangement)
     if isinstance(node, TopK):
         return _top_k(node, source)
+    if isinstance(node, Sweep):
+        return _sweep(node, source)
     return _distinct(source)
 
 
@@ -132,6 +135,16 @@ def _top_k(node: TopK, source: Lowered) -> GroupStage:
     widths = (in_order.key_words, kept.width - in_order.key_words)
     shown = Shown(kept.picked(node.keys), kept, node.schema)
     return GroupStage(source, widths, in_order, shown, in_order.describe())
+
+
+def _sweep(node: Sweep, source: Lowered) -> GroupStage:
+    over = source.schema.reordered(node.keys)
+    keys = over.picked(node.keys)
+    function = SweepFunction(node.rule, node.options, node.columns.width)
+    detail = f"({over}) → ({node.schema}) {node.rule} {node.options}"
+    return GroupStage(
+        source, (keys.width, over.width - keys.width), function, Shown(keys, over, node.schema), detail
+    )
 
 
 def _distinct(source: Lowered) -> GroupStage:

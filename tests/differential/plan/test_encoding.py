@@ -42,6 +42,8 @@ def everything(flow: Dataflow) -> None:
     joined = edges.filter(col.src > 1).join(names, on={"src": "node"})
     joined.select("src", text=col.name.fill_null("none")).distinct().output("joined")
     edges.window("src", dd.sliding(4, 3)).window("dst", dd.tumbling(2), start="s", end="e").output("windows")
+    edges.window("dst", dd.session(2, by="src")).output("sessions")
+    edges.asof_join(edges, on="src", left_time="dst", tolerance=5).output("nearest")
     edges.during(col.src, None).split_late("dst", 1, clock=dd.clock(0, 2))[1].output("late")
     dd.input(flow, "values", "id: int, value: string", key="id", mode="upsert").output("values")
     dd.checked_input(flow, "checked", "id: int")[1].output("refused")

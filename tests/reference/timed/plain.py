@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from reference.collection import Collection as Rows
 from reference.collection import Row, collection
 
-__all__ = ["checked", "during", "latest", "windows_of"]
+__all__ = ["asof", "checked", "during", "latest", "sessions", "windows_of"]
 
 
 def windows_of(at: int, size: int, every: int, origin: int = 0) -> list[int]:
@@ -52,3 +52,47 @@ def checked(changes: Sequence[tuple[int, Row, int]], epoch: int) -> tuple[Rows, 
             refused[row] += max(-after, 0)
             there[row] = max(after, 0)
     return collection(there), collection(refused)
+
+
+def sessions(rows: Rows, gap: int) -> Rows:
+    """(key, time) with start and end of the session: rows of a key less than `gap` apart are in one."""
+    found: Rows = Rows()
+    present = [(key, at) for (key, at), count in rows.items() if count > 0]
+    for key, at in present:
+        members = {at}
+        while more := {
+            other
+            for one, other in present
+            if one == key and other not in members and any(abs(other - each) < gap for each in members)  # type: ignore[operator]
+        }:
+            members |= more
+        found[key, at, min(members), max(members) + gap] += rows[key, at]  # type: ignore[type-var, operator]
+    return found
+
+
+def asof(
+    left: Rows,
+    right: Rows,
+    after: bool = False,
+    tolerance: int | None = None,
+    exact: bool = True,
+    inner: bool = False,
+) -> Rows:
+    """(key, time) with the time of the nearest (key, time) of the right, or None."""
+    found: Rows = Rows()
+    for (key, at), count in left.items():
+        if count <= 0:
+            continue
+        apart = [
+            (other - at) * (1 if after else -1)  # type: ignore[operator]
+            for (one, other), times in right.items()
+            if one == key and times > 0
+        ]
+        apart = [
+            each for each in apart if each >= (0 if exact else 1) and (tolerance is None or each <= tolerance)
+        ]
+        if apart:
+            found[key, at, at + min(apart) * (1 if after else -1)] += count  # type: ignore[operator]
+        elif not inner:
+            found[key, at, None] += count
+    return found

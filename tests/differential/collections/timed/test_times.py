@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference.collection import Time, accumulated_at, collection, flat_map, history, map_rows
 from reference.dataflow import Change, Cluster, check_at_times, run_at_times
 from reference.timed.plain import during
-from strategies_collections import UNARY, examples, histories
+from strategies_collections import BINARY, UNARY, examples, histories
 
 import differential as dd
 from differential import col
@@ -26,13 +26,25 @@ seeds = st.integers(0, 2**20)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("name", ["tumbling windows", "sliding windows"])
+@pytest.mark.parametrize("name", ["tumbling windows", "sliding windows", "sessions"])
 def test_meaning_of_windows_at_every_time(name: str, depth: int) -> None:
     @examples(0.3)
     @given(histories(depth), workers, seeds)
     def holds(changes: list[Change], workers: int, seed: int) -> None:
         operator = UNARY[name]
         check_at_times(operator.build, operator.plain, [changes], depth=depth, workers=workers, seed=seed)
+
+    holds()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("name", ["as of before", "as of after"])
+def test_meaning_of_the_nearest_row_at_every_time(name: str, depth: int) -> None:
+    @examples(0.3)
+    @given(histories(depth), histories(depth), workers, seeds)
+    def holds(left: list[Change], right: list[Change], workers: int, seed: int) -> None:
+        operator = BINARY[name]
+        check_at_times(operator.build, operator.plain, [left, right], depth=depth, workers=workers, seed=seed)
 
     holds()
 

@@ -1,0 +1,104 @@
+"""Going through the rows of groups in order of a time, which is the first of their value words: sessions,
+and the nearest row of another kind.
+
+    rows      int64[vw + 1, n]: value words, multiplicity; sorted within each group
+    bounds    int64[2, g]: the first row of a group, and the one after its last
+    result    int64[words + 2, m]: words of the answer, how often, number of the group
+
+Rows that are not there more than 0 times count as not there. Cost: O(words) for each row, and each answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.history.history import more_rows
+from differential.kernels.rows.merge import first_rows
+from progress.kernel import Int64s, kernel
+
+
+@kernel
+def put_session(
+    out: Int64s, made: int, rows: Int64s, span: tuple[int, int], session: tuple[int, int], group: int
+) -> tuple[Int64s, int]:
+    """Append the rows of a session, which are those of `span` that are there, with its start and end."""
+    vw = rows.shape[0] - 1
+    for row in range(span[0], span[1]):
+        if rows[vw, row] <= 0:
+            continue
+        if made == out.shape[1]:
+            out = more_rows(out, made)
+        for word in range(vw):
+            out[word, made] = rows[word, row]
+        out[vw, made], out[vw + 1, made] = session[0], session[1]
+        out[vw + 2, made], out[vw + 3, made] = rows[vw, row], group
+        made += 1
+    return out, made
+
+
+@kernel
+def session_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
+    """Each row with the start and the end of its session. The first two value words of a row are its time
+    and the time up to which it lasts; rows that overlap are in one session, and a row that begins where
+    another ends is not.
+    """
+    vw = rows.shape[0] - 1
+    out = np.empty((vw + 4, rows.shape[1] + options.shape[0] + 1), np.int64)
+    made = np.int64(0)
+    for group in range(bounds.shape[1]):
+        first = np.int64(-1)
+        begin, end = np.int64(0), np.int64(0)
+        for row in range(bounds[0, group], bounds[1, group]):
+            if rows[vw, row] <= 0:
+                continue
+            if first >= 0 and rows[0, row] >= end:
+                out, made = put_session(out, made, rows, (first, row), (begin, end), group)
+                first = np.int64(-1)
+            if first < 0:
+                first, begin, end = row, rows[0, row], rows[1, row]
+            end = max(end, rows[1, row])
+        if first >= 0:
+            out, made = put_session(out, made, rows, (first, bounds[1, group]), (begin, end), group)
+    return first_rows(out, made)
+
+
+@kernel
+def nearest_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
+    """Each left row with the nearest right row: of those at its time or before, or after.
+
+    rows       time, side, words of left rows, words of right rows
+    options    which side is the right one (0, 1); whether to look after (1) or before; tolerance, or -1;
+    whether
+               rows without one are left out; how many words of an answer are those of the left row; and
+               for each word of an answer where it is in a row
+    """
+    vw, words, lefts = rows.shape[0] - 1, options.shape[0] - 5, options[4]
+    out = np.empty((words + 2, rows.shape[1] + 1), np.int64)
+    made = np.int64(0)
+    for group in range(bounds.shape[1]):
+        start, stop = bounds[0, group], bounds[1, group]
+        nearest = np.int64(-1)
+        for step in range(stop - start):
+            row = stop - 1 - step if options[1] != 0 else start + step
+            if rows[vw, row] <= 0:
+                continue
+            if rows[1, row] == options[0]:
+                nearest = row
+                continue
+            found = nearest >= 0
+            if found and options[2] >= 0:
+                apart = (
+                    rows[0, nearest] - rows[0, row] if options[1] != 0 else rows[0, row] - rows[0, nearest]
+                )
+                found = 0 <= apart <= options[2]  # below 0: so far apart that the difference wraps
+            if not found and options[3] != 0:
+                continue
+            for word in range(words):
+                source = options[5 + word]
+                if word < lefts:
+                    out[word, made] = rows[source, row]
+                else:
+                    out[word, made] = rows[source, nearest] if found else np.int64(0)
+            out[words, made], out[words + 1, made] = rows[vw, row], group
+            made += 1
+    return first_rows(out, made)
