@@ -48,7 +48,9 @@ def is_consolidated(node: Node) -> bool:
     """
     while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
         node = node.children[0]
-    return isinstance(node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK)
+    return isinstance(
+        node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK
+    )
 
 
 def goes_straight(loop: LetRec) -> bool:
