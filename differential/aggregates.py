@@ -15,7 +15,7 @@ An aggregate is data: a kind and a column. Its plain definition is in `tests/ref
     collect, collect_set  the values as a list in order: each as often as it is there, each once
 
 Nulls are skipped: a value is one that is not null. How they are computed: those that can be *added up* (all
-but the last five lines) by components, see `kernels/history/components.py`; the others are *chosen*, each by
+but the last five lines) by components, see `kernels/sums/components.py`; the others are *chosen*, each by
 an operator of its own.
 
 A group is present while the multiplicities of its rows sum to something other than 0; if what is chosen is

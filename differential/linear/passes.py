@@ -30,8 +30,8 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
-from differential.kernels.history.components import components_of
 from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.sums.components import components_of
 from differential.linear.batch_functions import compile_batches
 from differential.linear.guarding import Guard, guarded
 from differential.linear.sliding import Sliding

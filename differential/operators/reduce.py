@@ -33,11 +33,11 @@ from differential.columns.overflow import (
     show_words,
     sum_overflow,
 )
-from differential.kernels.history.accumulated import TOTAL
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.sums.accumulated import TOTAL
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
 from differential.operators.timed.sweep import SweepFunction, swept

@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.history.accumulated import evaluate_components
 from differential.kernels.history.closure import closed_with, key_end, with_seeds
 from differential.kernels.history.history import (
     appended,
@@ -34,6 +33,7 @@ from differential.kernels.history.history import (
 from differential.kernels.overflow import add_product, excess, far, is_positive, refuse, wide_add
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, whose_turn
+from differential.kernels.sums.accumulated import evaluate_components
 from progress.kernel import Int64s, kernel
 from progress.times.time_words import word_is_beyond
 

@@ -1,7 +1,7 @@
 """Which components an `Accumulate` keeps of each of its sources, and how its answers are made of them.
 
 Component s counts the rows of source s. Others are given out as they are asked for, each once: a sum and a
-mean of one column share its limbs. What components are: `kernels/history/components.py`.
+mean of one column share its limbs. What components are: `kernels/sums/components.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from ...aggregates import Aggregate, AggregateKind
 from ...columns.schema import Schema
-from ...kernels.history import accumulated as a
-from ...kernels.history import components as c
+from ...kernels.sums import accumulated as a
+from ...kernels.sums import components as c
 from ...operators.reduce import Accumulation
 from ..nodes import Accumulate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import differential as dd
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
-from differential.kernels.history import accumulated as a
-from differential.kernels.history import components as c
+from differential.kernels.sums import accumulated as a
+from differential.kernels.sums import components as c
 from differential.plan.nodes import Accumulate, Added, Input
 from differential.plan.stages.accumulation import Plans, accumulation_of
 

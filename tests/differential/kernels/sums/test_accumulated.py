@@ -13,9 +13,9 @@ from reference import collection as plainly
 from strategies_words import CODES
 
 from differential.columns.float_words import floats_to_words, words_to_floats
-from differential.kernels.history import accumulated as a
-from differential.kernels.history import components as c
 from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.sums import accumulated as a
+from differential.kernels.sums import components as c
 
 GUARDS = CODES[2].guards
 TIME = CODES[2].pack((1, 1))

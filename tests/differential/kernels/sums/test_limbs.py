@@ -10,7 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from differential.columns.float_words import float_to_word
-from differential.kernels.limbs import HEADROOM, add_multiplied, extent, float_word, rounded, set_word, settle
+from differential.kernels.sums.limbs import (
+    HEADROOM,
+    add_multiplied,
+    extent,
+    float_word,
+    rounded,
+    set_word,
+    settle,
+)
 
 WORDS = st.integers(-(2**63), 2**63 - 1)
 LIMBS = st.lists(st.one_of(st.integers(-3, 3), WORDS), max_size=5)

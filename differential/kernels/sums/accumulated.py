@@ -24,7 +24,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.history.components import (
+from differential.kernels.history.history import multiplicity
+from differential.kernels.overflow import refuse
+from differential.kernels.sums.components import (
     FLOAT_BASE,
     FLOAT_LIMBS,
     FLOAT_SQUARE_LIMBS,
@@ -32,8 +34,7 @@ from differential.kernels.history.components import (
     WHOLE_LIMBS,
     WHOLE_SQUARE_LIMBS,
 )
-from differential.kernels.history.history import multiplicity
-from differential.kernels.limbs import (
+from differential.kernels.sums.limbs import (
     HEADROOM,
     INFINITE_WORD,
     NAN_WORD,
@@ -43,7 +44,6 @@ from differential.kernels.limbs import (
     set_word,
     settle,
 )
-from differential.kernels.overflow import refuse
 from progress.kernel import Int64s, kernel
 
 COUNT: Final = 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 
 from differential.columns.float_words import float_to_word
-from differential.kernels.history import components as c
+from differential.kernels.sums import components as c
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WORDS = st.integers(-(2**63), 2**63 - 1)
