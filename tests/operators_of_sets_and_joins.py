@@ -62,6 +62,27 @@ def _join(how: plainly.How, null_safe: bool = False) -> tuple[str, _Build2, _Pla
     return name, build, plain
 
 
+def _join_with_null_keys_of_the_right(how: plainly.How) -> tuple[str, _Build2, _Plain2]:
+    """A condition over pairs; only keys of the right may be null."""
+
+    def build(a: Collection, b: Collection) -> Collection:
+        found = a.join(_nulls(b, "w"), on="k", how=how, where=col.v <= col.w)
+        return _three(found) if how not in ("semi", "anti") else found.select(k=col.k.fill_null(-7), v=col.v)
+
+    def plain(a: Rows, b: Rows) -> Rows:
+        found = plainly.joined(
+            a,
+            _nulls_plainly(b),
+            how,
+            of_pairs=lambda one, other: cast("int", one[1]) <= cast("int", other[1]),
+        )
+        if how in ("semi", "anti"):
+            return plainly.map_rows(found, lambda row: (_or(row[0], -7), row[1]))
+        return _three_plainly(found)
+
+    return f"{how} join with a condition and null keys of the right", build, plain
+
+
 def _join_where(how: plainly.How) -> tuple[str, _Build2, _Plain2]:
     """A condition over pairs, one over the left, one over the right; keys of different nullability."""
 
@@ -242,5 +263,6 @@ BINARY: list[tuple[str, _Build2, _Plain2]] = [
     *(_join(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),
     *(_join(how, null_safe=True) for how in ("inner", "outer", "semi")),
     *(_join_where(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),
+    *(_join_with_null_keys_of_the_right(how) for how in ("left", "outer", "semi", "anti")),
     *(_join_of_sides(how) for how in ("left", "outer")),
 ]

@@ -493,11 +493,11 @@ def loops_at_random(levels: int) -> st.SearchStrategy[Binary]:
 
 
 def compositions(loops: bool = True) -> st.SearchStrategy[Composition]:
-    """Two to five operators, with loops among them or not."""
+    """Two to six operators, with loops among them or not."""
     operators: list[Unary | Binary] = [*UNARY.values(), *BINARY.values(), *BINARY.values()]
     chosen = [operator for operator in operators if loops or "loop" not in operator.name]
     step = st.tuples(st.sampled_from(chosen), st.integers(0, 1))
-    return st.lists(step, min_size=2, max_size=5).map(lambda steps: Composition(tuple(steps)))
+    return st.lists(step, min_size=2, max_size=6).map(lambda steps: Composition(tuple(steps)))
 
 
 def compositions_around_loops(levels: int) -> st.SearchStrategy[Composition]:

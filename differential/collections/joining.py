@@ -172,9 +172,11 @@ class Joining(Generic[C]):
         as_in_pairs = {name: col(name) for name in names}
         if side == 1:
             as_in_pairs |= {right: col(left) for left, right in self.on}
-        matched = self._pairs().select(**as_in_pairs).fitted(whole.schema).distinct()
+        # In pairs a key may be null if it may be on either side.
+        wide = self._with_equal_types(whole, side)
+        matched = self._pairs().select(**as_in_pairs).fitted(wide.schema).distinct()
         on = tuple((name, name) for name in names)
-        return whole.with_node(Join(whole.node, matched.node, on, null_safe=True))
+        return wide.with_node(Join(wide.node, matched.node, on, null_safe=True))
 
     def _alone(self, side: int) -> C:
         """The rows of a side that are in no pair."""

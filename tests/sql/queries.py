@@ -127,7 +127,7 @@ class _Writer:
         keys = self.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
         aggregates: dict[str, tuple[dd.Aggregate, str]] = {}
         for _ in range(self.draw(st.integers(1, 3))):
-            aggregates[self.name()] = self._aggregate(query, keys)
+            aggregates[self.name()] = self._aggregate(query)
         listed = ", ".join([*keys, *(f"{sql} AS {name}" for name, (_, sql) in aggregates.items())])
         by = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
         found = query.then(
@@ -136,17 +136,21 @@ class _Writer:
         )
         return self.filter(found) if self.draw(st.integers(0, 2)) == 0 else found
 
-    def _aggregate(self, query: Query, keys: list[str]) -> tuple[dd.Aggregate, str]:
-        whole = [c for c in query.shape.schema if not c.type.nullable and c.name not in keys]
-        summed = [c.name for c in whole if c.type.kind == "int"]
-        ordered = [c.name for c in whole if c.type.is_number]
-        choices = [st.just((dd.count(), "count(*)"))]
-        if summed:
-            choices.append(st.sampled_from(summed).map(lambda name: (dd.sum(name), f"sum({name})")))
-        if ordered:
-            choices.append(st.sampled_from(ordered).map(lambda name: (dd.min(name), f"min({name})")))
-            choices.append(st.sampled_from(ordered).map(lambda name: (dd.max(name), f"max({name})")))
-        return self.draw(st.one_of(*choices))
+    def _aggregate(self, query: Query) -> tuple[dd.Aggregate, str]:
+        """One of all aggregates, of a column, of an expression, or of rows."""
+        kind = self.draw(st.sampled_from(sorted(_AGGREGATES)))
+        if kind == "count":
+            return dd.count(), "count(*)"
+        if kind in ("any", "all", "count_if"):
+            value = self.expression(query, "bool", 1)
+        elif kind in ("min", "max", "count_distinct", "count of"):
+            value = self.expression(query, self.draw(st.sampled_from(["int", "float", "string"])), 1)
+        else:
+            value = self.expression(query, self.draw(st.sampled_from(["int", "float"])), 1)
+        ours, sql = _AGGREGATES[kind]
+        return ours(value.ours), sql.format(value)
+
+    # Steps on an order
 
     def first_rows(self, query: Query) -> Query:
         """The first rows, of each group or of all, in an order that leaves no two different rows equal."""
@@ -232,6 +236,19 @@ def _widened(a: Collection, b: Collection) -> tuple[Collection, Collection]:
     return tuple(c.select(**{n: col(n).cast(t) for n, t in types.items()}) for c in (a, b))  # type: ignore[return-value]  # two
 
 
+_AGGREGATES: dict[str, tuple[Callable[[Expr], dd.Aggregate], str]] = {
+    "count": (lambda value: dd.count(), "count(*)"),
+    "count of": (dd.count, "count({})"),
+    "count_if": (dd.count_if, "count(*) FILTER (WHERE {})"),
+    "count_distinct": (dd.count_distinct, "count(DISTINCT {})"),
+    "sum": (dd.sum, "sum({})"),
+    "avg": (dd.avg, "avg({})"),
+    "variance": (dd.variance, "var_samp({})"),
+    "min": (dd.min, "min({})"),
+    "max": (dd.max, "max({})"),
+    "any": (dd.any_of, "bool_or({})"),
+    "all": (dd.all_of, "bool_and({})"),
+}
 _KINDS = ["int", "int", "float", "string", "bool"]
 _JOINS = {
     "inner": "JOIN",
