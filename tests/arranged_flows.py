@@ -114,7 +114,7 @@ def reduced_plainly(rows: Rows, kind: str) -> Rows:
         # Of whole rows: a group whose multiplicities sum to 0 has the count 0 as long as it has rows.
         return plainly.reduce(rows, lambda key, group: [(sum(group.values()),)])
     if kind == "sum":
-        return plainly.reduce(rows, lambda key, group: [(sum(v * n for (v,), n in group.items()),)])
+        return plainly.reduce(rows, lambda key, group: [(_total(group),)])
     return plainly.aggregate(rows, [(kind, 0)])
 
 
@@ -222,3 +222,7 @@ def labels_in_a_loop(source: Collection, watch: Watch = _unwatched) -> Collectio
     back.connect(labels.answers.stream)
     loop.check_connected()
     return left(collected(start, labels.rows, own.schema))
+
+
+def _total(group: Rows) -> int:
+    return sum(cast("int", v) * n for (v,), n in group.items())

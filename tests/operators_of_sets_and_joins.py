@@ -156,7 +156,7 @@ def _lists(c: Collection) -> Collection:
     return c.map(lambda r: (r.k, list(range(r.v))), "k: int, v: any")
 
 
-def _share(key: tuple[int], group: list[tuple[tuple[int], int]]) -> list[int]:
+def _share(key: tuple[object, ...], group: list[tuple[tuple[object, ...], int]]) -> list[object]:
     """Fails where multiplicities cancel."""
     return [6 // sum(n for _, n in group), key[0]]
 

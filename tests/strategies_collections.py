@@ -165,9 +165,9 @@ def _statistics_plainly(rows: Rows) -> Rows:
     asked += [("count_if", 3), ("all", 4), ("any", 3)]
 
     def combined(row: Row) -> Row:
-        total, mean, spread, n, some, values, high, every, one = cast(tuple[int, ...], row[1:])
+        total, mean, spread, n, some, values, high, every, one = cast("tuple[int, ...]", row[1:])
         flags = 100 * every + 200 * one + 400 * (total > mean) + 800 * (spread > 0.2)
-        return (row[0], flags + n + 2 * (9 if some is None else some) + 3 * values + 5 * high)
+        return (row[0], flags + n + 2 * (9 if cast("object", some) is None else some) + 3 * values + 5 * high)
 
     return plainly.map_rows(plainly.aggregate(plainly.map_rows(rows, given), asked), combined)
 
@@ -502,7 +502,8 @@ def compositions(loops: bool = True) -> st.SearchStrategy[Composition]:
 
 def compositions_around_loops(levels: int) -> st.SearchStrategy[Composition]:
     """None to three operators without loops, then a loop with loops in it, then none to two without."""
-    operators = [each for each in (*UNARY.values(), *BINARY.values()) if "loop" not in each.name]
+    every: list[Unary | Binary] = [*UNARY.values(), *BINARY.values()]
+    operators = [each for each in every if "loop" not in each.name]
     source = st.integers(0, 1)
     step: st.SearchStrategy[tuple[Unary | Binary, int]] = st.tuples(st.sampled_from(operators), source)
     loop: st.SearchStrategy[tuple[Unary | Binary, int]] = st.tuples(loops_at_random(levels), source)

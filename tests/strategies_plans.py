@@ -169,7 +169,8 @@ def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
             name="loop",
             iterations_max=30,
         )
-        return both["other"]
+        second: Collection = both["other"]
+        return second
     return start.iterate(body, name="loop", iterations_max=30)
 
 

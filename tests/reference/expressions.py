@@ -43,8 +43,9 @@ def value_in_row(expr: Expr, record: Record, schema: Schema) -> object:
     values = [value_in_row(operand, record, schema) for operand in expr.operands]
     if expr.op in ("least", "greatest"):
         known = [value for value in values if value is not None]
-        chosen = (min if expr.op == "least" else max)(known, key=_key, default=None)  # type: ignore[type-var]
-        return _as(chosen, expr.type_in(schema))
+        chosen = sorted(known, key=lambda value: cast("int", _key(value)))
+        best = None if not chosen else chosen[0 if expr.op == "least" else -1]
+        return _as(best, expr.type_in(schema))
     if expr.op == "is_null":
         return values[0] is None
     if expr.op in ("&", "|"):
@@ -138,7 +139,7 @@ def _float(op: str, left: float, right: float = 0.0) -> float:
         return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, signs)
 
 
-_FUNCTIONS: dict[
+_FUNCTIONS: dict[  # type: ignore[explicit-any]  # of one, two or three values
     str, Callable[..., object]
 ] = {  # those that random expressions have; others: their own tests
     "upper": lambda text: text.upper(),

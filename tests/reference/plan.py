@@ -124,9 +124,9 @@ class _Interpreter:
             row: list[Hashable] = [*key]
             for _, source, aggregate in node.added:
                 at = -1 if aggregate.column is None else columns[source].index(aggregate.column)
-                group = plainly.map_rows(
-                    parts[source].get(key, Counter()), lambda rest, key=key: (*key, *rest)
-                )
+                group: Rows = Counter()
+                for rest, count in parts[source].get(key, Counter()).items():
+                    group[(*key, *rest)] += count
                 values = plainly.values_of(group, at)
                 if aggregate.kind == "only":
                     row.append(next((value for (value,) in values), None))

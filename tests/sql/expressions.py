@@ -57,7 +57,7 @@ def expression(draw: st.DrawFn, columns: Mapping[str, str], kind: str, depth: in
         return expression(draw, columns, other, depth - 1)
 
     if depth == 0 or draw(st.integers(0, 3)) == 0:
-        if named and draw(st.integers(0, 3)):
+        if named and draw(st.integers(0, 3)) > 0:
             name = draw(st.sampled_from(named))
             return Said(col(name), name)
         return literal(draw(CONSTANTS[kind]), kind)
@@ -73,14 +73,14 @@ def expression(draw: st.DrawFn, columns: Mapping[str, str], kind: str, depth: in
         condition, one = of("bool"), of(kind)
         return Said(dd.when(condition.ours).then(one.ours), f"CASE WHEN {condition} THEN {one} END")
     if made == "is in":
-        other = draw(st.sampled_from(["int", "float", "string"]))
-        return _is_in(of(other), draw(st.lists(CONSTANTS[other], min_size=1, max_size=3)), other)
+        of_kind = draw(st.sampled_from(["int", "float", "string"]))
+        among: list[object] = draw(st.lists(CONSTANTS[of_kind], min_size=1, max_size=3))
+        return _is_in(of(of_kind), among, of_kind)
     if made in COMPARED:
-        other = draw(st.sampled_from([*SQL_TYPES] if made in ("=", "<>") else ["int", "float"]))
-        return COMPARED[made](of(other), of(other))
+        of_kind = draw(st.sampled_from([*SQL_TYPES] if made in ("=", "<>") else ["int", "float"]))
+        return COMPARED[made](of(of_kind), of(of_kind))
     if made in ("is null", "is not null"):
-        other = draw(st.sampled_from([*SQL_TYPES]))
-        value = of(other)
+        value = of(draw(st.sampled_from([*SQL_TYPES])))
         ours = value.ours.is_null() if made == "is null" else value.ours.is_not_null()
         return Said(ours, f"({value} {made.upper()})")
     kinds, combine = _OF[kind][made]

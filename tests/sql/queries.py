@@ -148,7 +148,8 @@ class _Writer:
         else:
             value = self.expression(query, self.draw(st.sampled_from(["int", "float"])), 1)
         ours, sql = _AGGREGATES[kind]
-        return ours(value.ours), sql.format(value)
+        made: dd.Aggregate = ours(value.ours)
+        return made, sql.format(value)
 
     # Steps on an order
 

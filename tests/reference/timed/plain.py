@@ -92,7 +92,7 @@ def asof(
             each for each in apart if each >= (0 if exact else 1) and (tolerance is None or each <= tolerance)
         ]
         if apart:
-            found[key, at, at + min(apart) * (1 if after else -1)] += count  # type: ignore[operator]
+            found[key, at, at + min(apart) * (1 if after else -1)] += count
         elif not inner:
             found[key, at, None] += count
     return found
