@@ -24,4 +24,4 @@ def test_spellings_of_other_libraries_are_told_what_to_write(name: str, said: st
         getattr(edges, name)
     assert said in str(caught.value)
     with pytest.raises(AttributeError, match=r"Write agg\(n=dd.count\(\)"):
-        getattr(edges.group_by("src"), "count")  # noqa: B009
+        getattr(edges.group_by("src"), "aggregate")  # noqa: B009

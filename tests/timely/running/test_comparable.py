@@ -47,9 +47,20 @@ NOT_COMPARED = {
     | {"activations", "events"}
     # in another order what is compared in order; empty between activations
     | {"_held_in_order", "_received", "_received_minimal", "_waiting", "_waiting_in_order"},
-    Connector: {"_carrier", "_is_identity", "_limits", "add", "index", "keep", "location", "port", "route"}
+    Connector: {
+        "_carrier",
+        "_is_identity",
+        "_last",
+        "_limits",
+        "add",
+        "index",
+        "keep",
+        "location",
+        "port",
+        "route",
+    }
     | {"target", "messages_sent", "rows_sent"},
-    InputHandle: {"_clock", "_entrance", "codec", "heir", "name"},
+    InputHandle: {"_clock", "_entrance", "_ordered", "codec", "heir", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),
 }
