@@ -45,66 +45,59 @@ SCHEMAS = {
 }
 """The columns as the files have them. In the rules, c(y,w,z) and u(w,r,z) name them otherwise."""
 
-P, Q = 0, 1
-"""Kinds of facts: p(x,z) is (P, x, 0, z), q(x,r,z) is (Q, x, r, z)."""
-
 
 def derived(
-    p: Collection, q: Collection, r: Collection, c: Collection, u: Collection, s: Collection
-) -> Collection:
-    """All facts that follow from the given ones, and these: `kind`, `x`, `r`, `z`, once each.
-
-    Both relations are one collection, so that they are one fixed point.
-    """
-    given = p.select(kind=P, x=col.x, r=0, z=col.z).concat(q.select(kind=Q, x=col.x, r=col.r, z=col.z))
-
-    def once_more(facts: Collection) -> Collection:
-        of_p = facts.filter(col.kind == P).select("x", "z")
-        of_q = facts.filter(col.kind == Q).select("x", "r", "z")
-        return given.concat(
-            _through_p(of_p, facts), _by_u(of_p, of_q, u), _by_c(of_p, c), _by_s(of_q, s), _by_r(of_q, r)
-        ).distinct()
-
-    return given.distinct().iterate(once_more, name="rules")
+    given_p: Collection, given_q: Collection, r: Collection, c: Collection, u: Collection, s: Collection
+) -> dict[str, Collection]:
+    """All facts that follow from the given ones, and these, once each: `p` and `q`, as one fixed point."""
+    return dd.iterate(
+        {"p": given_p.distinct(), "q": given_q.distinct()},
+        lambda p, q: {
+            "p": given_p.concat(_through_p(p, p), _by_u(p, q, u), _by_c(p, c)).distinct(),
+            "q": given_q.concat(_through_p(p, q), _by_s(q, s), _by_r(q, r)).distinct(),
+        },
+        name="rules",
+    )
 
 
 def _through_p(p: Collection, facts: Collection) -> Collection:
-    """p(x,z) :- p(x,y), p(y,z). and q(x,r,z) :- p(x,y), q(y,r,z). are one join."""
+    """p(x,z) :- p(x,y), p(y,z). and q(x,r,z) :- p(x,y), q(y,r,z)."""
     pairs = p.select(first=col.x, x=col.z).join(facts, on="x")
-    return pairs.select(kind=col.kind, x=col.first, r=col.r, z=col.z)
+    return pairs.drop("x").rename(first="x").select(*facts.schema.names)
 
 
 def _by_u(p: Collection, q: Collection, u: Collection) -> Collection:
     """p(x,z) :- p(y,w), u(w,r,z), q(x,r,y)."""
     halves = p.select(y=col.x, w=col.z).join(u.select(w=col.r, r=col.z, z=col.w), on="w")
     pairs = halves.select("r", "y", "z").join(q.select(x=col.x, r=col.r, y=col.z), on=("r", "y"))
-    return pairs.select(kind=P, x=col.x, r=0, z=col.z)
+    return pairs.select("x", "z")
 
 
 def _by_c(p: Collection, c: Collection) -> Collection:
     """p(x,z) :- c(y,w,z), p(x,w), p(x,y)."""
     halves = p.select(x=col.x, w=col.z).join(c.select(y=col.y, w=col.z, z=col.w), on="w")
     pairs = halves.select("x", "y", "z").join(p.select(x=col.x, y=col.z), on=("x", "y"))
-    return pairs.select(kind=P, x=col.x, r=0, z=col.z)
+    return pairs.select("x", "z")
 
 
 def _by_s(q: Collection, s: Collection) -> Collection:
     """q(x,q,z) :- q(x,r,z), s(r,q)."""
-    return q.join(s.select(r=col.r, other=col.p), on="r").select(kind=Q, x=col.x, r=col.other, z=col.z)
+    return q.join(s.select(r=col.r, other=col.p), on="r").select("x", "z", r=col.other).select("x", "r", "z")
 
 
 def _by_r(q: Collection, r: Collection) -> Collection:
     """q(x,e,o) :- q(x,y,z), r(y,u,e), q(z,u,o)."""
     halves = q.join(r.select(r=col.r, u=col.p, e=col.e), on="r").select("x", "z", "u", "e")
     pairs = halves.join(q.select(z=col.x, u=col.r, o=col.z), on=("z", "u"))
-    return pairs.select(kind=Q, x=col.x, r=col.e, z=col.o)
+    return pairs.select("x", r=col.e, z=col.o)
 
 
 @timely.builder
 def count_derived(flow: timely.Dataflow) -> None:
     """How many facts there are of each kind."""
     facts = derived(*(dd.input(flow, name, schema) for name, schema in SCHEMAS.items()))
-    facts.select("kind").group_by("kind").agg(facts=dd.count()).output("counts")
+    kinds = [facts[name].select(kind=name) for name in ("p", "q")]
+    kinds[0].concat(kinds[1]).group_by("kind").count().output("counts")
 
 
 def read(folder: Path, name: str, share: float = 1.0) -> pa.Table:
@@ -120,8 +113,8 @@ def read(folder: Path, name: str, share: float = 1.0) -> pa.Table:
 
 def counts(flow: timely.Flow) -> tuple[int, int]:
     """Facts of p and of q as of the last epoch."""
-    found = {row["kind"]: row["facts"] for row in flow.output("counts").snapshot().to_pylist()}
-    return found.get(P, 0), found.get(Q, 0)
+    found = {row["kind"]: row["count"] for row in flow.output("counts").snapshot().to_pylist()}
+    return found.get("p", 0), found.get("q", 0)
 
 
 def say(as_json: bool, what: str, **figures: object) -> None:

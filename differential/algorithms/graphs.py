@@ -9,8 +9,7 @@ Errors name the algorithm, the line that called it, and what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from differential.aggregates import min as least
 from differential.collections.collection import Collection
 from differential.columns.column_types import ColumnType
 from differential.errors import SchemaError
@@ -25,8 +24,8 @@ __all__ = [
     "check_collection",
     "column_type",
     "ends",
+    "least_labels",
     "neighbours",
-    "repeated",
     "whole_number",
 ]
 
@@ -84,11 +83,18 @@ def ends(edges: Collection) -> Collection:
     return edges.select(node=col.src).concat(edges.select(node=col.dst)).distinct()
 
 
-def repeated(start: Collection, body: Callable[[Collection], Collection], times: int) -> Collection:
-    """`body` applied so many times, written out: each time has its own stages, those it shares only once."""
-    for _ in range(times):
-        start = body(start)
-    return start
+def least_labels(own: Collection, along: Collection, name: str) -> Collection:
+    """The least of the labels `own` (`node`, `label`) that reaches each node along the edges; `name`: the
+    loop's.
+
+    A label has been everywhere it belongs after as many iterations as its farthest node is edges away.
+    """
+
+    def spread(labels: Collection) -> Collection:
+        proposals = labels.join(along, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return proposals.concat(own).group_by("node").agg(label=least("label"))
+
+    return own.iterate(spread, name=name)
 
 
 def whole_number(who: str, name: str, value: object, least: int = 1) -> int:

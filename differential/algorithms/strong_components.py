@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from differential.aggregates import min as least
-from differential.algorithms.graphs import as_edges, ends
+from differential.algorithms.graphs import as_edges, ends, least_labels
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
 
@@ -24,15 +23,9 @@ def strongly_connected_components(edges: Collection, *, src: str = "src", dst: s
     Cost: that of `edges_inside_components`, and one more round of labels along the edges that it leaves.
     """
     along = as_edges("strongly_connected_components", edges, src, dst)
-    own = ends(along).select("node", component=col.node)
-    inside = _inside(along)
-
-    def spread(labels: Collection) -> Collection:
-        # Along edges inside components, whatever reaches a node reaches all of its component, and no other.
-        proposals = labels.join(inside, on={"node": "src"}).select(node=col.dst, component=col.component)
-        return proposals.concat(own).group_by("node").agg(component=least("component"))
-
-    return own.iterate(spread, name="labels of components")
+    own = ends(along).select("node", label=col.node)
+    # Along edges inside components, whatever reaches a node reaches all of its component, and no other.
+    return least_labels(own, _inside(along), "labels of components").rename(label="component")
 
 
 def edges_inside_components(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
@@ -70,13 +63,8 @@ def _reversed(edges: Collection) -> Collection:
 
 def _trimmed(left: Collection, edges: Collection, own: Collection) -> Collection:
     """Those of `edges` whose ends get the same least label along those that are `left`."""
-
-    def propagate(labels: Collection) -> Collection:
-        proposals = labels.join(left, on={"node": "src"}).select(node=col.dst, label=col.label)
-        return proposals.concat(own).group_by("node").agg(label=least("label"))
-
     # What leaves a loop are the changes of all its iterations; the two joins want their sum, once.
-    labels = own.iterate(propagate, name="labels").consolidate()
+    labels = least_labels(own, left, "labels").consolidate()
     return (
         edges.join(labels.select(src=col.node, a=col.label), on="src")
         .join(labels.select(dst=col.node, b=col.label), on="dst")

@@ -81,10 +81,9 @@ class LoopOperators(Handle):
         `enter_at`, as in `propagate_at`.
         """
         by = col(priority) if isinstance(priority, str) else as_expr(priority)
-        given = replace(self, node=self.node)
 
         def with_start(variables: Mapping[str, Self], loop: OpenLoop) -> Mapping[str, Self]:
-            start = given.within(loop.around)
+            start = self.within(loop.around)
             entering = self.plan.add(ByPriority(start.node, by, loop.depth))
             return {"": body(variables[""], replace(start, node=entering, place=loop.place))}
 

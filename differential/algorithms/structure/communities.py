@@ -5,7 +5,7 @@ from __future__ import annotations
 from differential.aggregates import count
 from differential.aggregates import max as greatest
 from differential.aggregates import min as least
-from differential.algorithms.graphs import as_edges, ends, neighbours, repeated, whole_number
+from differential.algorithms.graphs import as_edges, ends, neighbours, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
 
@@ -41,4 +41,4 @@ def label_propagation(
         most = votes.group_by("node").agg(votes=greatest("votes"))
         return votes.join(most, on=("node", "votes")).group_by("node").agg(label=least("label"))
 
-    return repeated(nodes.select("node", label=col.node), vote, iterations)
+    return nodes.select("node", label=col.node).iterate(vote, times=iterations, name="label_propagation")

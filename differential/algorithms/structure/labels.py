@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from differential.aggregates import min as least
-from differential.algorithms.graphs import as_edges, as_nodes
+from differential.algorithms.graphs import as_edges, as_nodes, least_labels
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
 
@@ -35,10 +34,4 @@ def propagate(
     """
     along = as_edges("propagate", edges, src, dst)
     as_nodes("propagate", labels, node, along, "labels")
-    own = labels.select(node=col(node), label=col(label))
-
-    def spread(known: Collection) -> Collection:
-        proposals = known.join(along, on={"node": "src"}).select(node=col.dst, label=col.label)
-        return proposals.concat(own).group_by("node").agg(label=least("label"))
-
-    return own.iterate(spread, name="propagate")
+    return least_labels(labels.select(node=col(node), label=col(label)), along, "propagate")

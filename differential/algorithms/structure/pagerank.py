@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from differential.aggregates import count
 from differential.aggregates import sum as total_of
-from differential.algorithms.graphs import as_edges, ends, repeated, whole_number
+from differential.algorithms.graphs import as_edges, ends, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
 from progress.errors import MisuseError
@@ -66,4 +66,4 @@ def pagerank(
         handed = shares.join(along, on="src").select(node=col.dst, rank=col.share)
         return handed.concat(own).group_by("node").agg(rank=total_of("rank"))
 
-    return repeated(nodes.select("node", rank=unit), hand_on, iterations)
+    return nodes.select("node", rank=unit).iterate(hand_on, times=iterations, name=_WHO)

@@ -48,8 +48,9 @@ class TimeOperators(GroupOperators):
         """Each row with the window around its `time` in two more columns; once for each, if it is in several.
 
         `window("at", dd.tumbling(minutes=5))`, then `group_by("window_start", …)`. Rows whose time is null
-        are in none. Linear: no state, what comes out is the work. Spark: `window(col, "5 minutes")`; Rust:
-        a `flat_map`. Raises SchemaError if the column holds no times, or the lengths are not those of its
+        are in none. Tumbling and sliding windows are linear: no state, what comes out is the work; sessions
+        keep rows by key, and a change costs its group. Spark: `window(col, "5 minutes")`; Rust: a
+        `flat_map`. Raises SchemaError if the column holds no times, or the lengths are not those of its
         type.
         """
         type_ = time_type(self.schema, time, "window")
@@ -57,8 +58,7 @@ class TimeOperators(GroupOperators):
             if name in self.schema or start == end:
                 raise SchemaError(
                     f"window ({call_site()}): there is a column {name!r} already; name the new ones by "
-                    f"start=… and "
-                    "end=…"
+                    "start=… and end=…"
                 )
         if isinstance(shape, Session):
             return self._sessions(time, shape, (start, end))

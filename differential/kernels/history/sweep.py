@@ -68,9 +68,8 @@ def nearest_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
 
     rows       time, side, words of left rows, words of right rows
     options    which side is the right one (0, 1); whether to look after (1) or before; tolerance, or -1;
-    whether
-               rows without one are left out; how many words of an answer are those of the left row; and
-               for each word of an answer where it is in a row
+               whether rows without one are left out; how many words of an answer are those of the left row;
+               and for each word of an answer where it is in a row
     """
     vw, words, lefts = rows.shape[0] - 1, options.shape[0] - 5, options[4]
     out = np.empty((words + 2, rows.shape[1] + 1), np.int64)
