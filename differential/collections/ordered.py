@@ -9,8 +9,8 @@ A collection itself has no order: these operators are given one.
     text        has the order of its characters' code points, bytes that of bytes, floats NaN last
 
 Cost of a change: what it takes to find k + offset rows in a group of n, O((k + offset) · log² n) at the most,
-and nothing where the change is behind them. Text that is equal in its first 32 bytes is compared at 1 µs for
-each different one that shares these with one of the rows looked for.
+and nothing where the change is behind them. A text longer than 32 bytes that was never seen before is put in
+its place among those that begin alike, which takes some µs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Columns of a keyed collection: keys, then those of the order, then all others. B
 words of each column of the order are replaced:
 
     flag    of a nullable column: as it is (null first), or turned round (null last)
-    begin   of text and bytes only: the first bytes, see `symbol_order.py`
+    begin   of text and bytes only: the first bytes, and the place behind them, see `symbol_order.py`
     word    itself; a symbol says only which of those with one beginning it is
 
 *Turned round* is every bit the other way, which turns the order of signed words round: what is ordered

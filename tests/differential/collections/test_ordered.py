@@ -25,7 +25,10 @@ from strategies_collections import UNARY, examples, histories
 import differential as dd
 from differential import Collection, col
 from differential.collections.ordered import By
+from differential.columns.column_types import Int64s
+from differential.columns.symbols import SymbolTable
 from differential.errors import ExpressionError, SchemaError
+from differential.operators.ordered import layout, symbol_order
 from differential.operators.ordered.vertex import FirstVertex
 from timely.building.dataflow import Dataflow
 
@@ -278,3 +281,31 @@ def test_cost_a_change_looks_at_a_few_rows_of_a_large_group(by: By, wanted: int)
     cluster.run()
     if by in ("x", "name"):
         assert vertex._machine.rows_walked == before, "behind the answers nothing is looked at"
+
+
+def test_cost_no_value_is_compared_where_long_texts_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def ranks(symbols: Int64s, table: SymbolTable) -> Int64s:
+        compared.append(symbols.shape[0])
+        return symbol_order.ranks(symbols, table)
+
+    monkeypatch.setattr(layout, "ranks", ranks)
+    begin = "https://example.org/archive/pages/"
+    rows: list[Row] = [(x, f"{begin}{x * 7919 % 1000:04}") for x in range(1000)]
+
+    def flow(dataflow: Dataflow) -> None:
+        dd.input(dataflow, "rows", "x: int, name: string").top_k(2, "name").output("found")
+
+    cluster = Cluster(flow)
+    for some in (rows[:400], rows[400:]):
+        cluster.change("rows", [(row, 1) for row in some])
+        cluster.seal()
+        cluster.run()
+    assert [row[1] for row in sorted(cluster.snapshot("found"), key=str)] == [begin + "0000", begin + "0001"]
+    for row in list(cluster.snapshot("found")):
+        cluster.change("rows", [(row, -1)])
+        cluster.seal()
+        cluster.run()
+    assert {row[1] for row in cluster.snapshot("found")} == {begin + "0002", begin + "0003"}
+    assert not compared
