@@ -1,6 +1,7 @@
-"""What only the main job needs: its file format, data made up for it, and a check of its times.
+"""What is read, and made up, of who mentions whom; `interactions` and `stray_times` are the main job's.
 
 interactions.py      a file of timed interactions, every line checked
 stray_times.py       a time far off all others is refused
 mention_stream.py    a made-up week of mentions, for machines without data
+tweets.py            a file of tweets with hashtags, a week of them made up, and windows over them
 """
