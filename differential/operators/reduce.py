@@ -40,7 +40,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import TOTAL
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
-from differential.operators.timed.sweep import SweepFunction, swept
+from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -58,6 +58,9 @@ _RANKS: Final[dict[RankKind | None, int]] = {
     "dense": DENSE_RANK,
 }
 _NO_TIMES: Final = np.empty(0, np.int64)
+
+NEAR_SHARE: Final = 8
+"""Of a sweep that keeps at least so many rows for each new one, only what is near these is looked at."""
 
 
 @dataclass(frozen=True)
@@ -281,10 +284,19 @@ class ReduceMachine:
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
         if isinstance(self.aggregate, FirstRows):
             return self._first(self.aggregate, ready, pending, frontier)
+        if isinstance(self.aggregate, SweepFunction) and self._is_little(ready, pending):
+            layout = (self.kw, self.vw, self.guards)
+            return swept_near(ready, tables, frontier, self.aggregate, layout)
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
         if isinstance(self.aggregate, SweepFunction):
             return swept(groups, rows, answers, self.aggregate, (self.kw, self.guards)), pended
         return self._call(groups, rows, answers, self.aggregate), pended
+
+    def _is_little(self, ready: Int64s, pending: Int64s) -> bool:
+        """Whether it pays to look for what is near new rows, instead of at their whole groups."""
+        return (
+            self._reader is None and not pending.shape[1] and ready.shape[1] * NEAR_SHARE <= self.input.rows
+        )
 
     def _first(
         self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s

@@ -49,7 +49,7 @@ class TimeOperators(GroupOperators):
 
         `window("at", dd.tumbling(minutes=5))`, then `group_by("window_start", …)`. Rows whose time is null
         are in none. Tumbling and sliding windows are linear: no state, what comes out is the work; sessions
-        keep rows by key, and a change costs its group. Spark: `window(col, "5 minutes")`; Rust: a
+        keep rows by key and time, and a change costs its session. Spark: `window(col, "5 minutes")`; Rust: a
         `flat_map`. Raises SchemaError if the column holds no times, or the lengths are not those of its
         type.
         """
@@ -170,9 +170,9 @@ class TimeOperators(GroupOperators):
         rows of `other` at the same time it is always the same one, by the order of their words. Rows of
         either that are there less than once do not count; rows of `other` without a time, or with a null
         key, are nobody's nearest; rows without a time have none. It is kept right under changes on both
-        sides; both are kept once, by key, and a change costs its group, some 0.1 to 0.3 µs a row. pandas:
-        `merge_asof`; Polars: `join_asof`; Flink: a temporal join. Raises SchemaError for keys or times
-        that do not fit.
+        sides; both are kept once, by key and time, and a change costs the rows between it and the next
+        row of `other`. pandas: `merge_asof`; Polars: `join_asof`; Flink: a temporal join. Raises
+        SchemaError for keys or times that do not fit.
         """
         left, right = in_one_place((self, other))
         pairs = _pairs(on)
@@ -182,15 +182,13 @@ class TimeOperators(GroupOperators):
         limit = -1
         if tolerance is not None:
             limit = words_of_length(tolerance, left.schema[left_time].type, "asof_join") if tolerance else 0
-        # At one time a left row comes behind the right rows that it may take, in the direction of the search.
-        right_side = int((direction == "forward") == exact)
-        sides = _sides(left, right, pairs, times, right_side)
+        sides = _sides(left, right, pairs, times)
         lefts, names = _left_words(left.schema, keys), _right_names(left.schema, right.schema, pairs)
         laid_out = sides.node.schema
         rest = [column for column in laid_out.columns if column.name not in keys]
         first = 2 + sum(column.words for column in rest[2 : 2 + len(left.schema) - len(keys)])
         width = sum(column.words for column in rest)
-        options = (right_side, int(direction == "forward"), limit, int(how == "inner"), len(lefts), *lefts)
+        options = (int(exact), int(direction == "forward"), limit, int(how == "inner"), len(lefts), *lefts)
         given = [Column(_TIME, integer), *(column for column in left.schema if column.name not in keys)]
         given += [Column(new, right.schema[name].type.or_null()) for name, new in names.items()]
         node = Sweep(sides.node, keys, "nearest", (*options, *range(first, width)), Schema(tuple(given)))
@@ -256,7 +254,7 @@ def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
     """Where the words of a left row are in a row of both: the time, then its columns, all of which may be
     null.
     """
-    found, at = [0], 2
+    found, at = [1], 2
     for column in left:
         if column.name not in keys:
             found += [at, at + 1][2 - column.words :]
@@ -264,10 +262,8 @@ def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
     return found
 
 
-def _sides(
-    left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[str, str], right_side: int
-) -> H:
-    """Rows of both sides with equal columns: keys, time, side, columns of the left, columns of the right."""
+def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[str, str]) -> H:
+    """Rows of both sides with equal columns: keys, side (0, 1), time, columns of the left, of the right."""
     parts: list[H] = []
     keys = [[key for key, _ in pairs], [key for _, key in pairs]]
     for number, (source, time) in enumerate(zip((left, right), times, strict=True)):
@@ -290,7 +286,7 @@ def _sides(
                 if has_null == (wanted.nullable or right.schema[other].type.nullable)
                 else expr.cast(wanted.or_null())
             )
-        columns.update({_TIME: at, _SIDE: lit(right_side if number else 1 - right_side)})
+        columns.update({_SIDE: lit(number), _TIME: at})
         for place, given in enumerate((left, right)):
             for column in given.schema:
                 if column.name not in keys[place]:

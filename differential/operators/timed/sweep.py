@@ -3,9 +3,11 @@
     answers of a group = function(its rows)        at every time at which the group may have changed
 
 What is put out is the answers less what was put out for the key before. A key with changes at several
-times is looked at in rounds, one time each, for what is put out at one counts at later ones. Work per
-change is that of its group: its rows and answers are read, gone through once in machine code, and sorted;
-some 0.1 to 0.3 µs a row.
+times is looked at in rounds, one time each, for what is put out at one counts at later ones.
+
+Where little has changed, only the spans of time around it are gone through, as if each were a group
+(`kernels/sweeps/near.py`): a change of a large group costs what is around it. Pending times are those of a
+whole key, which is gone through then; they come up in loops alone.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from typing import Final, Literal
 import numpy as np
 
 from differential.columns.column_types import Bools, Int64s
-from differential.kernels.history.sweep import nearest_answers, session_answers
+from differential.kernels.history.groups import collect_groups
+from differential.kernels.rows.memory import HEADER, LUB, describe_words
 from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.sweeps.near import NEAREST, SESSIONS, rows_near
+from differential.kernels.sweeps.sweep import nearest_answers, session_answers
 
-__all__ = ["Rule", "SweepFunction", "swept"]
+__all__ = ["Rule", "SweepFunction", "swept", "swept_near"]
 
 Rule = Literal["sessions", "nearest"]
 
@@ -29,14 +34,48 @@ _KERNELS: Final[Mapping[Rule, Callable[[Int64s, Int64s, Int64s], Int64s]]] = {
     "nearest": nearest_answers,
 }
 
+_RULES: Final[Mapping[Rule, int]] = {"sessions": SESSIONS, "nearest": NEAREST}
+
 
 @dataclass(frozen=True)
 class SweepFunction:
-    """What a group's rows, sorted, become: `words` words each. See `kernels/history/sweep.py`."""
+    """What a group's rows, sorted, become: `words` words each. See `kernels/sweeps/sweep.py`."""
 
     rule: Rule
     options: tuple[int, ...]
     words: int
+
+
+def swept_near(
+    ready: Int64s,
+    tables: tuple[Int64s, Int64s],
+    frontier: Int64s,
+    function: SweepFunction,
+    layout: tuple[int, int, int],
+) -> tuple[Int64s, Int64s]:
+    """Corrections, and (key, time) pairs that are pending from now on, where nothing was pending.
+
+    Arguments as those of `collect_groups`; layout: kw, vw, guards.
+    """
+    kw, vw, guards = layout
+    forward = function.options[1] if function.rule == "nearest" else 0
+    shape = np.array([kw, vw, guards, function.words, _RULES[function.rule], forward], np.int64)
+    changed, rows, before = rows_near(ready, *tables, shape)
+    one_more = np.array([kw + 1, vw, guards, function.words, -1], np.int64)
+    nothing = np.empty((kw + 2, 0), np.int64)
+    lines = _line_of(rows, guards), _line_of(before, guards)
+    groups, members, history, pended = collect_groups(changed, nothing, *lines, frontier, one_more)
+    found = swept(groups, members, history, function, (kw + 1, guards))
+    corrections = sort_consolidate(np.delete(found, kw, axis=0))
+    return corrections, np.ascontiguousarray(np.unique(np.delete(pended, kw, axis=0), axis=1))
+
+
+def _line_of(words: Int64s, guards: int) -> Int64s:
+    """The run table of rows that are nowhere else; they must outlive it."""
+    line = np.zeros((1, HEADER + 3 * words.shape[0]), np.int64)
+    describe_words(words, words.shape[1], line, 0)
+    line[0, LUB] = ~guards & ((1 << 63) - 1)  # which no time is later than
+    return line
 
 
 def swept(

@@ -89,7 +89,7 @@ class OnTime(Unary):
 class Sweep(Unary):
     """What going through each group of equal `keys` in order of a time gives: `columns` beside the keys.
 
-    The first column beside the keys is the time. `options`: see `kernels/history/sweep.py`.
+    Which columns come first beside the keys, and `options`: see `kernels/sweeps/sweep.py`.
     """
 
     kind: ClassVar[str] = "sweep"

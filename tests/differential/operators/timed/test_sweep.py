@@ -1,4 +1,4 @@
-"""kernels/history/sweep.py and operators/timed/sweep.py: groups gone through in order of a time.
+"""kernels/sweeps/sweep.py and operators/timed/sweep.py: groups gone through in order of a time.
 
 law_*    what is accumulated for a key, at each of its times, is what the function gives of its rows then
 """
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import accumulated, as_words, rows_of
 
-from differential.kernels.history.sweep import nearest_answers, put_session, session_answers
+from differential.kernels.sweeps.sweep import nearest_answers, put_session, session_answers
 from differential.operators.timed.sweep import SweepFunction, swept
 
 GUARDS = 1 << 62
@@ -33,13 +33,26 @@ def test_there_is_room_for_any_session() -> None:
 
 
 def test_the_nearest_right_row_within_a_tolerance() -> None:
-    #                 time side left right count
-    rows = as_words([(1, 0, 0, 50, 1), (2, 1, 7, 0, 1), (5, 1, 8, 0, 2), (6, 0, 0, 60, 1)], 5)
-    bounds = np.array([[0], [4]], np.int64)
-    before = nearest_answers(rows, bounds, np.array([0, 0, 2, 0, 2, 0, 2, 3], np.int64))
+    #               side time left right count
+    rows = as_words(
+        [(0, 2, 7, 0, 1), (0, 5, 8, 0, 2), (1, 1, 0, 50, 1), (1, 5, 0, 55, -1), (1, 6, 0, 60, 1)], 5
+    )
+    bounds = np.array([[0], [5]], np.int64)
+    before = nearest_answers(rows, bounds, np.array([1, 0, 2, 0, 2, 1, 2, 3], np.int64))
     assert rows_of(before) == [(2, 7, 50, 1, 0), (5, 8, 0, 2, 0)]
-    after = nearest_answers(rows, bounds, np.array([0, 1, -1, 1, 2, 0, 2, 3], np.int64))
+    after = nearest_answers(rows, bounds, np.array([1, 1, -1, 1, 2, 1, 2, 3], np.int64))
     assert rows_of(after) == [(5, 8, 60, 2, 0), (2, 7, 60, 1, 0)]
+
+
+def test_a_right_row_at_the_same_time_is_near_only_where_it_may_be() -> None:
+    rows = as_words([(0, 5, 7, 0, 1), (1, 4, 0, 40, 1), (1, 5, 0, 50, 1), (1, 6, 0, 60, 1)], 5)
+    bounds = np.array([[0], [4]], np.int64)
+    found = {}
+    for exact in (0, 1):
+        for forward in (0, 1):
+            options = np.array([exact, forward, -1, 0, 2, 1, 2, 3], np.int64)
+            found[exact, forward] = nearest_answers(rows, bounds, options)[2, 0]
+    assert found == {(0, 0): 40, (0, 1): 60, (1, 0): 50, (1, 1): 50}
 
 
 @given(

@@ -1,5 +1,4 @@
-"""Going through the rows of groups in order of a time, which is the first of their value words: sessions,
-and the nearest row of another kind.
+"""Going through the rows of groups in order of a time: sessions, and the nearest row of another kind.
 
     rows      int64[vw + 1, n]: value words, multiplicity; sorted within each group
     bounds    int64[2, g]: the first row of a group, and the one after its last
@@ -66,29 +65,34 @@ def session_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
 def nearest_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
     """Each left row with the nearest right row: of those at its time or before, or after.
 
-    rows       time, side, words of left rows, words of right rows
-    options    which side is the right one (0, 1); whether to look after (1) or before; tolerance, or -1;
-               whether rows without one are left out; how many words of an answer are those of the left row;
-               and for each word of an answer where it is in a row
+    rows       0 for left rows, 1 for right ones; time, words of left rows, words of right rows
+    options    whether a right row at the same time is near (1) or not; whether to look after (1) or before;
+               tolerance, or -1; whether rows without one are left out; how many words of an answer are those
+               of the left row; and for each word of an answer where it is in a row
     """
     vw, words, lefts = rows.shape[0] - 1, options.shape[0] - 5, options[4]
     out = np.empty((words + 2, rows.shape[1] + 1), np.int64)
     made = np.int64(0)
     for group in range(bounds.shape[1]):
         start, stop = bounds[0, group], bounds[1, group]
-        nearest = np.int64(-1)
-        for step in range(stop - start):
-            row = stop - 1 - step if options[1] != 0 else start + step
+        middle = first_right(rows, start, stop)
+        forward = options[1] != 0
+        nearest, right = np.int64(-1), stop - 1 if forward else middle
+        for step in range(middle - start):
+            row = middle - 1 - step if forward else start + step
             if rows[vw, row] <= 0:
                 continue
-            if rows[1, row] == options[0]:
-                nearest = row
-                continue
+            while middle <= right < stop:
+                apart = rows[1, right] - rows[1, row] if forward else rows[1, row] - rows[1, right]
+                is_past = rows[1, right] < rows[1, row] if forward else rows[1, right] > rows[1, row]
+                if is_past or (apart == 0 and options[0] == 0):
+                    break
+                if rows[vw, right] > 0:
+                    nearest = right
+                right += -1 if forward else 1
             found = nearest >= 0
             if found and options[2] >= 0:
-                apart = (
-                    rows[0, nearest] - rows[0, row] if options[1] != 0 else rows[0, row] - rows[0, nearest]
-                )
+                apart = rows[1, nearest] - rows[1, row] if forward else rows[1, row] - rows[1, nearest]
                 found = 0 <= apart <= options[2]  # below 0: so far apart that the difference wraps
             if not found and options[3] != 0:
                 continue
@@ -101,3 +105,16 @@ def nearest_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
             out[words, made], out[words + 1, made] = rows[vw, row], group
             made += 1
     return first_rows(out, made)
+
+
+@kernel
+def first_right(rows: Int64s, start: int, stop: int) -> int:
+    """The first of the rows [start, stop) that is a right one; `stop` without one."""
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[0, middle] != 0:
+            high = middle
+        else:
+            low = middle + 1
+    return low
