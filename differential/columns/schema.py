@@ -97,9 +97,8 @@ class Schema:
 
     @classmethod
     def of(cls, spec: SchemaSpec) -> Schema:
-        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema, also "
-        "one of
-        Arrow, Spark, Polars or pandas (`foreign/schemas.py` says what these know of nulls).
+        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema, also one
+        of Arrow, Spark, Polars or pandas (`foreign/schemas.py` says what these know of nulls).
 
         Raises SchemaError for an unknown type or a name that occurs twice.
         """

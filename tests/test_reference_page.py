@@ -1,0 +1,184 @@
+"""docs/reference.md names what there is, all of it, as it is.
+
+whole_*      every public name of the module, of collections, groups, orders and expressions, every type,
+             operator and function is on the page, and nothing else is
+written_*    each with the parameters that it has; what it costs, in words that the page explains
+reader_*     the reader of the page finds what is wrong
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, cast, get_args
+
+import pytest
+from house import ROOT, report
+
+import differential as dd
+from differential import col
+from differential.collections.ordered import Ordered
+from differential.columns.column_types import Kind
+from differential.expressions.expression import Expr
+from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.tree import BinaryOp
+
+PAGE = (ROOT / "docs" / "reference.md").read_text()
+WRITTEN_AS = {
+    "dd": dd,
+    "c": dd.Collection,
+    "g": dd.Grouped,
+    "o": Ordered,
+    "x": Expr,
+    "x.str": type(col.x.str),
+    "x.dt": type(col.x.dt),
+    "x.list": type(col.x.list),
+}
+NAMED = re.compile(r"(dd|c|g|o|x|x\.str|x\.dt|x\.list)\.(\w+)(?:\((.*)\))?")
+
+
+class Line(NamedTuple):
+    """One line of a table: its cells, and those of the table's head."""
+
+    cells: tuple[str, ...]
+    head: tuple[str, ...]
+
+
+def lines_of(page: str) -> list[Line]:
+    """The lines of all tables."""
+    found: list[Line] = []
+    head: tuple[str, ...] = ()
+    for text in page.splitlines():
+        if not text.startswith("|"):
+            head = ()
+            continue
+        cells = tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", text)[1:-1])
+        if not head:
+            head = cells
+        elif set(text) - set("|- "):
+            found.append(Line(cells, head))
+    return found
+
+
+def named_in(line: Line) -> Iterator[tuple[str, str, str | None]]:
+    """(of what, name, parameters) of all that a line is about."""
+    for name, cell in zip(line.head, line.cells, strict=True):
+        if name in ("here", "as an object", "class", "method", "function"):
+            for span in re.findall(r"`([^`]+)`", cell):
+                if (form := NAMED.fullmatch(span)) is not None and form[2] != "…":
+                    yield form[1], form[2], form[3]
+
+
+LINES = lines_of(PAGE)
+NAMES = [name for line in LINES for name in named_in(line)]
+
+
+def public_of(owner: object) -> set[str]:
+    """Names that users may write behind a dot."""
+    if owner is dd:
+        return set(dd.__all__)
+    cls = cast(type, owner)
+    own = cls.__mro__ if cls is not Expr else (Expr,)
+    fields = set(getattr(cls, "__dataclass_fields__", ())) if cls is not Expr else set()
+    return {name for name in fields.union(*(vars(each) for each in own)) if not name.startswith("_")}
+
+
+def differences(written: str, function: Callable[..., object]) -> list[str]:  # type: ignore[explicit-any]
+    """How parameters that are written differ from those that a function has."""
+    arguments = cast(ast.Lambda, ast.parse(f"lambda {written.replace('…', '...')}: 0", mode="eval").body).args
+    plain = [each.arg for each in arguments.args]
+    star = [arguments.vararg.arg] if arguments.vararg else []
+    only = [each.arg for each in arguments.kwonlyargs]
+    rest = [arguments.kwarg.arg] if arguments.kwarg else []
+    first = len(plain) - len(arguments.defaults)
+    given = dict(zip(plain[first:], arguments.defaults, strict=True))
+    given |= {
+        name: value for name, value in zip(only, arguments.kw_defaults, strict=True) if value is not None
+    }
+    has = [each for name, each in inspect.signature(function).parameters.items() if name != "self"]
+    found = []
+    if [*plain, *star, *only, *rest] != [each.name for each in has]:
+        found.append(f"({written}) is ({', '.join(each.name for each in has)})")
+        return found
+    for each in has:
+        if (each.default is not each.empty) != (each.name in given):
+            found.append(f"{each.name} may be left out, or may not")
+        elif each.name in given:
+            value = ast.literal_eval(given[each.name])
+            if value is not ... and value != each.default:
+                found.append(f"{each.name} is {each.default!r} if it is left out")
+        if (each.kind is each.KEYWORD_ONLY) != (each.name in only):
+            found.append(f"{each.name} is written behind *, or is not")
+    return found
+
+
+@pytest.mark.parametrize("prefix", WRITTEN_AS)
+def test_whole_every_public_name_is_there_and_no_other(prefix: str) -> None:
+    public = public_of(WRITTEN_AS[prefix])
+    named = {name for of, name, _ in NAMES if of == prefix}
+    report(f"docs/reference.md lacks {prefix}.{name}" for name in public - named)
+    report(f"docs/reference.md has {prefix}.{name}, which does not exist" for name in named - public)
+
+
+def test_whole_every_type_and_every_operator_is_there() -> None:
+    spans = {span for line in LINES for span in re.findall(r"`([^`]+)`", line.cells[0])}
+    kinds = {"decimal(p, s)" if kind == "decimal" else kind for kind in get_args(Kind)}
+    report(f"the type {kind}" for kind in kinds - spans)
+    operators = {f"x {op} y".replace("|", r"\|") for op in get_args(BinaryOp) if not op.isalnum()}
+    report(f"the operator {written}" for written in operators - spans)
+
+
+def test_whole_every_function_says_what_its_table_says() -> None:
+    told = {line.cells[:3] for line in LINES if line.head[:2] == ("method", "function")}
+    for function in FUNCTIONS.values():
+        form = re.compile(rf"`(x|dd)(\.{function.accessor})?\.{function.name}\(")
+        said = [says for method, name, says in told if form.match(method or name)]
+        assert function.says in said, function.name
+
+
+@pytest.mark.parametrize("prefix", WRITTEN_AS)
+def test_written_with_the_parameters_that_it_has(prefix: str) -> None:
+    for of, name, written in NAMES:
+        if of != prefix:
+            continue
+        what = inspect.getattr_static(WRITTEN_AS[prefix], name, None)
+        if written is not None:
+            assert callable(what), f"{prefix}.{name} is not called"
+            report(f"{prefix}.{name}: {found}" for found in differences(written, what))
+        else:
+            assert not inspect.isfunction(what), f"{prefix}.{name}: write its parameters"
+
+
+def test_written_costs_are_in_words_that_the_page_explains() -> None:
+    explained = {line.cells[0] for line in LINES if line.head[0] == "cost"}
+    assert len(explained) > 5
+    for line in LINES:
+        if "cost" in line.head[1:]:
+            cost = line.cells[line.head.index("cost")]
+            words = set(re.findall(r"[a-z]+", cost.split(":")[0])) - {"or", "as", "step", "sessions", "by"}
+            assert words <= explained | {"aggregate"}, line
+
+
+def test_written_every_family_says_where_to_read_more() -> None:
+    for section in re.split(r"^##+ ", PAGE, flags=re.MULTILINE)[1:]:
+        if "\n| here " in section and "builds operators" not in section:
+            assert "](" in section, section.splitlines()[0]
+
+
+def test_reader_sees_parameters_that_are_not_there() -> None:
+    def function(a: int, b: int = 1, *, c: str = "x") -> None: ...
+
+    assert differences('a, b=1, *, c="x"', function) == []
+    assert differences("a, b=…, *, c=…", function) == []
+    assert differences("a, c", function) == ["(a, c) is (a, b, c)"]
+    assert differences('a, b=2, c="x"', function) == [
+        "b is 1 if it is left out",
+        "c is written behind *, or is not",
+    ]
+
+
+def test_reader_finds_names_in_the_cells_that_are_about_them() -> None:
+    page = "| here | is |\n|---|---|\n| `c.a(x \\| y)`, `c.b` | `c.z` |\n"
+    assert [list(named_in(line)) for line in lines_of(page)] == [[("c", "a", r"x \| y"), ("c", "b", None)]]
