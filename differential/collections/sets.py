@@ -22,14 +22,14 @@ from ..plan.nodes import (
     Consolidate,
     Distinct,
     Join,
-    ReduceFunction,
     Select,
+    TopK,
     Weigh,
 )
 from .functions import FunctionOperators
-from .handle import Row, in_one_place
+from .handle import in_one_place
 
-__all__ = ["SetOperators", "least_row"]
+__all__ = ["SetOperators"]
 
 
 class SetOperators(FunctionOperators):
@@ -123,8 +123,8 @@ class SetOperators(FunctionOperators):
     def drop_duplicates(self, subset: str | Sequence[str] | None = None) -> Self:
         """One row for each value of the columns `subset` (all of them: `distinct`).
 
-        Which one stays is arbitrary but always the same for the same rows: the least as rows are stored. A
-        change costs its whole group. To choose, write `group_by(…)` and an aggregate.
+        Which one stays is arbitrary but always the same for the same rows: the least as rows are stored. To
+        choose, write `group_by(…).first(by=…)`. Cost of a change: a search, as that of `top_k(1)`.
         """
         if subset is None:
             return self.distinct()
@@ -134,8 +134,7 @@ class SetOperators(FunctionOperators):
             return self.distinct()
         for key in keys:
             self.schema.offset(key)
-        node = ReduceFunction(self.node, keys, self.plan.function(least_row), self.schema.picked(rest))
-        return self.with_node(node).select(*self.schema.names)
+        return self.with_node(TopK(self.node, keys, (), 1)).select(*self.schema.names)
 
     def subtract(self, other: Self) -> Self:
         """The different rows of this collection that `other` does not have. SQL: EXCEPT.
@@ -233,12 +232,6 @@ class SetOperators(FunctionOperators):
     def intersectAll(self, other: Self) -> Self:
         """The same as `intersect_all`."""
         return self.intersect_all(other)
-
-
-def least_row(key: Row, group: list[tuple[Row, int]]) -> list[Row]:
-    """The first row that is there; a group comes in the order in which rows are stored."""
-    del key
-    return [row for row, multiplicity in group if multiplicity > 0][:1]
 
 
 def _not_in(name: str, names: Sequence[str]) -> str:
