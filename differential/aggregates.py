@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from differential.columns.column_types import ColumnType, floating, integer
+from differential.columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating, integer
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
@@ -43,6 +43,7 @@ __all__ = [
     "CHOSEN",
     "Aggregate",
     "AggregateKind",
+    "NamedAggregate",
     "all_of",
     "any_of",
     "argmax",
@@ -120,6 +121,14 @@ class Aggregate:
             )
         return cls(kind, None, argument, by)
 
+    def alias(self, name: str) -> NamedAggregate:
+        """The aggregate under a name, for `agg(dd.sum("x").alias("total"))`."""
+        if not isinstance(name, str):
+            raise ExpressionError(
+                f"{self.describe()}.alias({name!r:.60}): a name is text, as in alias('total')"
+            )
+        return NamedAggregate(name, self)
+
     def describe(self) -> str:
         """As the user wrote it."""
         text = self.column or ""
@@ -152,6 +161,8 @@ class Aggregate:
                 raise ExpressionError(
                     f"{self.describe()}: sums are of numbers, not of {given}. Cast the column, or count it"
                 )
+            if given.kind == "decimal":  # of all digits that there may be: sums have more than their parts
+                given = decimal(DECIMAL_DIGITS_MAX, given.scale).or_null(given.nullable)
             return (integer if given.kind == "bool" else given).or_null(given.nullable)
         if given.kind not in ("int", "float", "bool"):
             raise ExpressionError(
@@ -170,6 +181,14 @@ class Aggregate:
                 f"{self.describe()}: {given} values are kept as symbols, whose order is not that of "
                 "the values. Use reduce(fn), which sees the values"
             )
+
+
+@dataclass(frozen=True)
+class NamedAggregate:
+    """An aggregate and the name of its column."""
+
+    name: str
+    aggregate: Aggregate
 
 
 def count(column: str | Expr | None = None) -> Aggregate:
@@ -191,7 +210,10 @@ def count_distinct(column: str | Expr) -> Aggregate:
 
 
 def sum(column: str | Expr) -> Aggregate:
-    """The sum of a column of numbers over the group's rows; exact, floats are rounded once. Constant work."""
+    """The sum of a column of numbers over the group's rows; exact, floats are rounded once. Constant work.
+
+    Of decimals: one of 18 digits, as many behind the point; more are an error that names the group.
+    """
     return Aggregate.of("sum", column)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from ..aggregates import Aggregate, AggregateKind
+from ..aggregates import Aggregate, AggregateKind, NamedAggregate
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, Ordering
@@ -71,14 +71,13 @@ class Grouped(Generic[C]):
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
         """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
-        total=dd.sum("x"), mean=dd.avg(col.x * 2))`.
+        total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x * 2).alias("mean"))`.
 
         Nulls are skipped. count, sum, avg, variance and any or all take constant work per changed row,
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
         """
-        if unnamed:
-            raise SchemaError(f"agg({unnamed[0]!r:.60}): give each a name, as in agg(total=dd.sum('x'))")
+        aggregates = {**_by_alias(unnamed, aggregates), **aggregates}
         if not aggregates:
             raise SchemaError("agg needs at least one aggregate, as in agg(n=dd.count())")
         for name, aggregate in aggregates.items():
@@ -166,3 +165,19 @@ def _key(key: object) -> str:
     if isinstance(key, ColumnRef):
         return key.name
     raise SchemaError(f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400)")
+
+
+def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:
+    """Aggregates by the names that `alias` gave them; SchemaError for what has none, or one twice."""
+    found: dict[str, Aggregate] = {}
+    for each in unnamed:
+        if not isinstance(each, NamedAggregate):
+            shown = f"dd.{each.describe()}" if isinstance(each, Aggregate) else f"{each!r:.60}"
+            raise SchemaError(
+                f"agg({shown}): give each aggregate a name, as in agg(total=dd.sum('x')) or "
+                "agg(dd.sum('x').alias('total'))"
+            )
+        if each.name in found or each.name in others:
+            raise SchemaError(f"agg: two aggregates are called {each.name!r}; choose another name for one")
+        found[each.name] = each.aggregate
+    return found

@@ -32,6 +32,7 @@ ShowRow: TypeAlias = Callable[[Sequence[int]], str]
 
 _MIN: Final = -(1 << 63)
 _MAX: Final = (1 << 63) - 1
+_DECIMAL_MAX: Final = 10**18 - 1
 
 _MEND_ROW: Final = (
     "What is added to itself again and again, as in a loop that concats or joins without distinct(), doubles "
@@ -82,17 +83,18 @@ def component_overflow(diffs: Int64s) -> SumOverflowError:
 
 
 def components_overflow(
-    words: Int64s, kw: int, first: int, what: str, show: ShowRow
+    words: Int64s, kw: int, first: int, what: str, show: ShowRow, *, is_decimal: bool
 ) -> SumOverflowError | None:
     """`sum_overflow` of rows of components: the sum is kept as those `first` and, times 2³², the next."""
     mine = (words[kw] == first) | (words[kw] == first + 1)
     words = words[:, mine]
     weights = np.where(words[kw] == first, 1, 1 << 32)
-    found = _first_beyond(words[:kw], weights, words[-1])
+    found = _first_beyond(words[:kw], weights, words[-1], _DECIMAL_MAX if is_decimal else _MAX)
     if found is None:
         return None
     key, total = found
-    return SumOverflowError(f"{what} of the group {show(key)} leaves 64 bits{total}.\n  {_MEND_SUM}")
+    beyond = "has more than 18 digits" if is_decimal else f"leaves 64 bits{total}"
+    return SumOverflowError(f"{what} of the group {show(key)} {beyond}.\n  {_MEND_SUM}")
 
 
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
@@ -125,22 +127,24 @@ def negate_diffs(words: Int64s) -> None:
         ) from None
 
 
-def _first_beyond(keys: Int64s, values: Int64s, diffs: Int64s) -> tuple[tuple[int, ...], str] | None:
-    """The first key whose products value · diff, those of one sign together, leave 64 bits; and their sum.
+def _first_beyond(
+    keys: Int64s, values: Int64s, diffs: Int64s, most: int = _MAX
+) -> tuple[tuple[int, ...], str] | None:
+    """The first key whose products value · diff, those of one sign together, go beyond `most`; and their sum.
 
     A sum at some time is one of some of the products, so that no other key can be meant.
     """
     unique, inverse = _numbered(keys)
     sizes = np.abs(values.astype(np.float64)) * np.abs(diffs.astype(np.float64))
     reach = np.bincount(inverse, weights=sizes, minlength=unique.shape[1])
-    for group in np.flatnonzero(reach >= 2.0**62).tolist():
+    for group in np.flatnonzero(reach >= most / 2).tolist():
         mine = inverse == group
         products = [
             value * diff for value, diff in zip(values[mine].tolist(), diffs[mine].tolist(), strict=True)
         ]
         gained = sum(product for product in products if product > 0)
         lost = sum(product for product in products if product < 0)
-        if gained > _MAX or lost < _MIN:
+        if gained > most or lost < -most - (most == _MAX):
             total = gained + lost
             fits = _MIN <= total <= _MAX  # then it did not at some time before
             return tuple(unique[:, group].tolist()), "" if fits else f" ({total} in all)"

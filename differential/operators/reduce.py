@@ -333,9 +333,10 @@ class ReduceMachine:
                     if error is not None:
                         return error
         if isinstance(self.aggregate, Accumulation):
-            totals = [(at, name) for (what, at, _, _), name in self._named(self.aggregate) if what == TOTAL]
-            for at, name in totals:
-                error = components_overflow(words, kw, at, name, self._show_key)
+            named = self._named(self.aggregate)
+            totals = [(at, name, bool(kind)) for (what, at, _, kind), name in named if what == TOTAL]
+            for at, name, is_decimal in totals:
+                error = components_overflow(words, kw, at, name, self._show_key, is_decimal=is_decimal)
                 if error is not None:
                     return error
         return row_overflow([words], self.input.show)

@@ -5,14 +5,16 @@ Each word of an answer is asked for by a column of a table:
     what      which of the below
     at        its first component
     gate      the component that counts its values: without any the word is 0 (that of null); -1: no such
-    limbs     limbs of the number at `at`: few for whole numbers, many for floats
+    limbs     limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL, whether it is
+              one of decimals
     room      components in all, and (the next line) how many of the first ones must be there: the same in
     needed    every column
 
     COUNT     the multiplicity of a component
     FLAG      1 if there is a value, 0 for null                 FLAG_OF_TWO   1 if there are two or more
     ANY       whether something is counted at `at`              ALL           whether nothing is
-    TOTAL     the number at `at`, which must fit 64 bits        FLOAT_TOTAL   the float nearest to it
+    TOTAL     the number at `at`, which must fit 64 bits, or the digits of a decimal
+    FLOAT_TOTAL   the float nearest to it
     MEAN      the float nearest to it, divided by the count
     VARIANCE, DEVIATION               (n · Σx² − (Σx)²) / n², exact above the line; its root
     SAMPLE_VARIANCE, SAMPLE_DEVIATION the same over n · (n − 1)
@@ -59,6 +61,9 @@ DEVIATION: Final = 9
 SAMPLE_VARIANCE: Final = 10
 SAMPLE_DEVIATION: Final = 11
 
+DECIMAL_LARGEST: Final = 10**18 - 1
+"""As many digits as a decimal may have: some more would fit the word, but not the type of the column."""
+
 _NEGATIVE_INFINITE_WORD: Final = -1 - INFINITE_WORD
 
 
@@ -84,14 +89,15 @@ def not_finite(totals: Int64s, at: int) -> int:
 
 
 @kernel
-def total_word(totals: Int64s, at: int) -> int:
-    """A whole number in one word; raises if it leaves 64 bits."""
+def total_word(totals: Int64s, at: int, is_decimal: int) -> int:
+    """A whole number in one word; raises if it leaves 64 bits, or has more digits than a decimal."""
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     low = number[0] | (number[1] << 32)
     refuse(number[2] | number[3])
     if low < 0:  # 2⁶³ and more
         refuse(np.int64(sign > 0 or low << 1 != 0))
+    refuse(np.int64(is_decimal != 0 and not 0 <= low <= DECIMAL_LARGEST))
     return low if sign > 0 else -low
 
 
@@ -167,7 +173,7 @@ def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
     if what == ALL:
         return np.int64(totals[at] <= 0)
     if what == TOTAL:
-        return total_word(totals, at)
+        return total_word(totals, at, limbs)
     if what == FLOAT_TOTAL:
         return mean_word(totals, at, limbs, np.int64(1))
     if what == MEAN:

@@ -95,7 +95,7 @@ class _Planner:
         else:
             at = self._made(source, c.FLOAT if is_float else c.WHOLE, word, flag)
             what = a.MEAN if aggregate.kind == "avg" else a.FLOAT_TOTAL if is_float else a.TOTAL
-            found = (what, at, gate, limbs)
+            found = (what, at, gate, limbs if what != a.TOTAL else int(column.type.kind == "decimal"))
         if not aggregate.type_in(self._layouts[source]).nullable:
             return [found]
         takes_two = aggregate.kind in ("variance", "stddev")

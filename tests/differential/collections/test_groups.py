@@ -5,6 +5,7 @@ kept_*      sums and nothing else; nothing is left of what was removed
 against_*   another library
 columns_*   which columns come out
 refused_*   aggregates and schemas that do not fit
+decimals_*  digits of sums
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from decimal import Decimal
 
 import pandas
 import pytest
@@ -211,7 +213,35 @@ def test_columns_min_and_max_keep_the_type_of_their_column() -> None:
     assert str(found.schema) == "k: int, a: timestamp, b: float"
 
 
+def test_columns_aggregates_are_named_as_in_python_or_by_alias() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, v: int")
+        grouped = rows.group_by("k").agg(dd.sum("v").alias("s"), n=dd.count())
+        assert grouped.schema.names == ("k", "s", "n")
+        same = rows.group_by("k").agg(dd.sum(col.v).alias("s"), dd.count().alias("n"))
+        grouped.concat(same.negate()).output("nothing")
+        rows.agg(dd.max("v").alias("most")).output("most")
+
+    cluster = Cluster(build)
+    cluster.change("rows", [((1, 2), 1), ((1, 3), 1), ((2, 5), 1)])
+    cluster.seal()
+    cluster.run()
+    assert not cluster.snapshot("nothing") and cluster.snapshot("most") == {(5,): 1}
+
+
 # refused_
+
+
+def test_refused_aggregates_without_a_name_or_with_one_twice() -> None:
+    said = _refused(lambda c: c.group_by("k").agg(dd.sum("v")), SchemaError, "k: int, v: int")
+    assert "dd.sum(v)" in said and "alias('total')" in said
+    said = _refused(lambda c: c.agg({"v": "sum"}), SchemaError, "k: int, v: int")
+    assert "{'v': 'sum'}" in said and "agg(total=dd.sum('x'))" in said
+    twice = [dd.sum("v").alias("v"), dd.max("v").alias("v")]
+    assert "'v'" in _refused(lambda c: c.agg(*twice), SchemaError, "k: int, v: int")
+    assert "'v'" in _refused(lambda c: c.agg(twice[0], v=dd.count()), SchemaError, "k: int, v: int")
+    with pytest.raises(ExpressionError, match="a name is text"):
+        dd.sum("v").alias(7)  # type: ignore[arg-type]
 
 
 def _refused(build: Callable[[Collection], object], error: type[Exception], schema: str = "") -> str:
@@ -288,3 +318,39 @@ def test_refused_a_function_that_raises_names_the_group_and_the_line() -> None:
     said = str(caught.value)
     assert "reduce(_fails)" in said and "group (7,)" in said and "ZeroDivisionError" in said
     assert "test_groups.py" in said and isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+# decimals_
+
+
+def test_decimals_a_sum_has_more_digits_than_its_parts() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, d: decimal(5, 2), e: decimal(5, 2)?")
+        rows.group_by("k").agg(d=dd.sum("d"), e=dd.sum("e")).output("sums")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").insert([(1, Decimal("999.99"), Decimal("-999.99"))] * 20)
+        flow.input("rows").insert([(2, Decimal("0.01"), None)])
+        flow.wait(flow.seal())
+        table = flow.output("sums").snapshot()
+    table.validate(full=True)
+    assert [str(field.type) for field in table.schema][1:] == ["decimal128(18, 2)"] * 2
+    rows = sorted(tuple(row.values())[:3] for row in table.to_pylist())
+    assert rows == [(1, Decimal("19999.80"), Decimal("-19999.80")), (2, Decimal("0.01"), None)]
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_decimals_a_sum_of_more_than_18_digits_is_an_error_that_names_the_group(sign: str) -> None:
+    def build(flow: Dataflow) -> None:
+        dd.input(flow, "rows", "k: int, d: decimal(18, 1)").group_by("k").agg(s=dd.sum("d")).output("sums")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        rows = flow.input("rows")
+        rows.insert([(7, Decimal(sign + "9" * 17 + ".9"))])
+        flow.wait(flow.seal())
+        assert flow.output("sums").snapshot().num_rows == 1
+        with pytest.raises(SumOverflowError, match=r"the group \(k=7\) has more than 18 digits"):
+            rows.insert([(7, Decimal(sign + "0.1"))])
+            flow.wait(flow.seal())

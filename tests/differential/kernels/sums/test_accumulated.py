@@ -33,7 +33,9 @@ NAMES = {
 }
 
 
-def _evaluated(values: Values, asked: Sequence[int], is_float: bool) -> list[int] | None:
+def _evaluated(
+    values: Values, asked: Sequence[int], is_float: bool, is_decimal: bool = False
+) -> list[int] | None:
     """The words that are asked for of a column without nulls; None if the group is absent."""
     number, square, limbs = (
         (c.FLOAT, c.FLOAT_SQUARE, c.FLOAT_LIMBS) if is_float else (c.WHOLE, c.WHOLE_SQUARE, c.WHOLE_LIMBS)
@@ -47,7 +49,8 @@ def _evaluated(values: Values, asked: Sequence[int], is_float: bool) -> list[int
     made = sort_consolidate(c.components_of(rows, 0, makers))
     held = np.zeros((3, made.shape[1] + 4), np.int64)
     held[:, : made.shape[1]] = made
-    table = np.array([(what, 1, 0, limbs, 400, 1) for what in asked], np.int64).T.copy()
+    columns = [(what, 1, 0, int(is_decimal) if what == a.TOTAL else limbs, 400, 1) for what in asked]
+    table = np.array(columns, np.int64).T.copy()
     wanted = np.zeros(2 * len(asked) + 2, np.int64)
     if not a.evaluate_components(held, made.shape[1], TIME, GUARDS, table, wanted):
         return None
@@ -102,3 +105,19 @@ def test_totals_are_exact_or_refused(values: Values) -> None:
             _evaluated(values, [a.TOTAL], is_float=False)
     else:
         assert _evaluated(values, [a.TOTAL], is_float=False) == (None if rows == 0 else [total])
+
+
+@given(WHOLE)
+@example([(10**17, 10)])
+@example([(10**17, -10)])
+@example([(10**17, 10), (-1, 1)])
+@example([(-(10**17), 10), (1, 1)])
+@example([(-(2**62), 2)])
+def test_totals_of_decimals_have_18_digits_at_most(values: Values) -> None:
+    total, rows = sum(int(value) * count for value, count in values), sum(count for _, count in values)
+    if rows != 0 and abs(total) >= 10**18:
+        with pytest.raises(OverflowError):
+            _evaluated(values, [a.TOTAL], is_float=False, is_decimal=True)
+    else:
+        found = _evaluated(values, [a.TOTAL], is_float=False, is_decimal=True)
+        assert found == (None if rows == 0 else [total])
