@@ -8,6 +8,7 @@
     │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
     │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits
     │  ├─ NotEmptyError         what assert_empty or assert_equal claims does not hold
+    │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
     │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
     └─ InternalError
        ├─ SymbolCollisionError  two different values have the same 64-bit word
@@ -25,6 +26,7 @@ __all__ = [
     "MultiplicityOverflowError",
     "NotEmptyError",
     "RowError",
+    "RuleError",
     "SchemaError",
     "SumOverflowError",
     "SymbolCollisionError",
@@ -58,6 +60,10 @@ class SumOverflowError(MisuseError):
 
 class NotEmptyError(MisuseError):
     """A collection that was claimed to be empty has rows, or two that were claimed to be equal differ."""
+
+
+class RuleError(MisuseError):
+    """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates what needs it."""
 
 
 class UserFunctionError(MisuseError):

@@ -10,6 +10,7 @@ from differential.algorithms.paths.bfs import bfs
 from differential.algorithms.paths.bidirectional import bidirectional_shortest_paths
 from differential.algorithms.paths.closure import transitive_closure
 from differential.algorithms.paths.weighted import weighted_shortest_paths
+from differential.algorithms.rules.datalog import datalog
 from differential.algorithms.sequences.prefix_sums import prefix_sums
 from differential.algorithms.strong_components import (
     edges_inside_components,
@@ -26,6 +27,7 @@ __all__ = [
     "bfs",
     "bidirectional_shortest_paths",
     "connected_components",
+    "datalog",
     "edges_inside_components",
     "graph_colouring",
     "k_core",

@@ -1,0 +1,142 @@
+"""The body of a rule as joins.
+
+Its atoms are met one after another, in the order in which they are written, but one that has a variable in
+common with those before it comes ahead of one that has none. Each becomes columns, named after its variables.
+One that adds a variable is joined; one that only says that something is there, a semi-join; a negated one, an
+anti-join. Comparisons and negated atoms follow as soon as their variables are there, and columns go as soon
+as nothing behind needs them.
+
+Multiplicities count in how many ways something is found; whoever uses the result makes it distinct.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from differential.algorithms.rules.syntax import (
+    ANY,
+    Atom,
+    Comparison,
+    Constant,
+    Rule,
+    Term,
+    Variable,
+    variables_of,
+)
+from differential.collections.collection import Collection
+from differential.columns.schema import Schema
+from differential.expressions.expression import Expr, col, lit
+
+__all__ = ["derived"]
+
+_NOTHING: Final = "(nothing)"
+"""A column of zeros, in rows that have no other: whether something is there is asked by joining on it."""
+
+_COMPARED: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def derived(rule: Rule, relations: Mapping[str, Collection], schema: Schema) -> Collection:
+    """What the rule derives from the relations, with the columns of `schema`, its head's.
+
+    Requires: `check_rule` has passed it. Multiplicities are positive, and may be any.
+    """
+    waiting = [part for part in rule.body if isinstance(part, Comparison) or part.is_negated]
+    atoms = _ordered(rule.positive)
+    rows, bound = None, set[str]()
+    for number, atom in enumerate(atoms):
+        behind = [*atoms[number + 1 :], *waiting, rule.head]
+        needed = {name for part in behind for name in variables_of(part)}
+        rows = _with_atom(rows, atom, relations[atom.relation], bound, needed)
+        bound |= set(variables_of(atom))
+        for part in [part for part in waiting if bound.issuperset(variables_of(part))]:
+            rows = _with_condition(rows, part, relations)
+            waiting.remove(part)
+        needed = {name for part in (*atoms[number + 1 :], *waiting, rule.head) for name in variables_of(part)}
+        rows = _columns(rows, [name for name in rows.schema.names if name in needed])
+    assert rows is not None and not waiting
+    values = [
+        _value(term, column.type.kind == "float").alias(column.name)
+        for term, column in zip(rule.head.terms, schema, strict=True)
+    ]
+    return rows.select(*values).conformed(schema, str(rule))
+
+
+def _ordered(atoms: Sequence[Atom]) -> list[Atom]:
+    """As they are written, but none that shares no variable with those before it, if one behind does."""
+    left, found = list(atoms), list[Atom]()
+    bound: set[str] = set()
+    while left:
+        chosen = next((atom for atom in left if not bound.isdisjoint(variables_of(atom))), left[0])
+        left.remove(chosen)
+        found.append(chosen)
+        bound.update(variables_of(chosen))
+    return found
+
+
+def _with_atom(
+    rows: Collection | None, atom: Atom, relation: Collection, bound: set[str], needed: set[str]
+) -> Collection:
+    """`rows` with what the atom adds to them; the first atom alone."""
+    facts = _facts(atom, relation)
+    names = variables_of(atom)
+    if rows is None:
+        return _columns(facts, names)
+    keys = [name for name in names if name in bound]
+    added = [name for name in names if name not in bound and name in needed]
+    if not added and (ANY in atom.terms or len(keys) < len(names)):
+        return _met(rows, _columns(facts, keys), keys, "semi")
+    return _met(rows, _columns(facts, [*keys, *added]), keys, "inner")
+
+
+def _with_condition(
+    rows: Collection, part: Atom | Comparison, relations: Mapping[str, Collection]
+) -> Collection:
+    if isinstance(part, Comparison):
+        return rows.filter(_COMPARED[part.operator](_value(part.left), _value(part.right)))
+    keys = variables_of(part)
+    return _met(rows, _columns(_facts(part, relations[part.relation]), keys), keys, "anti")
+
+
+def _facts(atom: Atom, relation: Collection) -> Collection:
+    """The facts that the atom can be, with columns named after its variables, and no others."""
+    where: dict[str, str] = {}
+    conditions: list[Expr] = []
+    for term, name in zip(atom.terms, relation.schema.names, strict=True):
+        if isinstance(term, Constant):
+            conditions.append(col(name) == _value(term))
+        elif term != ANY and where.setdefault(term.name, name) != name:
+            conditions.append(col(name) == col(where[term.name]))
+    chosen = relation.filter(*conditions) if conditions else relation
+    columns = [col(name).alias(variable) for variable, name in where.items()]
+    return chosen.select(*columns) if columns else chosen.select(lit(0).alias(_NOTHING))
+
+
+def _met(rows: Collection, facts: Collection, keys: Iterable[str], how: str) -> Collection:
+    """A join; on a column of zeros if there is nothing else in common."""
+    on = list(keys)
+    if on:
+        return rows.join(facts, on=on, how=how)
+    zero = lit(0).alias(_NOTHING)
+    return rows.with_columns(zero).join(facts.with_columns(zero), on=_NOTHING, how=how)
+
+
+def _columns(rows: Collection, names: Sequence[str]) -> Collection:
+    """These columns, in this order; of none, one that says nothing."""
+    if tuple(names) == rows.schema.names:
+        return rows
+    return rows.select(*(col(name).alias(name) for name in names) if names else (lit(0).alias(_NOTHING),))
+
+
+def _value(term: Term, as_float: bool = False) -> Expr:
+    if isinstance(term, Variable):
+        return col(term.name)
+    return lit(float(term.value) if as_float else term.value)

@@ -1,0 +1,113 @@
+"""What follows from facts by rules that may need one another?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from differential.algorithms.rules.bodies import derived
+from differential.algorithms.rules.checking import check_rule
+from differential.algorithms.rules.strata import Stratum, strata
+from differential.algorithms.rules.syntax import parse
+from differential.collections.collection import Collection
+from differential.collections.loops import iterate
+from differential.columns.schema import Schema, SchemaSpec
+from differential.errors import RuleError
+from timely.user_code.call_site import call_site
+
+__all__ = ["datalog"]
+
+
+def datalog(rules: str, relations: Mapping[str, Collection | SchemaSpec]) -> dict[str, Collection]:
+    """All facts that follow by the rules, once each: a collection for each relation that is the head of one.
+
+        found = datalog(
+            '''
+            reach(x, y) :- edge(x, y).
+            reach(x, z) :- reach(x, y), edge(y, z).
+            island(x)   :- node(x), not reach(x, _).
+            ''',
+            {"edge": edges, "node": nodes, "reach": "src: int, dst: int", "island": "node: int"},
+        )
+
+    A rule holds for all values of its variables; terms are matched to columns by place. In bodies there are
+    atoms, atoms that are not (`not r(x, _)`), and comparisons (`x < y`, `y != "a"`); `syntax.py` has the
+    whole grammar.
+
+    Args:
+        relations: the facts that are given of a relation, or the columns of one of which none are, for all
+            relations that the rules name. Facts may also be given of one that is the head of rules. They are
+            a set: how often one is there does not matter, only that it is not less than zero times. Null
+            equals nothing, as in SQL.
+
+    Law: the least sets that have the given facts and satisfy all rules; where facts are negated, stratum by
+    stratum. There is always an end to it: rules make no new values. Rust: a `Variable` for each relation,
+    joins by hand; Soufflé: rules of the same form.
+
+    Cost: relations that need one another are one loop; each body is a join of its atoms in the order in which
+    they are written, so begin with what is rare. A change costs what it changes in the rounds of a
+    computation from scratch. `explain` shows the joins.
+
+    Raises RuleError, with the rule and its line, if one cannot be read, does not fit its relations, is unsafe
+    (a variable that no atom binds, by name), or negates what depends on it.
+    """
+    program = parse(rules)
+    schemas = {
+        name: given.schema if isinstance(given, Collection) else Schema.of(given)
+        for name, given in relations.items()
+    }
+    for rule in program:
+        check_rule(rule, schemas)
+    known = {name: given for name, given in relations.items() if isinstance(given, Collection)}
+    heads = {rule.head.relation for rule in program}
+    for rule in program:
+        for name in sorted(rule.relations - heads - set(known)):
+            raise RuleError(
+                f"datalog ({call_site()}), {rule}: {name!r} has columns, but no facts, and it is the head of "
+                "no rule: it would be empty for ever"
+            )
+    found: dict[str, Collection] = {}
+    for stratum in strata(program):
+        found |= _facts_of(stratum, {**known, **found}, schemas)
+    return found
+
+
+def _facts_of(
+    stratum: Stratum, known: Mapping[str, Collection], schemas: Mapping[str, Schema]
+) -> dict[str, Collection]:
+    """The facts of the relations of a stratum, of which `known` has those that are given."""
+    begins: dict[str, Collection] = {}
+    for name in stratum.names:
+        parts = [known[name]] if name in known else []
+        parts += [
+            derived(rule, known, schemas[name])
+            for rule in stratum.rules
+            if rule.head.relation == name and not stratum.is_round(rule)
+        ]
+        if parts:
+            begins[name] = parts[0].concat(*parts[1:])
+    if not begins:
+        raise RuleError(
+            f"datalog ({call_site()}): no fact of {' or '.join(stratum.names)} can ever be found: each rule "
+            f"needs one already, as does {stratum.rules[0]} Give facts, or a rule that needs none of them"
+        )
+    if not stratum.is_loop:
+        (name,) = stratum.names
+        return {name: begins[name].distinct()}
+
+    def following(**variables: Collection) -> dict[str, Collection]:
+        going = {**known, **variables}
+        following: dict[str, Collection] = {}
+        for name in stratum.names:
+            parts = [begins[name]] if name in begins else []
+            parts += [
+                derived(rule, going, schemas[name])
+                for rule in stratum.rules
+                if rule.head.relation == name and stratum.is_round(rule)
+            ]
+            following[name] = parts[0].concat(*parts[1:]).distinct()
+        return following
+
+    starts: dict[str, Collection | SchemaSpec] = {
+        name: begins.get(name, schemas[name]) for name in stratum.names
+    }
+    return iterate(starts, following, name=f"rules of {', '.join(stratum.names)}")
