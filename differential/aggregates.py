@@ -148,7 +148,6 @@ class Aggregate:
         if self.kind == "only":
             return given
         if self.kind in ("min", "max"):
-            self._check_order(given)
             return given
         if self.kind in ("any", "all", "count_if"):
             if given.kind != "bool":
@@ -169,18 +168,6 @@ class Aggregate:
                 f"{self.describe()} is of int, float or bool, not of {given}: cast it to float"
             )
         return floating.or_null(given.nullable or self.kind in _SAMPLES)
-
-    def _check_order(self, given: ColumnType) -> None:
-        if given.nullable:
-            raise ExpressionError(
-                f"{self.describe()}: column {self.column!r} may be null ({given}); "
-                f"fill it first, as in select({self.column}=col.{self.column}.fill_null(0))"
-            )
-        if not given.is_ordered:
-            raise ExpressionError(
-                f"{self.describe()}: {given} values are kept as symbols, whose order is not that of "
-                "the values. Use reduce(fn), which sees the values"
-            )
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ KEYS = Schema.of("k: int")
 REDUCES: dict[str, Aggregates | GroupFunction] = {
     "min": Aggregates((("min", 0),)),
     "max": Aggregates((("max", 0),)),
-    "sum": Aggregates((("sum", 0),)),
     "count": Aggregates((("count", 0),)),
     "distinct": Aggregates(()),
     "least": GroupFunction(lambda key, rows: [values for values, count in rows if count > 0][:1], 1),
@@ -113,8 +112,6 @@ def reduced_plainly(rows: Rows, kind: str) -> Rows:
     if kind == "count":
         # Of whole rows: a group whose multiplicities sum to 0 has the count 0 as long as it has rows.
         return plainly.reduce(rows, lambda key, group: [(sum(group.values()),)])
-    if kind == "sum":
-        return plainly.reduce(rows, lambda key, group: [(_total(group),)])
     return plainly.aggregate(rows, [(kind, 0)])
 
 
@@ -222,7 +219,3 @@ def labels_in_a_loop(source: Collection, watch: Watch = _unwatched) -> Collectio
     back.connect(labels.answers.stream)
     loop.check_connected()
     return left(collected(start, labels.rows, own.schema))
-
-
-def _total(group: Rows) -> int:
-    return sum(cast("int", v) * n for (v,), n in group.items())

@@ -67,6 +67,7 @@ class RandomHistory:
         self.bounds: list[Timestamp] = [(0,) * depth]
         self.rows: list[Row] = []
         self.diffs = [1, 1, 2, -1]
+        self.least = -1
 
     @property
     def frontier(self) -> Int64s:
@@ -85,7 +86,7 @@ class RandomHistory:
                 earlier = self.rng.choice(self.rows)
                 some.append((*earlier[:-2], time, -earlier[-1]))
             else:
-                values = tuple(self.rng.randrange(-1, 3) for _ in range(self.words))
+                values = tuple(self.rng.randrange(self.least, 3) for _ in range(self.words))
                 some.append((*values, time, self.rng.choice(self.diffs)))
         self.rows += some
         return as_words(some, self.words + 2)

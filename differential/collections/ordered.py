@@ -22,10 +22,10 @@ from typing import Final, Generic, Self, TypeVar
 from timely.user_code.call_site import call_site
 
 from ..errors import SchemaError
-from ..expressions.expression import ColumnRef, Expr, Ordering, col
+from ..expressions.expression import Ordering, col
 from ..expressions.orders import By, OrderSpec, orderings
-from ..operators.ordered.layout import Turn
 from ..operators.reduce import RankKind
+from ..plan.grouping.computing import order_of
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
 from .checking import CheckingOperators
 from .handle import Handle
@@ -115,23 +115,14 @@ def top_rows(
     """`TopK` of a collection, with its columns in their order, and those that the order computes dropped."""
     names = of.schema.names
     _check(of, keys, (limit, offset), rank, method)
-    computed: dict[str, Expr] = {}
+    source, ordered = order_of(of.plan.add, of.node, by)
     order: dict[str, OrderBy] = {}
-    for each in by:
-        if isinstance(each.expr, ColumnRef):
-            name = each.expr.name
-            of.schema.offset(name)
-        else:
-            name = f"{each.expr.describe()} (in order)"
-            computed[name] = each.expr
-        if name not in keys:  # which is the same in all of a group; and what comes twice says nothing new
-            order.setdefault(name, OrderBy(name, Turn(each.descending, each.nulls_last)))
-    source = of
-    if computed:
-        kept: dict[str, Expr] = {name: col(name) for name in names}
-        source = of.with_node(Select(of.node, tuple({**kept, **computed}.items())))
+    for each in ordered:
+        source.schema.offset(each.column)
+        if each.column not in keys:  # which is the same in all of a group; what comes twice says nothing new
+            order.setdefault(each.column, each)
     numbered = None if rank is None else (rank, method)
-    found = source.with_node(TopK(source.node, keys, tuple(order.values()), limit, offset, numbered))
+    found = of.with_node(TopK(source, keys, tuple(order.values()), limit, offset, numbered))
     wanted = (*names, rank) if rank is not None else names
     if found.schema.names == wanted:
         return found

@@ -20,11 +20,11 @@ __all__ = [
     "ShowRow",
     "component_overflow",
     "components_overflow",
+    "count_overflow",
     "negate_diffs",
     "product_overflow",
     "row_overflow",
     "show_words",
-    "sum_overflow",
 ]
 
 ShowRow: TypeAlias = Callable[[Sequence[int]], str]
@@ -59,19 +59,12 @@ def row_overflow(parts: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflow
     )
 
 
-def sum_overflow(
-    words: Int64s, kw: int, value: int | None, what: str, show: ShowRow
-) -> SumOverflowError | None:
-    """The error about a group whose sum (`value`: a value word) or count (None) is too large, if any is.
+def count_overflow(words: Int64s, kw: int, what: str, show: ShowRow) -> SumOverflowError | None:
+    """The error about a group whose count is too large, if any is.
 
     words   all rows of the groups in question: key words, value words, time, diff
     """
-    values = np.ones(words.shape[1], np.int64) if value is None else words[kw + value]
-    found = _first_beyond(words[:kw], values, words[-1])
-    if found is None:
-        return None
-    key, total = found
-    return SumOverflowError(f"{what} of the group {show(key)} leaves 64 bits{total}.\n  {_MEND_SUM}")
+    return _group_overflow(words[:kw], np.ones(words.shape[1], np.int64), words[-1], what, show)
 
 
 def component_overflow(diffs: Int64s) -> SumOverflowError:
@@ -85,16 +78,13 @@ def component_overflow(diffs: Int64s) -> SumOverflowError:
 def components_overflow(
     words: Int64s, kw: int, first: int, what: str, show: ShowRow, *, is_decimal: bool
 ) -> SumOverflowError | None:
-    """`sum_overflow` of rows of components: the sum is kept as those `first` and, times 2³², the next."""
+    """The error about a group whose sum is too large, if any is, of rows of components: a sum is those of
+    `first` and, times 2³², of the next.
+    """
     mine = (words[kw] == first) | (words[kw] == first + 1)
     words = words[:, mine]
     weights = np.where(words[kw] == first, 1, 1 << 32)
-    found = _first_beyond(words[:kw], weights, words[-1], _DECIMAL_MAX if is_decimal else _MAX)
-    if found is None:
-        return None
-    key, total = found
-    beyond = "has more than 18 digits" if is_decimal else f"leaves 64 bits{total}"
-    return SumOverflowError(f"{what} of the group {show(key)} {beyond}.\n  {_MEND_SUM}")
+    return _group_overflow(words[:kw], weights, words[-1], what, show, is_decimal)
 
 
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
@@ -125,6 +115,17 @@ def negate_diffs(words: Int64s) -> None:
         raise MultiplicityOverflowError(
             f"negate(): a row that is there {_MIN} times has no negative in 64 bits.\n  {_MEND_ROW}"
         ) from None
+
+
+def _group_overflow(
+    keys: Int64s, values: Int64s, diffs: Int64s, what: str, show: ShowRow, is_decimal: bool = False
+) -> SumOverflowError | None:
+    found = _first_beyond(keys, values, diffs, _DECIMAL_MAX if is_decimal else _MAX)
+    if found is None:
+        return None
+    key, total = found
+    beyond = "has more than 18 digits" if is_decimal else f"leaves 64 bits{total}"
+    return SumOverflowError(f"{what} of the group {show(key)} {beyond}.\n  {_MEND_SUM}")
 
 
 def _first_beyond(

@@ -58,18 +58,6 @@ def wide_multiply(a: int, b: int) -> tuple[int, int]:
 
 
 @kernel
-def add_product(high: int, low: int, a: int, b: int) -> tuple[int, int]:
-    """(high, low) of a number plus a · b. Requires: the number is less than 2¹²⁶, see `far`."""
-    return _multiply_add(high, low, a, b)  # type: ignore[call-arg]
-
-
-@kernel
-def far(high: int) -> int:
-    """0 iff the number is less than 2¹²⁶; beyond, one more product might wrap even two words."""
-    return (high >> 62) ^ (high >> 63)
-
-
-@kernel
 def excess(high: int, low: int) -> int:
     """0 iff the number fits one word, which is `low` then."""
     return high ^ (low >> 63)

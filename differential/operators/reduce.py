@@ -29,12 +29,12 @@ import numpy as np
 from differential.columns.overflow import (
     ShowRow,
     components_overflow,
+    count_overflow,
     row_overflow,
     show_words,
-    sum_overflow,
 )
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
-from differential.kernels.history.groups import COUNT, GREATEST, LEAST, SUM, collect_groups, reduce_groups
+from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import TOTAL
@@ -46,11 +46,11 @@ from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
 
-Kind = Literal["count", "sum", "min", "max"]
+Kind = Literal["count", "min", "max"]
 RankKind = Literal["row_number", "rank", "dense"]
 Row = tuple[int, ...]
 
-_KINDS: Final[dict[Kind, int]] = {"count": COUNT, "sum": SUM, "min": LEAST, "max": GREATEST}
+_KINDS: Final[dict[Kind, int]] = {"count": COUNT, "min": LEAST, "max": GREATEST}
 _RANKS: Final[dict[RankKind | None, int]] = {
     None: NO_RANK,
     "row_number": ROW_NUMBER,
@@ -325,11 +325,10 @@ class ReduceMachine:
             keys = {tuple(key) for part in (ready, pending) for key in part[:kw].T.tolist()}
             words = words[:, [tuple(key) in keys for key in words[:kw].T.tolist()]]
         if isinstance(self.aggregate, Aggregates):
-            for index, (kind, word) in enumerate(self.aggregate.parts):
-                if kind in ("count", "sum"):
-                    name = self._names[index] if self._names else f"the {kind} of value word {word}"
-                    value = word if kind == "sum" else None
-                    error = sum_overflow(words, kw, value, name, self._show_key)
+            for index, (kind, _) in enumerate(self.aggregate.parts):
+                if kind == "count":
+                    name = self._names[index] if self._names else "the count"
+                    error = count_overflow(words, kw, name, self._show_key)
                     if error is not None:
                         return error
         if isinstance(self.aggregate, Accumulation):

@@ -1,12 +1,14 @@
-"""Reduce by counts, sums, smallest and largest values, or by anything, reading a key's whole history.
+"""Reduce by counts, smallest and largest values, or by anything, reading a key's whole history.
 
 The history of a key, new rows included, is gathered once, consolidated, and evaluated at each of the key's
 ready interesting times, in order. A group is present at a time iff some row has a multiplicity that is not
 zero there:
 
-    COUNT   the sum of the multiplicities              SUM   that of value · multiplicity
+    COUNT   the sum of the multiplicities
     LEAST, GREATEST   of the values whose multiplicity is positive; without any, the group is absent
     no aggregate at all (distinct): the group is present iff the sum of the multiplicities is positive
+
+Sums are made of components, which are rows of their own: `sums/accumulated.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from differential.kernels.history.history import (
     put_rows,
     with_new,
 )
-from differential.kernels.overflow import add_product, excess, far, is_positive, refuse, wide_add
+from differential.kernels.overflow import excess, is_positive, refuse, wide_add
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, whose_turn
 from differential.kernels.sums.accumulated import evaluate_components
@@ -38,9 +40,8 @@ from progress.kernel import Int64s, kernel
 from progress.times.time_words import word_is_beyond
 
 COUNT: Final = 0
-SUM: Final = 1
-LEAST: Final = 2
-GREATEST: Final = 3
+LEAST: Final = 1
+GREATEST: Final = 2
 
 
 @kernel
@@ -48,16 +49,13 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     """Write the aggregates of the rows at a time into `wanted`; False if the group is absent there.
 
     aggregates   int64[2, m]: kind and value word of each
-    wanted       int64[2·m + 2]: gets the aggregates; behind two more, the high words of sums in the making
-    Raises if a count or a sum leaves 64 bits.
+    wanted       int64[m + 2]: gets the aggregates
+    Raises if a count leaves 64 bits.
     """
     parts = aggregates.shape[1]
     present = False
     positive = False
-    high, low, excesses = np.int64(0), np.int64(0), np.int64(0)
-    for part in range(parts):
-        wanted[part] = 0
-        wanted[parts + 2 + part] = 0
+    high, low = np.int64(0), np.int64(0)
     row = np.int64(0)
     while row < count:
         total, after = multiplicity(rows, count, row, time, guards)
@@ -69,11 +67,7 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
                 if kind == COUNT:
                     continue
                 value = rows[aggregates[1, part], row]
-                if kind == SUM:
-                    at = parts + 2 + part
-                    wanted[at], wanted[part] = add_product(wanted[at], wanted[part], total, value)
-                    excesses |= far(wanted[at])
-                elif total > 0 and (
+                if total > 0 and (
                     not positive
                     or (kind == LEAST and value < wanted[part])
                     or (kind == GREATEST and value > wanted[part])
@@ -84,12 +78,9 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     if parts == 0:
         return is_positive(high, low)
     for part in range(parts):
-        if aggregates[0, part] == SUM:
-            excesses |= excess(wanted[parts + 2 + part], wanted[part])
-        elif aggregates[0, part] == COUNT:
-            excesses |= excess(high, low)
+        if aggregates[0, part] == COUNT:
+            refuse(excess(high, low))
             wanted[part] = low
-    refuse(excesses)
     for part in range(parts):
         if aggregates[0, part] >= LEAST:
             return positive
@@ -127,7 +118,7 @@ def reduce_groups(
     cursors, answer_cursors, state = cursors_of(table), cursors_of(answers_table), np.zeros(5, np.int64)
     times, rows = np.empty((3, 32), np.int64), np.empty((vw + 2, 64), np.int64)
     answers = np.empty((parts + 2, 64), np.int64)
-    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(2 * parts + 2, np.int64)
+    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
     out, pended = np.empty((kw + parts + 2, 64), np.int64), np.empty((kw + 1, 64), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from differential.columns.column_types import ColumnType, Int64s
+from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.symbols import SymbolTable
 from differential.columns.worker_symbols import SYMBOLS
@@ -29,12 +29,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks
 from differential.operators.reduce import FirstRows, RankKind
 
-__all__ = ["InOrder", "Turn", "has_order"]
-
-
-def has_order(type_: ColumnType) -> bool:
-    """Whether values of this type can be put in order."""
-    return type_.kind != "any"
+__all__ = ["InOrder", "Turn"]
 
 
 @dataclass(frozen=True)

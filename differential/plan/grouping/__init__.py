@@ -2,4 +2,5 @@
 
 aggregating   several aggregates at once: who computes which, and how they become one row
 choosing      one value of a group, by an order
+computing     columns for what is computed
 """

@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...aggregates import ADDED, CHOSEN, Aggregate
-from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef, Expr
-from ...operators.ordered.layout import has_order
-from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select
-from .choosing import best_value, first_value, order_of
+from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select, check_order
+from .choosing import best_value, first_value
 from .collecting import collected
+from .computing import order_of, with_columns
 
 __all__ = ["aggregated"]
 
@@ -62,15 +61,13 @@ def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate
         return collected(add, source, keys, name, column, once=kind == "collect_set")
     if kind in ("min", "max"):
         type_ = source.schema[column].type
-        if not has_order(type_):
-            raise ExpressionError(
-                f"{aggregate.describe()}: column {column!r} is {type_}, and its values have no order. Use "
-                "reduce(fn, …), which sees the values"
-            )
         if type_.is_ordered and not type_.nullable:
             return add(Reduce(source, keys, ((name, aggregate),)))
+        check_order(source.schema, column, aggregate.describe())
         return best_value(add, source, keys, name, column, column, kind == "max")
     source, order = order_of(add, source, aggregate.by)
+    for each in order:
+        check_order(source.schema, each.column, aggregate.describe())
     if kind in ("argmin", "argmax"):
         return best_value(add, source, keys, name, column, order[0].column, kind == "argmax")
     return first_value(add, source, keys, name, column, order)
@@ -91,20 +88,16 @@ def _with_arguments(
     add: _Add, source: Node, keys: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> tuple[Node, dict[str, Aggregate]]:
     """`source` with a column for each argument that is computed, or is a key and is to be chosen from."""
-    computed: dict[str, Expr] = {}
-    named: dict[str, Aggregate] = {}
+    arguments: dict[str, Expr] = {}
     for name, aggregate in aggregates.items():
         argument = aggregate.argument
         if argument is None and aggregate.column and aggregate.column in keys and _is_chosen(aggregate):
             argument = ColumnRef(aggregate.column)
         if argument is not None:
-            text = argument.describe()
-            while text in source.schema:
-                text += "'"
-            computed[text] = argument
-            aggregate = Aggregate(aggregate.kind, text, by=aggregate.by)  # noqa: PLW2901
-        named[name] = aggregate
-    if computed:
-        kept = {name: ColumnRef(name) for name in source.schema.names}
-        source = add(Select(source, (*kept.items(), *computed.items())))
-    return source, named
+            arguments[name] = argument
+    source, columns = with_columns(add, source, list(arguments.values()))
+    found = dict(zip(arguments, columns, strict=True))
+    return source, {
+        name: Aggregate(aggregate.kind, found[name], by=aggregate.by) if name in found else aggregate
+        for name, aggregate in aggregates.items()
+    }

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...columns.column_types import ColumnType
-from ...errors import ExpressionError
-from ...expressions.expression import ColumnRef, Expr, Ordering, when
-from ...operators.ordered.layout import Turn, has_order
+from ...expressions.expression import ColumnRef, Expr, when
+from ...operators.ordered.layout import Turn
 from ..nodes import Node, OrderBy, Select, TopK
 
-__all__ = ["best_value", "first_value", "order_of"]
+__all__ = ["best_value", "first_value"]
 
 _Add = Callable[[Node], Node]
 """Enters a node into the plan, as written where the user's call is."""
@@ -43,34 +41,9 @@ def first_value(
     return _named(add, _first(add, source, keys, order, value), keys, name, ColumnRef(value))
 
 
-def order_of(add: _Add, source: Node, by: Sequence[Ordering]) -> tuple[Node, list[OrderBy]]:
-    """`source` with what an order computes as columns, and the order of columns."""
-    computed: dict[str, Expr] = {}
-    found: list[OrderBy] = []
-    for each in by:
-        name = f"{each.expr.describe()} (in order)"
-        if isinstance(each.expr, ColumnRef):
-            name = each.expr.name
-        else:
-            computed[name] = each.expr
-        found.append(OrderBy(name, Turn(each.descending, each.nulls_last)))
-    if computed:
-        kept = {name: ColumnRef(name) for name in source.schema.names}
-        source = add(Select(source, (*kept.items(), *computed.items())))
-    return source, found
-
-
-def _check_order(type_: ColumnType, described: str, column: str) -> None:
-    """Raise ExpressionError if values of this type cannot be put in order."""
-    if not has_order(type_):
-        raise ExpressionError(f"{described}: column {column!r} is {type_}, and its values have no order")
-
-
 def _first(add: _Add, source: Node, keys: tuple[str, ...], order: Sequence[OrderBy], value: str) -> Node:
-    for each in order:
-        _check_order(source.schema[each.column].type, each.describe(), each.column)
     whole = [each for each in order if each.column not in keys]
-    if has_order(source.schema[value].type) and value not in (*keys, *(each.column for each in whole)):
+    if source.schema[value].type.has_order and value not in (*keys, *(each.column for each in whole)):
         whole.append(OrderBy(value, Turn(nulls_last=True)))
     names = dict.fromkeys((*keys, *(each.column for each in whole), value))
     rows = add(Select(source, tuple((name, ColumnRef(name)) for name in names)))

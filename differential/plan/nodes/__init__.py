@@ -7,7 +7,7 @@ from .leaves import FromStream, Import, Input, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
-from .ordered import ALL_ROWS, OrderBy, TopK
+from .ordered import ALL_ROWS, OrderBy, TopK, check_order
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
@@ -51,4 +51,5 @@ __all__ = [
     "TopK",
     "Variable",
     "Weigh",
+    "check_order",
 ]

@@ -8,13 +8,13 @@ from typing import ClassVar, Final
 
 from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
-from ...errors import SchemaError
+from ...errors import ExpressionError
 from ...expressions.expression import ColumnRef, Ordering
-from ...operators.ordered.layout import Turn, has_order
+from ...operators.ordered.layout import Turn
 from ...operators.reduce import RankKind
 from .node import Unary
 
-__all__ = ["ALL_ROWS", "OrderBy", "TopK"]
+__all__ = ["ALL_ROWS", "OrderBy", "TopK", "check_order"]
 
 ALL_ROWS: Final = (1 << 62) - 1
 """A limit that is none."""
@@ -30,6 +30,16 @@ class OrderBy:
     def describe(self) -> str:
         """As it would be written."""
         return Ordering(ColumnRef(self.column), self.turn.descending, self.turn.nulls_last).describe()
+
+
+def check_order(schema: Schema, column: str, asked: str) -> None:
+    """Raise ExpressionError if values of a column cannot be put in order, as what was asked for takes."""
+    type_ = schema[column].type
+    if not type_.has_order:
+        raise ExpressionError(
+            f"{asked}: column {column!r} is {type_}, and its values have no order. Take a column that has "
+            "one, or use reduce(fn, …), which sees the values"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,16 +68,12 @@ class TopK(Unary):
     def rows(self) -> Schema:
         """The columns of `source`: keys, those of the order, all others."""
         for each in self.order:
-            if not has_order(self.source.schema[each.column].type):
-                raise SchemaError(
-                    f"{self.describe()}: {each.column!r} is any, and values of any type have no order. Order "
-                    "by a column that has one"
-                )
+            check_order(self.source.schema, each.column, self.describe())
         return self.source.schema.reordered([*self.keys, *(each.column for each in self.order)])
 
     @cached_property
     def schema(self) -> Schema:
-        """Those columns, and the rank; raises SchemaError if one of the order has none."""
+        """Those columns, and the rank; raises ExpressionError if one of the order has none."""
         ranks = () if self.rank is None else (Column(self.rank[0], integer),)
         return Schema((*self.rows, *ranks))
 

@@ -82,7 +82,7 @@ class Join(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduce(Unary):
-    """One row per group of equal `keys`: the keys, and each aggregate under its name."""
+    """One row per group of equal `keys`: the keys, and the least or greatest words of columns."""
 
     kind: ClassVar[str] = "reduce"
     keys: tuple[str, ...]
@@ -94,8 +94,11 @@ class Reduce(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """Keys, then aggregates; raises ExpressionError if one of them has no type."""
+        """Keys, then aggregates; raises SchemaError for one that is no matter of the order of words."""
         over = self.source.schema
+        for _, aggregate in self.aggregates:
+            if not _is_of_words(aggregate, over):
+                raise SchemaError(f"{aggregate.describe()} of ({over}) is no least or greatest word")
         columns = tuple(Column(name, aggregate.type_in(over)) for name, aggregate in self.aggregates)
         return Schema((*over.picked(self.keys), *columns))
 
@@ -109,6 +112,13 @@ class Reduce(Unary):
         """As it would be written."""
         text = ", ".join(f"{name}={aggregate.describe()}" for name, aggregate in self.aggregates)
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
+
+
+def _is_of_words(aggregate: Aggregate, over: Schema) -> bool:
+    if aggregate.kind not in ("min", "max") or aggregate.column is None:
+        return False
+    type_ = over[aggregate.column].type
+    return type_.is_ordered and not type_.nullable
 
 
 @dataclass(frozen=True, eq=False, repr=False)

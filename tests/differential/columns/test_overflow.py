@@ -20,17 +20,19 @@ import differential as dd
 import timely
 from differential import Collection, col
 from differential.columns.overflow import (
+    components_overflow,
+    count_overflow,
     negate_diffs,
     product_overflow,
     row_overflow,
     show_words,
-    sum_overflow,
 )
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.rows.sort import MANY_ROWS
+from differential.kernels.sums.accumulated import TOTAL
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine
-from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
+from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.trace.trace import Trace
 
 GUARDS = CODES[2].guards
@@ -113,17 +115,17 @@ def test_sum_that_does_not_fit_names_column_and_group(sign: int, total: int) -> 
         _totals([(5, 5), (1, sign * MAX), (1, last)], [])
 
 
-def test_sum_beyond_the_bits_for_partial_sums_is_refused_too() -> None:
-    machine = ReduceMachine(0, 1, GUARDS, Aggregates((("sum", 0),)))
-    machine.recv(as_words([(MAX - i, 0, MAX) for i in range(3)], 3))
-    with pytest.raises(SumOverflowError, match="the sum of value word 0 of the group with the words"):
+def test_sum_of_components_beyond_the_bits_for_partial_sums_is_refused_too() -> None:
+    machine = ReduceMachine(0, 1, GUARDS, Accumulation(((TOTAL, 1, -1, 0),), 3, 1))
+    machine.recv(as_words([(0, 0, 1), (1, 0, MAX), (2, 0, MAX)], 3))
+    with pytest.raises(SumOverflowError, match="word 0 of the answer of the group with the words"):
         machine.advance(np.array([1]))
 
 
 def test_sum_counts_beyond_64_bits_are_refused() -> None:
     machine = ReduceMachine(1, 1, GUARDS, Aggregates((("count", 0),)))
     machine.recv(as_words([(4, 1, 0, MAX), (4, 2, 0, 1)], 4))
-    with pytest.raises(SumOverflowError, match=r"the count of value word 0 of the group .*\(4\)"):
+    with pytest.raises(SumOverflowError, match=r"the count of the group .*\(4\)"):
         machine.advance(np.array([1]))
 
 
@@ -216,11 +218,13 @@ def test_message_tells_the_first_row_of_those_that_are_too_many() -> None:
 
 
 def test_message_of_sums_and_pairs_says_nothing_of_what_fits() -> None:
-    words = as_words([(1, 2**62, 0, 1), (1, 2**62, 1, 1), (2, 2**62, 0, 1)], 4)
+    words = as_words([(1, 0, 0, 2**62), (1, 0, 1, 2**62), (2, 1, 0, 2**31), (3, 1, 0, 1)], 4)
     assert "it of the group with the words (1) leaves 64 bits" in str(
-        sum_overflow(words, 1, 0, "it", show_words)
+        count_overflow(words, 1, "it", show_words)
     )
-    assert sum_overflow(words, 1, None, "it", show_words) is None
-    assert sum_overflow(words[:, 1:], 1, 0, "it", show_words) is None
-    pair = product_overflow(words, as_words([(2, 7, 0, MAX)], 4), 1, show_words)
+    assert count_overflow(words[:, 1:], 1, "it", show_words) is None
+    said = str(components_overflow(words[:, 2:], 1, 0, "it", show_words, is_decimal=False))
+    assert "it of the group with the words (2) leaves 64 bits" in said
+    assert components_overflow(words[:, 3:], 1, 0, "it", show_words, is_decimal=False) is None
+    pair = product_overflow(words[:, 3:], as_words([(2, 7, 0, MAX)], 4), 1, show_words)
     assert "a pair leaves 64 bits" in str(pair)

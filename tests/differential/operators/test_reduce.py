@@ -27,7 +27,16 @@ from reference.words import (
 )
 from strategies_words import CODES, RandomHistory
 
-from differential.operators.reduce import Aggregates, FirstRows, GroupFunction, RankKind, ReduceMachine
+from differential.kernels.sums.accumulated import COUNT as COUNT_OF
+from differential.kernels.sums.accumulated import TOTAL
+from differential.operators.reduce import (
+    Accumulation,
+    Aggregates,
+    FirstRows,
+    GroupFunction,
+    RankKind,
+    ReduceMachine,
+)
 
 Plain = Callable[[dict[Row, int]], dict[Row, int]]
 NOTHING = np.empty(0, np.int64)
@@ -57,10 +66,12 @@ def _check(
     retract: float,
     compacts: bool = True,
     negative: bool = False,
+    least: int = -1,
 ) -> None:
-    """`negative`: most rows are taken away that were never there."""
+    """`negative`: most rows are taken away that were never there. `least`: of the words of rows, to 2."""
     guards = CODES[depth].guards
     history, sent = RandomHistory(rng, depth, machine.kw + machine.vw, retract), []
+    history.least = least
     if negative:
         history.diffs = [-1, -1, -2, 1, 2]
     for step in range(8):
@@ -98,8 +109,8 @@ def _check(
         (1, 0, ()),
         (2, 0, ()),
         (1, 0, (("count", 0),)),
-        (1, 2, (("count", 0), ("sum", 1), ("min", 0), ("max", 1))),
-        (0, 1, (("sum", 0),)),
+        (1, 2, (("count", 0), ("min", 1), ("min", 0), ("max", 1))),
+        (0, 1, (("count", 0), ("max", 0))),
     ],
 )
 def test_meaning_of_built_in_aggregates_at_every_time(
@@ -110,6 +121,29 @@ def test_meaning_of_built_in_aggregates_at_every_time(
         _check(
             machine, lambda rows: reduced(rows, kw, parts), random.Random(f"{seed} {trial}"), depth, retract
         )
+
+
+def _plain_sums(rows: dict[Row, int], kw: int) -> dict[Row, int]:
+    """By key: how often component 0 is there, and that of component 1 and 2³² times that of 2."""
+    found: dict[Row, int] = {}
+    for key in {row[:kw] for row in rows}:
+        rows_of_key, low, high = (rows.get((*key, component), 0) for component in range(3))
+        if rows_of_key:
+            found[*key, rows_of_key, low + (high << 32)] = 1
+    return found
+
+
+@pytest.mark.parametrize("retract", [0.1, 0.5])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("kw", [0, 1, 2])
+def test_meaning_of_sums_of_components_at_every_time(
+    kw: int, depth: int, retract: float, seed: int, effort: int
+) -> None:
+    sums = Accumulation(((COUNT_OF, 0, -1, 0), (TOTAL, 1, -1, 0)), 3, 1)
+    for trial in range(8 * effort):
+        machine = ReduceMachine(kw, 1, CODES[depth].guards, sums)
+        rng = random.Random(f"{seed} {trial}")
+        _check(machine, lambda rows: _plain_sums(rows, kw), rng, depth, retract, least=0)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

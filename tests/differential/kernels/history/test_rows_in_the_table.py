@@ -22,7 +22,7 @@ GUARDS = CODES[2].guards
 KINDS: dict[str, Aggregates | GroupFunction] = {
     "min": Aggregates((("min", 0),)),
     "max": Aggregates((("max", 0),)),
-    "count and sum": Aggregates((("count", 0), ("sum", 0))),
+    "count and max": Aggregates((("count", 0), ("max", 0))),
     "distinct": Aggregates(()),
     "function": GroupFunction(lambda key, members: [values for values, _ in members[:1]], 1),
 }

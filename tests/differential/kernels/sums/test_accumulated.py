@@ -51,7 +51,7 @@ def _evaluated(
     held[:, : made.shape[1]] = made
     columns = [(what, 1, 0, int(is_decimal) if what == a.TOTAL else limbs, 400, 1) for what in asked]
     table = np.array(columns, np.int64).T.copy()
-    wanted = np.zeros(2 * len(asked) + 2, np.int64)
+    wanted = np.zeros(len(asked) + 2, np.int64)
     if not a.evaluate_components(held, made.shape[1], TIME, GUARDS, table, wanted):
         return None
     return [int(word) for word in wanted[: len(asked)]]

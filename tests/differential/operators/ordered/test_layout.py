@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +10,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
-from differential.operators.ordered.layout import InOrder, Turn, has_order
+from differential.operators.ordered.layout import InOrder, Turn
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS
 
 SCHEMA = Schema.of("k: int, a: int?, s: string?, f: float, rest: string")
@@ -76,8 +75,3 @@ def test_layout_of_what_is_in_order_already_costs_nothing() -> None:
     order = InOrder(schema, 1, (Turn(), Turn()), 3)
     words = np.zeros((schema.width + 2, 5), np.int64)
     assert order.encode(words) is words and order.decode(words) is words
-
-
-@pytest.mark.parametrize("type_", ["int", "string?", "bytes", "float", "any", "any?"])
-def test_every_type_but_any_has_an_order(type_: str) -> None:
-    assert has_order(Schema.of(f"x: {type_}")["x"].type) == ("any" not in type_)

@@ -14,7 +14,8 @@ from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
-from differential.plan.grouping.choosing import best_value, first_value, order_of
+from differential.plan.grouping.choosing import best_value, first_value
+from differential.plan.grouping.computing import order_of
 
 SOURCE = n.Input(Schema.of("k: int, x: int?, v: int?, other: int"), "rows")
 NUMBER = st.integers(0, 2)
@@ -80,4 +81,4 @@ def test_first_value_in_an_order_of_an_expression(rows: Found) -> None:
 def test_refused_values_without_an_order() -> None:
     source = n.Input(Schema.of("k: int, x: any, v: int"), "rows")
     with pytest.raises(ExpressionError, match="no order"):
-        first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", Turn())])
+        _ = first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", Turn())]).schema

@@ -119,5 +119,9 @@ def test_refused_what_has_no_order() -> None:
     rows = dd.input(Dataflow("queries"), "rows", "k: int, x: any")
     with pytest.raises(ExpressionError, match="no order"):
         rows.group_by("k").agg(least=dd.min("x"))
+    with pytest.raises(ExpressionError, match=r"argmax\(x, by=.*column 'x' is any.*no order"):
+        rows.group_by("k").agg(top=dd.argmax("x", by="x"))
+    with pytest.raises(ExpressionError, match=r"first\(x, by=.*no order"):
+        rows.group_by("k").agg(top=dd.first("x", by=["k", "x"]))
     with pytest.raises(ExpressionError, match="compares by one column"):
         dd.argmin("k", by=["x", "k"])  # type: ignore[arg-type]  # that is the point

@@ -1,0 +1,41 @@
+"""Columns for what an aggregate or an order is asked of, where that is not a column but computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...expressions.expression import ColumnRef, Expr, Ordering
+from ...operators.ordered.layout import Turn
+from ..nodes import Node, OrderBy, Select
+
+__all__ = ["order_of", "with_columns"]
+
+_Add = Callable[[Node], Node]
+"""Enters a node into the plan, as written where the user's call is."""
+
+
+def with_columns(add: _Add, source: Node, asked: Sequence[Expr]) -> tuple[Node, list[str]]:
+    """`source` with one more column for each different expression; and which is that of each, in turn."""
+    computed: dict[str, Expr] = {}
+    names: list[str] = []
+    for expr in asked:
+        name = expr.describe()
+        while name in source.schema:
+            name += "'"
+        computed[name] = expr
+        names.append(name)
+    if computed:
+        kept = {name: ColumnRef(name) for name in source.schema.names}
+        source = add(Select(source, (*kept.items(), *computed.items())))
+    return source, names
+
+
+def order_of(add: _Add, source: Node, by: Sequence[Ordering]) -> tuple[Node, list[OrderBy]]:
+    """`source` with what an order computes as columns, and the order of columns."""
+    source, names = with_columns(add, source, [e.expr for e in by if not isinstance(e.expr, ColumnRef)])
+    computed = iter(names)
+    order: list[OrderBy] = []
+    for each in by:
+        name = each.expr.name if isinstance(each.expr, ColumnRef) else next(computed)
+        order.append(OrderBy(name, Turn(each.descending, each.nulls_last)))
+    return source, order
