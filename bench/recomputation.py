@@ -30,6 +30,7 @@ __all__ = [
     "distances_from_zero",
     "joined",
     "least_labels",
+    "ranks_of",
     "recomputed",
     "strong_components",
 ]
@@ -89,6 +90,18 @@ def scc_check(drawn: GraphWorkload, rows: RowRange) -> Check:
     return workloads.check_scc(src[inside], dst[inside])
 
 
+def _pagerank(nodes: int, edges: int, changes: int) -> Recomputation:
+    drawn = workloads.graph(nodes, edges, changes)
+    return drawn.schedule, lambda rows: pagerank_check(drawn, rows)
+
+
+def pagerank_check(drawn: GraphWorkload, rows: RowRange) -> Check:
+    """Of the ranks by some of the edges."""
+    ranks = ranks_of(drawn.nodes, drawn.src[rows], drawn.dst[rows])
+    there = np.flatnonzero(ranks)
+    return workloads.check_pagerank(there, ranks[there])
+
+
 def _count(keys: int, rows: int, epochs: int, updates: int) -> Recomputation:
     drawn = workloads.count(keys, rows, epochs, updates)
     return drawn.schedule, lambda rows: count_check(drawn, rows)
@@ -129,6 +142,7 @@ _FAMILIES: dict[str, Callable[..., Recomputation]] = {  # type: ignore[explicit-
     "wcc": _wcc,
     "bfs": _bfs,
     "scc": _scc,
+    "pagerank": _pagerank,
     "count": _count,
     "sum": _sum,
     "join": _join,
@@ -183,6 +197,20 @@ def strong_components(nodes: int, src: Int64s, dst: Int64s) -> Int64s:
             in_component[more] = True
         component[in_component] = colour[in_component]
     return component
+
+
+def ranks_of(nodes: int, src: Int64s, dst: Int64s) -> Int64s:
+    """The rank of each node after 20 iterations, 0 for those without an edge."""
+    numerator, denominator = workloads.DAMPING
+    there = np.zeros(nodes, np.bool_)
+    there[src] = there[dst] = True
+    degrees = np.bincount(src, minlength=nodes)
+    ranks = np.where(there, workloads.UNIT, 0)
+    for _ in range(workloads.ITERATIONS):
+        shares = ranks * numerator // (denominator * np.maximum(degrees, 1))
+        ranks = np.where(there, workloads.UNIT - workloads.UNIT * numerator // denominator, 0)
+        np.add.at(ranks, dst, shares[src])
+    return ranks
 
 
 def joined(left_key: Int64s, right_key: Int64s) -> tuple[Int64s, Int64s]:

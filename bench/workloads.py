@@ -26,11 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "DAMPING",
     "DRAW_BITS",
     "EXPECTED",
     "INCREMENT",
+    "ITERATIONS",
     "MULTIPLIER",
     "SUM_VALUES",
+    "UNIT",
     "WORD_MASK",
     "Bools",
     "Check",
@@ -47,6 +50,7 @@ __all__ = [
     "check_bfs",
     "check_count",
     "check_join",
+    "check_pagerank",
     "check_scc",
     "check_sum",
     "check_wcc",
@@ -71,6 +75,10 @@ DRAW_BITS = 31
 """A draw has as many bits as are left of the state by `>> 33`."""
 SUM_VALUES = 2**20
 """The values of sum and min are drawn below this."""
+ITERATIONS = 20
+UNIT = 6_000_000
+DAMPING = (5, 6)
+"""Of pagerank: how often ranks are handed on, what every node begins with, and how much goes."""
 
 
 # Inputs
@@ -137,7 +145,7 @@ class Schedule(NamedTuple):
 class GraphWorkload(NamedTuple):
     """Directed edges; row i is the edge from `src[i]` to `dst[i]`, both below `nodes`.
 
-    wcc also loads all nodes, bfs loads the root 0.
+    wcc also loads all nodes, bfs loads the root 0; scc and pagerank have the nodes that occur in an edge.
     """
 
     nodes: int
@@ -298,6 +306,12 @@ def check_scc(src: Int64s, dst: Int64s, diffs: Int64s | None = None) -> Check:
     return _check((src, dst), None, src + dst, diffs)
 
 
+def check_pagerank(nodes: Int64s, ranks: Int64s, diffs: Int64s | None = None) -> Check:
+    """Rows are the nodes, each as often as its rank says: the sum is that of the nodes."""
+    times = ranks if diffs is None else ranks * diffs
+    return _check((nodes, nodes), None, nodes, times)
+
+
 def check_count(keys: Int64s, counts: Int64s, diffs: Int64s | None = None) -> Check:
     """Rows (key, count); special are counts of 1."""
     return _check((keys, counts), counts == 1, counts, diffs)
@@ -334,6 +348,7 @@ bfs 100000 200000 100             | 79854 3 1223873 6abd1b0ebfd7be18          | 
 bfs 100000 1000000 100            | 99995 12 511926 0d65b7248013ec76          | 99995 12 511973 6760f1c83b9cdd5e
 bfs 1000000 2000000 100           | 796356 5 14545061 bbc02a42a99b20a1        | 796359 5 14549496 47aec6bfebe8e738
 scc 100000 200000 20              | 127589 - 12770144381 4e91b0f1362d60ec     | 127606 - 12771811791 ba1c3dafc68ea2c1
+pagerank 100000 200000 5          | 357749215368 - 17857705603248521 01f38c006096d3d0 | 357741880689 - 17857153731761763 1fa349aea62883ba
 count 1000000 10000000 1000 1000  | 999962 494 10000000 6d156788ea3e5c3e      | 999961 476 10000000 12e2353dbbfc75ab
 sum 1000000 10000000 1000 1000    | 999956 - 5242601367426 cbb7f14b51c7b774   | 999942 - 5242924281354 9bd355f078a55e15
 join 1000000 1000000 1000 1000    | 1000882 1 499863005080 9299f832b6982e8b   | 1001497 1 500842604443 699cd1fca651f531

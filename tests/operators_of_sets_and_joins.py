@@ -219,6 +219,11 @@ UNARY: list[tuple[str, _Build1, _Plain1]] = [
         lambda rows: plainly.threshold(rows, lambda n: -n if n < 0 else min(n, 2) - 1),
     ),
     ("parity", lambda c: c.threshold(lambda n: n % 2), lambda rows: plainly.threshold(rows, lambda n: n % 2)),
+    (
+        "repeat",
+        lambda c: c.repeat(col.v - 1),
+        lambda rows: Rows({row: n * (cast("int", row[1]) - 1) for row, n in rows.items() if row[1] != 1}),
+    ),
     ("drop duplicates", lambda c: c.drop_duplicates("k"), _first_of_each),
     ("rename and drop", lambda c: c.with_columns(w=col.v).drop("v").rename(w="v"), lambda rows: rows),
     (

@@ -31,7 +31,7 @@ import differential
 import progress
 import timely
 from bench import memory
-from bench.dataflow import bfs, count, join, scc, sum, wcc
+from bench.dataflow import bfs, count, join, pagerank, scc, sum, wcc
 from bench.dataflow.job import Job
 from bench.recomputation import believed
 from bench.workloads import Check, CheckJson
@@ -40,13 +40,21 @@ __all__ = ["JOBS", "Figures", "connected", "measured", "verdict", "warm_up"]
 
 JOBS: dict[str, Callable[..., Job]] = {  # type: ignore[explicit-any]  # three or four sizes
     "wcc": wcc.job,
+    "wcc-prioritised": wcc.job_prioritised,
     "bfs": bfs.job,
     "scc": scc.job,
+    "pagerank": pagerank.job,
     "count": count.job,
     "sum": sum.job,
     "join": join.job,
 }
-_WARM_UP_SIZES = {"wcc": (20_000, 20_000, 6), "bfs": (8_000, 20_000, 6), "scc": (8_000, 20_000, 6)}
+_WARM_UP_SIZES = {
+    "wcc": (20_000, 20_000, 6),
+    "wcc-prioritised": (20_000, 20_000, 6),
+    "bfs": (8_000, 20_000, 6),
+    "scc": (8_000, 20_000, 6),
+    "pagerank": (8_000, 20_000, 4),
+}
 _WARM_UP_OTHERS = (4_000, 20_000, 6, 40)
 """Enough rows for the kernels that only large runs need."""
 

@@ -83,18 +83,21 @@ def ends(edges: Collection) -> Collection:
     return edges.select(node=col.src).concat(edges.select(node=col.dst)).distinct()
 
 
-def least_labels(own: Collection, along: Collection, name: str) -> Collection:
+def least_labels(own: Collection, along: Collection, name: str, *, prioritised: bool = False) -> Collection:
     """The least of the labels `own` (`node`, `label`) that reaches each node along the edges; `name`: the
     loop's.
 
-    A label has been everywhere it belongs after as many iterations as its farthest node is edges away.
+    A label has been everywhere it belongs after as many iterations as its farthest node is edges away. With
+    `prioritised` labels, which are whole numbers then, set out one after another, small ones first.
     """
 
-    def spread(labels: Collection) -> Collection:
+    def spread(labels: Collection, begun: Collection) -> Collection:
         proposals = labels.join(along, on={"node": "src"}).select(node=col.dst, label=col.label)
-        return proposals.concat(own).group_by("node").agg(label=least("label"))
+        return proposals.concat(begun).group_by("node").agg(label=least("label"))
 
-    return own.iterate(spread, name=name)
+    if prioritised:
+        return own.prioritized_iterate(spread, priority="label", name=name)
+    return own.iterate(lambda labels: spread(labels, own), name=name)
 
 
 def whole_number(who: str, name: str, value: object, least: int = 1) -> int:

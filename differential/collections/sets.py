@@ -205,6 +205,27 @@ class SetOperators(FunctionOperators):
             )
         return weighed.with_node(Weigh(weighed.node, weight))
 
+    def repeat(self, times: str | ExprLike) -> Self:
+        """Rows with other multiplicities: each as often as it is there, times what `times` says of it.
+
+        `times` is a column, which stays, or an expression over the columns: a whole number, never null; 0
+        drops a row, and what is below 0 takes it away. Rust: `explode`. Law: `count` of what is repeated n
+        times is the sum of n, wherever that is not 0. For sums that go round a loop it is the shortest way: a
+        row there is one number, and not one row of each sum that it has had. No state, no stage; a product of
+        more than 64 bits is an error that names the row.
+        """
+        given = as_expr(col(times) if isinstance(times, str) else times)
+        names = self.schema.names
+        number = _not_in("times", names)
+        columns = tuple((name, col(name)) for name in names)
+        counted = self.with_node(Select(self.node, (*columns, (number, given))))
+        if counted.schema[number].type != integer:
+            raise SchemaError(
+                f"repeat: {given.describe()} is {counted.schema[number].type}; a multiplicity is a whole "
+                "number, never null"
+            )
+        return counted.with_node(Weigh(counted.node, number))
+
     def unionAll(self, other: Self) -> Self:  # PySpark's spelling, as those below
         """The same as `concat`."""
         return self.concat(other)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graphs_plainly import numbers, ranks
+from reference.collection import collection
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
@@ -59,6 +61,17 @@ def test_plain_distances_are_those_of_scipy(shape: tuple[int, int], seed: int) -
     distances = recomputation.distances_from_zero(nodes, src, dst)
     path = shortest_path(matrix(nodes, src, dst), unweighted=True, indices=0)
     assert distances.tolist() == [int(steps) if np.isfinite(steps) else -1 for steps in path]
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_plain_ranks_are_those_of_the_formula(shape: tuple[int, int], seed: int) -> None:
+    nodes, (src, dst) = shape[0], drawn(shape, seed)
+    found = recomputation.ranks_of(nodes, src, dst)
+    edges = collection(list(zip(src.tolist(), dst.tolist(), strict=True)))
+    rows = ranks(edges, workloads.ITERATIONS, workloads.UNIT, workloads.DAMPING)
+    wanted = {node: rank for node, rank in numbers(rows)}  # noqa: C416  # typed
+    assert {node: int(found[node]) for node in np.flatnonzero(found)} == wanted
 
 
 @pytest.mark.parametrize(("left_rows", "right_rows"), [(0, 0), (0, 5), (5, 0), (1, 1), (40, 70)])

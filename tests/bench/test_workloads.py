@@ -198,6 +198,18 @@ def test_check_join_equals_plain_sums_over_the_rows() -> None:
     )
 
 
+def test_check_pagerank_is_of_nodes_as_often_as_their_ranks_say() -> None:
+    nodes, ranks, diffs = workloads.draws((9, 90, 7), 300)
+    rows = zip(nodes.tolist(), ranks.tolist(), (diffs - 3).tolist(), strict=True)
+    times = [(node, rank * diff) for node, rank, diff in rows]
+    assert workloads.check_pagerank(nodes, ranks, diffs - 3) == Check(
+        n=sum(n for _, n in times),
+        special=None,
+        sum=sum(node * n for node, n in times),
+        hash=sum(plain_mix(node, node) * n for node, n in times) % WORD,
+    )
+
+
 def test_check_sum_hashes_the_lower_half_of_a_total() -> None:
     check = workloads.check_sum(np.array([7]), np.array([5 * 2**32 + 9]))
     assert check == Check(n=1, special=None, sum=5 * 2**32 + 9, hash=plain_mix(7, 9))
@@ -262,6 +274,7 @@ def test_check_follows_changes_of_a_small_graph() -> None:
         "wcc 100000 200000 100",
         "bfs 100000 200000 100",
         "scc 100000 200000 20",
+        "pagerank 100000 200000 5",
         "count 1000000 10000000 1000 1000",
         "sum 1000000 10000000 1000 1000",
         "join 1000000 1000000 1000 1000",

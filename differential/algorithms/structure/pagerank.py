@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from differential.aggregates import count
-from differential.aggregates import sum as total_of
 from differential.algorithms.graphs import as_edges, ends, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
@@ -55,15 +54,15 @@ def pagerank(
         raise MisuseError(f"{_WHO} ({call_site()}): damping is at most 1, not {numerator}/{denominator}")
     along = as_edges(_WHO, edges, src, dst)
     nodes = ends(along)
-    rest = unit - unit * numerator // denominator
-    own = nodes.select("node", rank=rest)
-    degrees = along.group_by("src").agg(degree=count())
+    # A rank is how often its node is there: what is handed on is added up as multiplicities are, with one row
+    # for a node in place of one for each sum. And 1 more, so that a node of rank 0 is there, too.
+    own = nodes.repeat(unit - unit * numerator // denominator + 1)
+    parts = along.join(along.group_by("src").agg(degree=count()), on="src")
 
     def hand_on(ranks: Collection) -> Collection:
-        shares = ranks.join(degrees, on={"node": "src"}).select(
-            src=col.node, share=col.rank * numerator // (denominator * col.degree)
-        )
-        handed = shares.join(along, on="src").select(node=col.dst, rank=col.share)
-        return handed.concat(own).group_by("node").agg(rank=total_of("rank"))
+        share = (col.times - 1) * numerator // (denominator * col.degree)
+        handed = ranks.join(parts, on={"node": "src"}).repeat(share).select(node=col.dst)
+        return handed.concat(own).group_by("node").agg(times=count())
 
-    return nodes.select("node", rank=unit).iterate(hand_on, times=iterations, name=_WHO)
+    start = nodes.select("node", times=unit + 1)
+    return start.iterate(hand_on, times=iterations, name=_WHO).select("node", rank=col.times - 1)

@@ -12,14 +12,17 @@ Whatever comes in keeps its place in time: (t, 0) becomes (t, i). Later times of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
+from differential.columns.column_types import Int64s
 from differential.kernels.history.times import take_turns
 from differential.operators.vertices import OperatorVertex, joined_words
 from timely.wire.batch import Batch
 
-__all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "spacing_of"]
+__all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "by_time", "spacing_of"]
 
 CLASSES: Final = 64
 """Numbers of bits that a priority can have: 0 to 63."""
@@ -28,6 +31,12 @@ _SPACING_MAX: Final = 256
 
 ITERATIONS_TO_COME_IN: Final = CLASSES * _SPACING_MAX
 """After so many iterations, at the latest, everything has come in."""
+
+_MANY_ROWS: Final = 1_000
+"""From so many rows on those of one time are sent together."""
+
+_TIMES_MAX: Final = 4 * CLASSES
+"""Of more different times than these rows are sent as they are: each time is a message."""
 
 
 def spacing_of(bits: int) -> int:
@@ -45,4 +54,23 @@ class PriorityVertex(OperatorVertex):
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """At once: it keeps nothing."""
-        self.send_rows(take_turns(joined_words(messages), *self._turns))
+        for part in by_time(take_turns(joined_words(messages), *self._turns)):
+            self.send_rows(part)
+
+
+def by_time(words: Int64s) -> Iterator[Int64s]:
+    """Many rows in parts of one time each, in the order of times; few as they are.
+
+    Most rows of a load wait long for their turn. What waits in a part of one time is not looked through when
+    another time is ready.
+    """
+    if words.shape[1] < _MANY_ROWS:
+        yield words
+        return
+    order = np.argsort(words[-2], kind="stable")
+    starts = np.flatnonzero(np.diff(words[-2, order], prepend=-1)).tolist()
+    if len(starts) > _TIMES_MAX:
+        yield words
+        return
+    for start, stop in zip(starts, [*starts[1:], words.shape[1]], strict=True):
+        yield words.take(order[start:stop], 1)

@@ -2,6 +2,7 @@
 
 meaning_*   the output accumulated up to every epoch, against scipy
 change_*    what a change of the graph changes in the output
+small_*     prioritised: the same, whatever numbers nodes have; whole numbers only
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from strategies_collections import examples, histories
 
 import differential as dd
 from differential.algorithms import connected_components
+from differential.errors import SchemaError
 from differential.testing import assert_updates
 from timely.building.dataflow import Dataflow
 
@@ -192,3 +194,63 @@ def test_change_an_edge_within_a_component_changes_nothing() -> None:
 def test_change_a_node_without_edges_is_gone() -> None:
     changes = _changed([[((1, 2), 1), ((2, 3), 1)], [((1, 2), -1)]])
     assert [change for change in changes if change[1] == (1,) and change[0][0] == 1] == [((1, 1), (1,), -1)]
+
+
+# small_
+
+
+@examples(0.5)
+@given(sliding_graphs(), st.integers(-300, 0), st.integers(1, 90), st.integers(1, 3), st.integers(0, 2**20))
+def test_small_ones_first_gives_the_same_components_at_every_epoch(
+    epochs: list[list[tuple[Edge, int]]], least: int, apart: int, workers: int, seed: int
+) -> None:
+    """Nodes from below 0 to far above it, so that some come in together and others long after one another."""
+
+    def build(flow: Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int, dst: int")
+        connected_components(edges, prioritised=True).output("components")
+
+    cluster = Cluster(build, workers, seed)
+    graph: Counter[tuple[int, int]] = Counter()
+    wanted: list[Rows] = []
+    for epoch, changes in enumerate(epochs):
+        placed = [((least + apart * src, least + apart * dst), diff) for (src, dst), diff in changes]
+        cluster.change("edges", placed)
+        cluster.seal()
+        if seed >> epoch & 1:
+            cluster.run()
+        for edge, diff in placed:
+            graph[edge] += diff
+        wanted.append(components_plainly(Rows(graph)))
+    cluster.run()
+    output = cluster.changes("components")
+    for epoch, components in enumerate(wanted):
+        assert accumulated_at(output, (epoch,)) == components, epoch
+
+
+def test_small_ones_first_inside_loops_at_every_time() -> None:
+    @examples(0.3)
+    @given(
+        histories(2, st.tuples(st.integers(0, 4), st.integers(0, 4))),
+        st.integers(1, 3),
+        st.integers(0, 2**20),
+    )
+    def holds(changes: list[Change], workers: int, seed: int) -> None:
+        check_at_times(
+            lambda edges: connected_components(edges.distinct(), prioritised=True),
+            components_plainly,
+            [changes],
+            depth=2,
+            workers=workers,
+            seed=seed,
+            schemas="src: int, dst: int",
+        )
+
+    holds()
+
+
+@pytest.mark.parametrize("type_", ["string", "int?"])
+def test_small_ones_first_is_for_whole_numbers_only(type_: str) -> None:
+    edges = dd.input(Dataflow("refused"), "edges", f"a: {type_}, b: {type_}")
+    with pytest.raises(SchemaError, match=r"test_components.py.* whole numbers, .* but 'a' is"):
+        connected_components(edges, src="a", dst="b", prioritised=True)

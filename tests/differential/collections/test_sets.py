@@ -31,7 +31,7 @@ seeds = st.integers(0, 2**20)
 
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize(
-    "name", ["distinct", "consolidate", "inspect", "threshold", "parity", "drop duplicates"]
+    "name", ["distinct", "consolidate", "inspect", "threshold", "parity", "repeat", "drop duplicates"]
 )
 def test_meaning_at_every_time(name: str, depth: int) -> None:
     @examples(1.5)
@@ -104,6 +104,8 @@ def test_refused_a_multiplicity_that_is_no_whole_number() -> None:
     numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
     with pytest.raises(SchemaError, match="is float; a multiplicity is a whole number"):
         numbers.threshold(lambda n: n / 2)
+    with pytest.raises(SchemaError, match=r"repeat: .* is float; a multiplicity is a whole number"):
+        numbers.repeat(dd.col.v / 2)
     with pytest.raises(SchemaError, match=r"'k' is int in one and string in another"):
         numbers.union_by_name(numbers.select(k=dd.lit("x")), allow_missing_columns=True)
 

@@ -8,10 +8,12 @@ pub const USAGE: &str = "usage: ddpeer WORKLOAD NUMBERS [--batch B] [-w W]
   bfs N E K                distances from node 0
   scc plain N E K          edges inside strongly connected components: strongly_connected
   scc prioritised N E K    the same by strongly_connected_at, small labels first
+  pagerank N E K           ranks in whole numbers, 20 iterations
   count plain M R K U      rows by key
   count total M R K U      the same by count_total
   sum M R K U              totals of a value by key
   join M R K U             two tables on their key
+  galen K FOLDER           facts by six rules from p.txt … s.txt in FOLDER; K facts go and come back
 
   --batch B                B epochs in flight before waiting (default 1)
   -w W                     worker threads (default 1)";
@@ -23,6 +25,7 @@ pub enum Kind {
     Bfs,
     SccPlain,
     SccPrioritised,
+    Pagerank,
     CountPlain,
     CountTotal,
     Sum,
@@ -80,7 +83,10 @@ impl Job {
 
     /// Whether the check of this workload counts special rows.
     pub fn has_special(&self) -> bool {
-        !matches!(self.kind, Kind::SccPlain | Kind::SccPrioritised | Kind::Sum)
+        !matches!(
+            self.kind,
+            Kind::SccPlain | Kind::SccPrioritised | Kind::Pagerank | Kind::Sum
+        )
     }
 }
 
@@ -91,6 +97,7 @@ fn kind(words: &str) -> Result<Kind, String> {
         "bfs" => Kind::Bfs,
         "scc plain" => Kind::SccPlain,
         "scc prioritised" => Kind::SccPrioritised,
+        "pagerank" => Kind::Pagerank,
         "count plain" => Kind::CountPlain,
         "count total" => Kind::CountTotal,
         "sum" => Kind::Sum,

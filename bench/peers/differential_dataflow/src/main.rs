@@ -8,6 +8,7 @@
 
 mod arguments;
 mod checks;
+mod galen;
 mod inputs;
 mod workloads;
 
@@ -33,6 +34,10 @@ struct Outcome {
 }
 
 fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some("galen") {
+        return finished(galen::run(words));
+    }
     let job = match Job::parse(std::env::args().skip(1)) {
         Ok(job) => job,
         Err(message) => {
@@ -40,7 +45,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(job) {
+    finished(run(job))
+}
+
+/// Prints the line, or what went wrong.
+fn finished(outcome: Result<String, String>) -> ExitCode {
+    match outcome {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS

@@ -4,12 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use differential_dataflow::VecCollection;
 use differential_dataflow::algorithms::graphs::{bfs, propagate, scc};
 use differential_dataflow::input::Input;
+use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::operators::{CountTotal, Iterate};
+use differential_dataflow::{AsCollection, VecCollection};
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
+use timely::dataflow::operators::vec::Filter;
+use timely::order::Product;
 
 use crate::arguments::{Job, Kind};
 use crate::checks::{Checks, Facts, watch};
@@ -73,6 +76,9 @@ pub fn build(scope: Scope<'_, u64>, job: &Job, rows: &Rows, checks: &Rc<RefCell<
                     scc::strongly_connected_at(pairs_in, |&node| u64::from(node)),
                     checks,
                 ),
+                Kind::Pagerank => watch(pagerank(pairs_in), checks, |&node| {
+                    Facts::new(false, u64::from(node), (node, node))
+                }),
                 _ => {
                     let (numbers_input, numbers) = scope.new_collection();
                     let roots_only = job.kind == Kind::Bfs;
@@ -138,6 +144,45 @@ fn wcc_plain<'scope>(
             .join_core(edges, |_node, &label, &neighbour| Some((neighbour, label)))
             .concat(nodes)
             .reduce(|_node, labels, least| least.push((*labels[0].0, 1)))
+    })
+}
+
+/// Iterations of `pagerank`.
+const ITERATIONS: u32 = 20;
+
+/// Every node as often as its rank says: what is handed on is a sixth less than the rank, in equal parts.
+///
+/// The example that differential dataflow has, with the same numbers.
+fn pagerank<'scope>(edges: Changing<'scope, Pair>) -> Changing<'scope, u32> {
+    let nodes = edges
+        .clone()
+        .flat_map(|(source, target)| [source, target])
+        .distinct();
+    let degrees = edges.clone().map(|(source, _target)| source).count();
+    let outer = edges.scope();
+    outer.iterative::<u32, _, _>(|inner| {
+        let edges = edges.enter(inner);
+        let nodes = nodes.enter(inner);
+        let degrees = degrees.enter(inner);
+        let first = nodes
+            .clone()
+            .explode(|node| Some((node, 6_000_000)));
+        let rest = nodes.explode(|node| Some((node, 1_000_000)));
+        let (bind, ranks) = Variable::new_from(first, Product::new(Default::default(), 1));
+        let shares = degrees
+            .semijoin(ranks)
+            .threshold(|(_node, degree), rank| (5 * rank) / (6 * degree))
+            .map(|(node, _degree)| node);
+        let handed = edges
+            .semijoin(shares)
+            .map(|(_node, target)| target)
+            .concat(rest)
+            .consolidate()
+            .inner
+            .filter(|(_node, time, _diff)| time.inner < ITERATIONS)
+            .as_collection();
+        bind.set(handed.clone());
+        handed.leave(outer)
     })
 }
 
