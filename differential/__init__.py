@@ -16,6 +16,8 @@ An ordinary client of what `timely` offers: whatever is needed here, a user's ve
 `trace/` and `kernels/`, from the top to the bottom of an operator.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from differential.aggregates import (
     Aggregate,
     all_of,
@@ -40,6 +42,7 @@ from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
 from differential.collections.sources import checked_input, from_stream, imported, input
+from differential.columns.client_tables import to_pylist
 from differential.columns.column_types import (
     any_value,
     binary,
@@ -132,6 +135,7 @@ from differential.expressions.expression import (
     when,
 )
 from differential.linear.shapes import clock, session, sliding, tumbling
+from differential.other_spellings import explain_function as _explain_function
 from differential.warming import warm
 
 __all__ = [
@@ -240,6 +244,7 @@ __all__ = [
     "sum",
     "timestamp",
     "to_date",
+    "to_pylist",
     "to_timestamp",
     "trim",
     "try_to_date",
@@ -252,3 +257,8 @@ __all__ = [
     "when",
     "year",
 ]
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(_explain_function(name))

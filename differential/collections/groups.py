@@ -45,6 +45,10 @@ class GroupOperators(OrderOperators):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         return Grouped(source, tuple(names))
 
+    def groupBy(self, *keys: str | Expr | Sequence[str | Expr], **named: ExprLike) -> Grouped[Self]:
+        """The same as `group_by`, as PySpark spells it."""
+        return self.group_by(*keys, **named)
+
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
         """Aggregates of all rows: one row, as `group_by().agg(…)`; no row while the collection is empty."""
         return self.group_by().agg(*unnamed, **aggregates)

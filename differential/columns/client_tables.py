@@ -1,7 +1,7 @@
-"""What a client of a collection's input does with the data that it is given: the checks of the worker, before
-sending.
+"""What a client does with the data that it gives to a collection's input, and gets from an output.
 
-The worker tells the client an Arrow schema; the columns are declared by it.
+The worker tells the client an Arrow schema; the columns are declared by it, and checked before sending. In
+what comes back lists and other `any` values are packed, which `to_pylist` undoes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
 from differential.columns.schema import Column, Schema
+from differential.columns.symbols import unpack
 from differential.columns.tables import to_table
 from differential.errors import SchemaError
 from timely.errors import InternalError
 
-__all__ = ["client_table"]
+__all__ = ["client_table", "to_pylist"]
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
@@ -40,3 +41,19 @@ def _type_of(field: pa.Field) -> ColumnType:
             f"column {field.name!r} was declared with the Arrow type {field.type}, which no column type has"
         )
     return declared.or_null(field.nullable)
+
+
+def to_pylist(table: pa.Table) -> list[dict[str, object]]:
+    """The rows of an output's changes or snapshot, values of `any` columns as what they are.
+
+    As `table.to_pylist()`, which shows such values as the bytes that msgpack makes of them. Lists come back
+    as tuples.
+    """
+    packed = [field.name for field in table.schema if field.metadata == ANY_METADATA]
+    rows: list[dict[str, object]] = table.to_pylist()
+    for row in rows:
+        for name in packed:
+            value = row[name]
+            if isinstance(value, bytes):
+                row[name] = unpack(value)
+    return rows

@@ -108,11 +108,11 @@ class Schema:
             return cls(tuple(_parse(spec)))
         fields = foreign_fields(spec)
         if fields is not None:
-            return cls(tuple(Column(n, as_column_type(type_).or_null(null)) for n, type_, null in fields))
+            return cls(tuple(_column(name, type_, null) for name, type_, null in fields))
         if not isinstance(spec, Iterable):
             raise SchemaError(f"{shown(spec)} is no schema: write one as in 'src: int, name: string?'")
         pairs = cast("Iterable[tuple[str, TypeSpec]]", spec.items() if isinstance(spec, Mapping) else spec)
-        return cls(tuple(Column(name, as_column_type(type_)) for name, type_ in pairs))
+        return cls(tuple(_column(name, type_) for name, type_ in pairs))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -250,6 +250,14 @@ _COMMA: Final = re.compile(r",(?![^(<]*[)>])")
 """Between columns, and not within the type of one, as in decimal(10, 2)."""
 
 
+def _column(name: str, type_: TypeSpec, nullable: bool = False) -> Column:
+    """A column of a type that is spelled in some way; an error says which column it is."""
+    try:
+        return Column(name, as_column_type(type_).or_null(nullable))
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r}: {error}") from None
+
+
 def _parse(text: str) -> Iterator[Column]:
     """The columns in `name: type, name: type`."""
     for part in _COMMA.split(text):
@@ -260,4 +268,4 @@ def _parse(text: str) -> Iterator[Column]:
             raise SchemaError(
                 f"{part.strip()!r} in {text!r} is not a column: write name: type, as in src: int."
             )
-        yield Column(name.strip(), as_column_type(type_name))
+        yield _column(name.strip(), type_name)

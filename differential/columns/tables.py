@@ -1,7 +1,8 @@
 """How do Python, numpy and pandas data become an Arrow table with the declared columns?
 
     data                                          how it is read
-    Arrow table, batch, reader, polars frame      as it is
+    Arrow table, batch, reader, Polars frame      as it is
+    Spark DataFrame                               all of it, collected here; large ones: `timely.spark`
     pandas DataFrame                              by column, without index; NaN in a nullable column is null
     numpy structured array, dict of columns       by field or key; values may be arrays or lists
     list of tuples or of dicts                    in the order of the columns, or by name
@@ -46,18 +47,29 @@ def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.T
     if is_of_pandas(data, "DataFrame"):
         columns = {str(name): series for name, series in cast(Mapping[str, object], data).items()}
         return _from_columns(columns, schema, input_name)
+    to_arrow = getattr(data, "toArrow", None)
+    if callable(to_arrow) and type(data).__module__.startswith("pyspark."):
+        return schema.conform(cast(pa.Table, to_arrow()), input_name)  # its streams fail on timestamps
     if hasattr(data, "__arrow_c_stream__"):
-        return schema.conform(pa.table(data), input_name)
+        try:
+            table = pa.table(data)
+        except pa.ArrowInvalid:  # a stream of single values, as a Series is one
+            raise _no_table(data, input_name) from None
+        return schema.conform(table, input_name)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return _from_columns({name: data[name] for name in data.dtype.names}, schema, input_name)
     if isinstance(data, Mapping):
         return _from_columns(data, schema, input_name)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
         return _from_rows(list(data), schema, input_name)
-    raise SchemaError(
+    raise _no_table(data, input_name)
+
+
+def _no_table(data: TableData, input_name: str) -> SchemaError:
+    return SchemaError(
         f"input {input_name!r}: {type(data).__name__} is not a table.\n"
-        "  Give an Arrow table, a pandas DataFrame, a structured array, a dict of columns,"
-        " or a list of tuples or dicts."
+        "  Give an Arrow table, a DataFrame of pandas, Polars (lazy.collect(), series.to_frame()) or Spark,"
+        " a structured array, a dict of columns, or a list of tuples or dicts."
     )
 
 

@@ -6,7 +6,7 @@ They write what the methods write (`col.name.str.upper()`); counted from 1 is wh
 
 from __future__ import annotations
 
-from differential.expressions.expression import Expr, ExprLike, as_expr, call_function
+from differential.expressions.expression import Expr, ExprLike, as_expr, call_function, check_columns
 
 __all__ = [
     "abs",
@@ -362,7 +362,7 @@ def date_trunc(unit: str, t: ExprLike) -> Expr:
 
 def substring(text: ExprLike, position: int, length: int) -> Expr:
     """`length` characters from `position` on, counted from 1, or from the end if negative."""
-    return as_expr(text).substr(position, length)
+    return _column("substring", text).substr(position, length)
 
 
 def day(t: ExprLike) -> Expr:
@@ -377,14 +377,20 @@ def datediff(end: ExprLike, start: ExprLike) -> Expr:
 
 def mod(x: ExprLike, divisor: ExprLike) -> Expr:
     """What is left of a division that rounds down, as `%`: it has the sign of the divisor."""
-    return as_expr(x) % divisor
+    return _column("mod", x) % divisor
 
 
 def abs(x: ExprLike) -> Expr:
     """The value without its sign."""
-    return as_expr(x).abs()
+    return _column("abs", x).abs()
 
 
 def isnull(x: ExprLike) -> Expr:
     """True where the value is null."""
-    return as_expr(x).is_null()
+    return _column("isnull", x).is_null()
+
+
+def _column(name: str, operand: ExprLike) -> Expr:
+    """The operand of the function `name`, which is no bare text."""
+    check_columns(name, [operand])
+    return as_expr(operand)

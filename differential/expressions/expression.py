@@ -67,6 +67,7 @@ __all__ = [
     "When",
     "as_expr",
     "call_function",
+    "check_columns",
     "coalesce",
     "col",
     "greatest",
@@ -535,6 +536,7 @@ def coalesce(*values: ExprLike) -> Expr:
     """The first of several values that is not null."""
     if not values:
         raise ExpressionError(f"coalesce() ({call_site()}) needs at least one value.")
+    check_columns("coalesce", values)
     *others, found = [as_expr(value) for value in values]
     for other in reversed(others):
         found = other.fill_null(found)
@@ -543,6 +545,7 @@ def coalesce(*values: ExprLike) -> Expr:
 
 def nullif(value: ExprLike, unwanted: ExprLike) -> Expr:
     """`value`, but null where it equals `unwanted`."""
+    check_columns("nullif", [value])
     given = as_expr(value)
     return when((given != unwanted).fill_null(True)).then(given)
 
@@ -557,7 +560,21 @@ def call_function(name: str, *operands: object) -> Expr:
     out.
     """
     given = tuple(takewhile(lambda operand: operand is not None, operands))
+    check_columns(name, given)
     return Operation(name, tuple(as_expr(operand) for operand in given))
+
+
+def check_columns(name: str, operands: Iterable[object]) -> None:
+    """Raise ExpressionError for `upper("name")`: where PySpark means a column, a text is a text here."""
+    given = list(operands)
+    text = next((each for each in given if isinstance(each, str)), None)
+    if text is not None and not any(isinstance(each, Expr | Aliased | OpenWhen) for each in given):
+        both = ([first if each is text else each for each in given] for first in (text, col(text)))
+        written, meant = (", ".join(map(repr, each)) for each in both)
+        raise ExpressionError(
+            f"{name}({written}) ({call_site()}) is of no column: {text!r} is a text.\n"
+            f"  Of the column write {name}({meant}); of a text that is the same in every row, lit({text!r})."
+        )
 
 
 def as_expr(value: object) -> Expr:
@@ -578,4 +595,5 @@ def _binary(op: BinaryOp, left: object, right: object) -> Expr:
 def _extreme(op: Literal["min_of", "max_of", "least", "greatest"], values: tuple[ExprLike, ...]) -> Expr:
     if not values:
         raise ExpressionError(f"{op}() ({call_site()}) needs at least one value.")
+    check_columns(op, values)
     return Operation(op, tuple(as_expr(value) for value in values))

@@ -4,7 +4,7 @@ pyarrow.Schema, Table, RecordBatch    as each field says; Arrow's fields allow n
 pandas DataFrame                      by its dtypes, and columns of objects by what they hold
 pandas Series (`df.dtypes`)           nulls but in numpy's integers, floats and bools
 Spark StructType, or a DataFrame      as each field says
-Polars DataFrame, Schema              nulls everywhere
+Polars DataFrame, LazyFrame, Schema   nulls everywhere
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def foreign_fields(spec: object) -> list[tuple[str, object, bool]] | None:
         spec = spec.schema
     if isinstance(spec, pa.Schema):
         return [(field.name, field.type, field.nullable) for field in spec]
+    if package == "polars" and callable(collect := getattr(spec, "collect_schema", None)):
+        spec = collect()
     inner = getattr(spec, "schema", None)
     if inner is not None and package in ("polars", "pyspark"):
         return foreign_fields(inner)

@@ -234,12 +234,11 @@ _METHODS: Final = {
     **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
     **dict.fromkeys(("name", "as_"), "x.alias('name')"),
     **dict.fromkeys(("sum", "count", "min", "max", "mean", "avg"), "group_by('key').agg(n=dd.count(), …)"),
-    **dict.fromkeys(("asc", "desc"), "dd.asc or dd.desc where an order is asked for"),
     "ilike": "x.str.lower().like(pattern)",
     "fill_nan": "dd.when(x.is_nan()).then(y).otherwise(x)",
     "map_elements": "map(function), an operator of collections",
     "apply": "map(function), an operator of collections",
-    "over": "group_by('key') and a join",
+    "over": "group_by('key').rank('place', by='time'), or an aggregate and a join",
 }
 
 

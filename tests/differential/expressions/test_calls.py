@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import differential as dd
 from differential import col
+from differential.errors import ExpressionError
 from differential.expressions import calls
 from differential.expressions.expression import Expr
 from differential.expressions.functions.table import FUNCTIONS
@@ -44,3 +47,32 @@ def test_every_function_can_be_called_under_its_name_or_pysparks() -> None:
 )
 def test_a_call_is_the_method(call: Expr, method: Expr) -> None:
     assert call.equals(method)
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda: dd.upper("name"), r"upper\(col.name\)"),
+        (lambda: dd.month("day"), r"month\(col.day\)"),
+        (lambda: dd.date_trunc("month", "day"), r"date_trunc\(col.day, 'month'\)"),
+        (lambda: dd.substring("name", 1, 2), r"substring\(col.name\)"),
+        (lambda: dd.isnull("two words"), r"isnull\(col\('two words'\)\)"),
+        (lambda: dd.mod("n", 2), r"mod\(col.n\)"),
+        (lambda: dd.abs("n"), r"abs\(col.n\)"),
+        (lambda: dd.coalesce("n", 0), r"coalesce\(col.n, 0\)"),
+        (lambda: dd.least("n", "m"), r"least\(col.n, 'm'\)"),
+        (lambda: dd.nullif("n", "-"), r"nullif\(col.n\)"),
+        (lambda: dd.concat("a", "b"), r"concat\(col.a, 'b'\)"),
+    ],
+)
+def test_a_call_of_nothing_but_texts_says_how_a_column_is_written(
+    call: Callable[[], Expr], meant: str
+) -> None:
+    """In PySpark they would be names of columns; here they would be the same in every row, unnoticed."""
+    with pytest.raises(ExpressionError, match=rf"is a text.\n  Of the column write {meant}; of a text"):
+        call()
+
+
+def test_a_call_with_texts_beside_a_column_takes_them_as_they_are() -> None:
+    assert dd.concat(col.s, "x").equals(dd.concat(col.s, dd.lit("x")))
+    assert dd.coalesce(dd.lit("a"), "b").equals(dd.lit("a").fill_null("b"))
