@@ -400,7 +400,7 @@ BINARY: dict[str, Binary] = {
             "as of after",
             lambda a, b: a.asof_join(
                 b, on="k", left_time="v", direction="forward", tolerance=1, exact=False, how="inner"
-            ).select(k=col.v, v=col.v_right.fill_null(-5)),
+            ).select(k=col.v, v=col.v_right),
             lambda a, b: plainly.map_rows(
                 asof(a, b, after=True, tolerance=1, exact=False, inner=True), lambda row: (row[1], row[2])
             ),

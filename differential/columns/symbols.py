@@ -30,6 +30,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import blake2b
 
 import msgpack
@@ -47,6 +48,10 @@ __all__ = ["SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
 
 _SET_WORDS_MAX = 4096
 _TIMESTAMP_AS_DATETIME = 3
+_DATE, _DECIMAL = 1, 2
+"""Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
+
+_EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +121,8 @@ def pack(value: object) -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         raise SchemaError(
             f"{shown(value)} ({type(value).__name__}) cannot be stored: {error}.\n"
-            "  Values may be None, bool, int (64 bits), float, str, bytes, datetime with a time zone,"
-            " and lists and dicts of these."
+            "  Values may be None, bool, int (64 bits), float, Decimal, str, bytes, date, datetime with a"
+            " time zone, and lists and dicts of these."
         ) from error
     return packed
 
@@ -125,9 +130,23 @@ def pack(value: object) -> bytes:
 def unpack(payload: bytes | memoryview) -> object:
     """The value with these msgpack bytes; lists come back as tuples, so that most values can be hashed."""
     value: object = msgpack.unpackb(
-        payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME
+        payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME, ext_hook=_extended
     )
     return value
+
+
+def _extended(code: int, payload: bytes) -> object:
+    """The value of an extension type; ValueError for bytes that `pack` does not make."""
+    if code == _DATE and len(payload) == 4:
+        return dt.date.fromordinal(_EPOCH + int.from_bytes(payload, "big", signed=True))
+    if code == _DECIMAL:
+        try:
+            value = Decimal(payload.decode("ascii"))
+        except ArithmeticError:
+            raise ValueError(f"{payload[:60]!r} is no decimal") from None
+        if value.is_finite() and str(value).encode() == payload:
+            return value
+    raise ValueError(f"there is no extension type {code} of {len(payload)} bytes")
 
 
 def _canonical(value: object) -> object:
@@ -141,6 +160,14 @@ def _canonical(value: object) -> object:
         return _canonical(value.item())
     if isinstance(value, float):
         return float("nan") if value != value else value + 0.0
+    if type(value) is dt.date:
+        return msgpack.ExtType(_DATE, (value.toordinal() - _EPOCH).to_bytes(4, "big", signed=True))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise TypeError("a decimal that is no number")
+        return msgpack.ExtType(_DECIMAL, str(value).encode())
+    if isinstance(value, msgpack.ExtType):
+        raise TypeError("a msgpack.ExtType")  # it would come back as something else, or not at all
     if isinstance(value, dt.datetime):
         if value.tzinfo is None:
             raise TypeError("a datetime without a time zone")

@@ -446,3 +446,9 @@ class Instance:
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)
+        # What no input reaches will never hear that its frontier has changed: it is empty from now on.
+        for port, stage in enumerate(self._port_owner):
+            runner = self.runners[stage]
+            if not len(self.tracker.frontier(port)) and (runner.wants_frontier or runner.wants_end):
+                runner.has_frontier_news = True
+                self.wake(runner)

@@ -187,11 +187,14 @@ class TimeOperators(GroupOperators):
         laid_out = sides.node.schema
         rest = [column for column in laid_out.columns if column.name not in keys]
         first = 2 + sum(column.words for column in rest[2 : 2 + len(left.schema) - len(keys)])
-        width = sum(column.words for column in rest)
         options = (int(exact), int(direction == "forward"), limit, int(how == "inner"), len(lefts), *lefts)
         given = [Column(_TIME, integer), *(column for column in left.schema if column.name not in keys)]
-        given += [Column(new, right.schema[name].type.or_null()) for name, new in names.items()]
-        node = Sweep(sides.node, keys, "nearest", (*options, *range(first, width)), Schema(tuple(given)))
+        answers = [Column(new, right.schema[name].type.or_null(how == "left")) for name, new in names.items()]
+        given += answers
+        # There each right column has a flag and a value: one that cannot be null is the value alone.
+        flagged = [(first + 2 * at, column.words) for at, column in enumerate(answers)]
+        rights = [flag + word for flag, words in flagged for word in range(2 - words, 2)]
+        node = Sweep(sides.node, keys, "nearest", (*options, *rights), Schema(tuple(given)))
         found = sides.with_node(node).select(*left.schema.names, *names.values())
         if how == "inner" or not left.schema[left_time].type.nullable:
             return found

@@ -26,9 +26,12 @@ __all__ = ["CALENDAR", "DAY_MICROS"]
 
 DAY_MICROS: Final = 86_400_000_000
 _UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
-_DAYS_MAX: Final = (1 << 31) - 1  # a date is 32 bits in Arrow
-_MONTHS_MAX: Final = 12 * 250_000
-"""Months since 1970 of a timestamp, about; further away there are none within 64 bits."""
+_DAYS: Final = (-719_162, 2_932_896)
+"""The first day of year 1 and the last of year 9999: what Python has. Arrow would go further."""
+
+_MONTHS: Final = (-12 * 1969, 12 * (9999 - 1970) + 11)
+_COUNT_MAX: Final = 4_000_000
+"""Days and months: more than there are."""
 
 _T: Final = Param("t", TIMES)
 _TEXT: Final = Param("text", ("string",))
@@ -84,14 +87,10 @@ def _add_days(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
     times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
-    if types[0].kind == "date":
-        fits = np.abs(count) <= 2 * _DAYS_MAX
-        moved = times + np.where(fits, count, 0)
-        return moved, fits & (np.abs(moved) <= _DAYS_MAX)
-    fits = np.abs(count) <= ((1 << 63) - 1) // DAY_MICROS
-    step = np.where(fits, count, 0) * DAY_MICROS
-    moved = times + step
-    return moved, fits & ((step >= 0) == (moved >= times))
+    per_day = 1 if types[0].kind == "date" else DAY_MICROS
+    fits = _within(count, (-_COUNT_MAX, _COUNT_MAX))
+    moved = times + np.where(fits, count, 0) * per_day  # what wraps is out of bounds, too
+    return moved, fits & _within(moved, (_DAYS[0] * per_day, (_DAYS[1] + 1) * per_day - 1))
 
 
 def _add_months(
@@ -103,15 +102,19 @@ def _add_months(
     days, rest = np.divmod(times, per_day)
     months = days.astype("M8[D]").astype("M8[M]")
     day = days - months.astype("M8[D]").astype(np.int64)
-    reach = 12 * 5_000_000 if per_day == 1 else _MONTHS_MAX
-    fits = np.abs(count) <= 2 * reach
+    fits = _within(count, (-_COUNT_MAX, _COUNT_MAX))
     target = months.astype(np.int64) + np.where(fits, count, 0)
-    fits &= np.abs(target) <= reach
+    fits &= _within(target, _MONTHS)
     target = np.where(fits, target, 0)
     first = target.astype("M8[M]").astype("M8[D]").astype(np.int64)
     after = (target + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
     moved = np.minimum(first + day, after - 1)
     return moved * per_day + rest, fits
+
+
+def _within(values: Int64s, bounds: tuple[int, int]) -> Bools:
+    found: Bools = (values >= bounds[0]) & (values <= bounds[1])  # np.abs would be negative for the least
+    return found
 
 
 def _check_format(constants: Sequence[object]) -> None:
@@ -153,7 +156,7 @@ def _parser(name: str, to: ColumnType, says: str, spark: str, polars: str, failu
     )  # fmt: skip
 
 
-_BEYOND: Final = "leaves the range of its type"
+_BEYOND: Final = "leaves the years 1 to 9999"
 _UNREAD: Final = "has not the form that is given"
 
 CALENDAR: Final = (

@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import connected_components as components_of
 from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories, reach, reach_plainly
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.errors import ExpressionError, SchemaError
 from progress.errors import GraphError, MisuseError
@@ -407,3 +408,29 @@ def test_refused_priorities_that_are_no_whole_numbers() -> None:
     for priority in ("name", "n", col.n + 1):
         with pytest.raises(ExpressionError, match=r"test_loops\.py.*|a priority is a whole number"):
             rows.prioritized_iterate(lambda x, own: own, priority=priority)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_variable_that_begins_empty_and_reads_itself_alone_stays_empty_and_is_complete(workers: int) -> None:
+    """No input reaches its stages: nobody tells them that nothing will come."""
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int")
+        found = dd.iterate(
+            {"x": numbers, "z": "n: int", "w": "n: int"},
+            lambda x, z, w: {"x": x.distinct(), "z": z.concat(w).distinct(), "w": w.select(n=col.n + 1)},
+        )
+        found["x"].output("x")
+        found["z"].output("z")
+        found["z"].group_by("n").agg(count=dd.count()).output("counts")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        for epoch in range(3):
+            flow.input("numbers").insert([(epoch,)])
+            flow.wait(flow.seal(), timeout=60)
+            assert flow.output("x").snapshot().num_rows == epoch + 1
+            assert flow.output("z").snapshot().num_rows == flow.output("counts").changes().num_rows == 0
+        flow.input("numbers").close()
+        flow.wait(timeout=60)
+        assert flow.output("z").snapshot().num_rows == 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import sys
+from decimal import Decimal
 
 import msgpack
 import numpy as np
@@ -26,7 +27,8 @@ from timely.own_files import ROOT
 
 EAST = dt.timezone(dt.timedelta(hours=1))
 
-scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary()
+plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary()
+scalars = plain | st.dates() | st.decimals(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(st.text(), inner, max_size=3),
@@ -84,6 +86,22 @@ def test_law_what_msgpack_cannot_hold_is_refused(value: object) -> None:
         SymbolTable().intern([value])
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        msgpack.packb(msgpack.ExtType(1, b"\x7f\xff\xff\xff")),
+        msgpack.packb(msgpack.ExtType(1, b"")),
+        msgpack.packb(msgpack.ExtType(2, b"1.5 ")),
+        msgpack.packb(msgpack.ExtType(2, b"nan")),
+        msgpack.packb(msgpack.ExtType(2, "é".encode())),
+        msgpack.packb([msgpack.ExtType(7, b"")]),
+    ],
+)
+def test_travel_what_no_worker_sends_is_an_error_of_the_peer(payload: bytes) -> None:
+    with pytest.raises(PeerError):
+        SymbolTable().learn(SymbolEntries((symbol_word(payload),), (payload,)), peer=1)
+
+
 @given(st.lists(st.lists(scalars, max_size=6), max_size=6))
 def test_travel_a_peer_can_look_up_all_it_gets_and_gets_no_entry_twice(batches: list[list[object]]) -> None:
     sender, receiver = SymbolTable(), SymbolTable()
@@ -115,6 +133,10 @@ def test_travel_a_peer_can_look_up_all_it_gets_and_gets_no_entry_twice(batches: 
         dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC),
         dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.timezone(dt.timedelta(microseconds=1))),
         msgpack.ExtType(5, b"x"),
+        msgpack.ExtType(1, b"four"),
+        dt.date(1, 1, 1),
+        [dt.date(9999, 12, 31), Decimal("-0.00"), Decimal("1E+400")],
+        Decimal("NaN"),
     ],
     ids=repr,
 )

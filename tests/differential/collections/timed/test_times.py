@@ -172,3 +172,24 @@ def test_refused_bounds_that_are_no_epochs() -> None:
     rows = dd.input(Dataflow("queries"), "rows", "id: int, at: timestamp")
     with pytest.raises(SchemaError, match=r"last\(…, clock=…\)"):
         rows.during(col.at)
+
+
+def test_columns_of_an_inner_as_of_join_are_null_only_where_they_may_be() -> None:
+    def build(flow: Dataflow) -> None:
+        left = dd.input(flow, "left", "k: string, t: int")
+        right = dd.input(flow, "right", "k: string, t: int, a: string, b: float?, d: int")
+        inner = left.asof_join(right, on="k", left_time="t", how="inner")
+        assert str(inner.schema) == "k: string, t: int, t_right: int, a: string, b: float?, d: int"
+        outer = left.asof_join(right, on="k", left_time="t")
+        assert str(outer.schema) == "k: string, t: int, t_right: int?, a: string?, b: float?, d: int?"
+        inner.output("inner")
+        outer.output("outer")
+
+    cluster = Cluster(build)
+    cluster.change("left", [(("x", 5), 1), (("x", 1), 1)])
+    cluster.change("right", [(("x", 3, "text", None, 7), 1)])
+    cluster.seal()
+    cluster.run()
+    found = ("x", 5, 3, "text", None, 7)
+    assert cluster.snapshot("inner") == {found: 1}
+    assert cluster.snapshot("outer") == {found: 1, ("x", 1, None, None, None, None): 1}

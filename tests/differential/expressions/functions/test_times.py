@@ -81,11 +81,11 @@ def test_texts_are_read_in_the_form_that_is_given_and_no_other() -> None:
     assert values_of(read, [row], TIMES) == [dt.datetime(2024, 2, 29, 1, 2, 3, 500_000, dt.UTC)]
 
 
-@pytest.mark.parametrize("count", [2**31, 2**62, -(2**62), 10**9])
+@pytest.mark.parametrize("count", [2**31, 2**62, -(2**62), -(2**63), 10**9, 100_000 * 365, -(10**6)])
 def test_what_leaves_the_range_of_times_stops_the_dataflow(count: int) -> None:
     row: Row = (NOON, NOON.date(), None, count, "")
     for expr in (col.t.dt.add_days(col.n), col.d.dt.add_months(col.n), col.t.dt.add_months(col.n)):
-        with pytest.raises(RowError, match="leaves the range"):
+        with pytest.raises(RowError, match="leaves the years"):
             values_of(expr, [row], TIMES)
     assert DAY_MICROS == 86_400 * 10**6
 
@@ -104,3 +104,16 @@ def test_what_leaves_the_range_of_times_stops_the_dataflow(count: int) -> None:
 def test_what_has_no_meaning_says_what_to_write(expr: Expr, said: str) -> None:
     with pytest.raises(ExpressionError, match=said):
         expr.type_in(TIMES)
+
+
+def test_the_first_and_the_last_day_can_be_reached_and_none_beyond() -> None:
+    first, last = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+    ends: list[Row] = [(NOON, first, None, 1, ""), (NOON, last, None, -1, "")]
+    assert values_of(col.d.dt.add_days(col.n), ends, TIMES) == [dt.date(1, 1, 2), dt.date(9999, 12, 30)]
+    assert values_of(col.d.dt.add_months(col.n), ends, TIMES) == [dt.date(1, 2, 1), dt.date(9999, 11, 30)]
+    for day, count in ((first, -1), (last, 1)):
+        at = dt.datetime.combine(day, dt.time(23, 59, 59, 999_999), dt.UTC)
+        assert values_of(col.t.dt.add_days(col.n), [(at, day, None, 0, "")], TIMES) == [at]
+        for expr in (col.d.dt.add_days(col.n), col.t.dt.add_days(col.n), col.t.dt.add_months(col.n)):
+            with pytest.raises(RowError, match="leaves the years 1 to 9999"):
+                values_of(expr, [(at, day, None, count, "")], TIMES)

@@ -10,7 +10,7 @@ from differential.kernels.sums import components as c
 from differential.plan.nodes import Accumulate, Added, Input
 from differential.plan.stages.accumulation import Plans, accumulation_of
 
-SOURCE = Input(Schema.of("k: int, v: int, x: float?"), "rows")
+SOURCE = Input(Schema.of("k: int, v: int, x: float?, b: bool"), "rows")
 
 
 def _plans(*aggregates: Aggregate) -> Plans:
@@ -36,6 +36,12 @@ def test_what_may_be_null_has_a_flag_that_says_whether_there_is_a_value() -> Non
     assert plans.makers == [[(c.ROWS, 0, -1, 0), (c.VALUES, 3, 2, 1), (c.FLOAT, 3, 2, 2)]]
     assert plans.accumulation.asked == ((a.FLAG, 0, 1, 0), (a.FLOAT_TOTAL, 2, 1, c.FLOAT_LIMBS))
     assert plans.names == ("sum(x)", "sum(x)")
+
+
+def test_any_counts_what_is_true_and_all_what_is_not() -> None:
+    either = _plans(dd.any_of("b"), dd.all_of("b"))
+    assert either.makers == [[(c.ROWS, 0, -1, 0), (c.TRUE, 4, -1, 1), (c.FALSE, 4, -1, 2)]]
+    assert either.accumulation.asked == ((a.ANY, 1, 0, 0), (a.ALL, 2, 0, 0))
 
 
 def test_squares_come_behind_the_numbers() -> None:
