@@ -54,7 +54,6 @@ from differential.columns.column_types import (
     string,
     timestamp,
 )
-from differential.columns.foreign.python_rows import to_pylist
 from differential.columns.schema import Column, Schema
 from differential.expressions.calls import (
     abs,
