@@ -164,6 +164,24 @@ class Cluster:
             else:
                 worker.step()
 
+    def compact(self, index: int) -> None:
+        """Merge all traces of one worker into one run each, with times as late as its frontiers allow just
+        now, whatever is under way.
+        """
+        with self._turn_of(index):
+            for held in traces(self.instances[index]).values():
+                for trace in held:
+                    trace.compact()
+
+    def harry(self, rng: random.Random, moves: int) -> None:
+        """So many moves in any order: actions of any worker, and, between two of them, compaction."""
+        for _ in range(moves):
+            index = rng.randrange(len(self.workers))
+            if rng.random() < 0.25:
+                self.compact(index)
+            else:
+                self.act(index, rng)
+
     def run(self) -> None:
         """Until nothing moves any more."""
         while sum(self.step(index) for index in range(len(self.workers))) or self._network.in_flight():
@@ -385,9 +403,7 @@ class _Driver:
         elif choice < 0.9:
             self.cluster.act(worker, rng)
         else:
-            for held in traces(self.cluster.instances[worker]).values():
-                for trace in held:
-                    trace.compact()
+            self.cluster.compact(worker)
         return True
 
     def _emit(self, vertex: TimedSourceVertex, pending: list[Change]) -> None:

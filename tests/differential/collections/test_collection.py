@@ -1,13 +1,14 @@
 """collection.py: what an operator puts out accumulates, at every time, to its plain definition.
 
 meaning_*   linear operators, and random compositions of all operators, at times of depth 1, 2 and 3
-same_*      what must not matter: epochs, batches, workers, how late messages are
+same_*      what must not matter: epochs, batches, workers, how late messages are, when traces are compacted
 refused_*   what a user may do wrong, and what he is told
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -82,44 +83,64 @@ def test_meaning_of_loops_in_loops_among_other_operators_at_every_time(depth: in
 # same_
 
 
-def _two_inputs(composed: Composition) -> Callable[[Dataflow], None]:
+def _two_inputs(*composed: Composition) -> Callable[[Dataflow], None]:
+    """Each as an output, called by its number."""
+
     def build(flow: Dataflow) -> None:
         inputs = [dd.input(flow, name, NUMBERS) for name in ("first", "second")]
-        composed.build(*inputs).output("result")
+        for number, each in enumerate(composed):
+            each.build(*inputs).output(str(number))
 
     return build
+
+
+def _batches(changes: list[Change], rng: random.Random) -> Iterator[list[Change]]:
+    """The changes cut into batches, some of one change, in their order."""
+    start = 0
+    while start < len(changes):
+        stop = start + rng.randint(1, 4)
+        yield changes[start:stop]
+        start = stop
 
 
 def _accumulated(
     composed: Composition, inputs: list[list[Change]], epochs: list[int], workers: int, seed: int
 ) -> list[Rows]:
-    """The result after tick 0, 1, … where tick i belongs to epoch epochs[i]."""
+    """The result after tick 0, 1, … where tick i belongs to epoch epochs[i]. What else there is to choose is
+    chosen by `seed`: batches, which workers they come in at, which epochs are in flight together, compaction.
+    """
+    rng = random.Random(seed)
     cluster = Cluster(_two_inputs(composed), workers, seed)
     for name, changes in zip(("first", "second"), inputs, strict=True):
-        for number, (row, (tick,), diff) in enumerate(changes):
-            cluster.change(name, [(row, diff)], epochs[tick], worker=(seed + number) % workers)
+        for batch in _batches(changes, rng):
+            worker = rng.randrange(workers)
+            for epoch in {epochs[tick] for _, (tick,), _ in batch}:
+                rows = [(row, diff) for row, (tick,), diff in batch if epochs[tick] == epoch]
+                cluster.change(name, rows, epoch, worker)
     seals = [epoch for place, epoch in enumerate(epochs) if place + 1 == len(epochs) or seed >> place & 1]
     for epoch in seals:
         cluster.seal(epoch)
+        cluster.harry(rng, rng.choice([0, 5, 20]))
         if seed % 3:
             cluster.run()
     cluster.run()
-    output = cluster.changes("result")
-    assert cluster.snapshot("result") == accumulated_at(output, (max(epochs),))
+    output = cluster.changes("0")
+    assert cluster.snapshot("0") == accumulated_at(output, (max(epochs),))
     return [accumulated_at(output, (epoch,)) for epoch in epochs]
 
 
 TICKS = 4
 
 
+@examples(0.9)
 @given(
-    compositions(),
+    st.one_of(compositions(), compositions(), compositions_around_loops(2)),
     st.lists(histories(1, size_max=8), min_size=2, max_size=2),
     st.lists(st.integers(0, 2), min_size=TICKS, max_size=TICKS),
     st.tuples(workers, seeds),
     st.tuples(workers, seeds),
 )
-def test_same_result_however_the_input_is_cut_into_epochs_and_spread_over_workers(
+def test_same_result_however_the_input_is_cut_into_epochs_and_batches_and_spread_over_workers(
     composed: Composition,
     inputs: list[list[Change]],
     steps: list[int],
@@ -136,7 +157,7 @@ def test_same_result_however_the_input_is_cut_into_epochs_and_spread_over_worker
             assert every_tick[tick] == some_ticks[tick] == plain
 
 
-@examples(0.5)
+@examples(0.4)
 @given(
     st.one_of(compositions(), compositions(), compositions_around_loops(2)),
     st.lists(histories(1), min_size=2, max_size=2),
@@ -146,15 +167,21 @@ def test_same_result_however_the_input_is_cut_into_epochs_and_spread_over_worker
 def test_same_as_never_having_been_once_all_is_removed(
     composed: Composition, inputs: list[list[Change]], workers: int, seed: int
 ) -> None:
-    """Outputs say what they say of empty inputs, and compacted traces hold nothing."""
-    cluster = Cluster(_two_inputs(composed), workers, seed)
+    """Outputs, those of all steps, say what they say of empty inputs, and compacted traces hold nothing."""
+    rng = random.Random(seed)
+    steps = [Composition(composed.steps[:number]) for number in range(1, len(composed.steps) + 1)]
+    cluster = Cluster(_two_inputs(*steps), workers, seed)
     for name, changes in zip(("first", "second"), inputs, strict=True):
         for row, (tick,), diff in changes:
-            cluster.change(name, [(row, diff)], tick)
-            cluster.change(name, [(row, -diff)], 10 + tick)
-    cluster.seal(20)
+            cluster.change(name, [(row, diff)], tick, rng.randrange(workers))
+            cluster.change(name, [(row, -diff)], 4 + rng.randint(0, 4), rng.randrange(workers))
+    for epoch in sorted(rng.sample(range(8), rng.randint(0, 3))):
+        cluster.seal(epoch)
+        cluster.harry(rng, rng.choice([0, 5, 20]))
+    cluster.seal(8)
     cluster.run()
-    assert cluster.snapshot("result") == Rows()
+    for number, step in enumerate(steps):
+        assert cluster.snapshot(str(number)) == Rows(), step
     compact_traces(cluster)
     assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]
 
