@@ -41,6 +41,7 @@ from differential.aggregates import (
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
+from differential.collections.patterns.joins_of_many import join_all
 from differential.collections.sources import checked_input, from_stream, imported, input
 from differential.columns.client_tables import to_pylist
 from differential.columns.column_types import (
@@ -200,6 +201,7 @@ __all__ = [
     "isnan",
     "isnull",
     "iterate",
+    "join_all",
     "last",
     "least",
     "length",

@@ -15,6 +15,7 @@ from reference.collection import Row
 
 import differential as dd
 from differential import Collection, col
+from differential.collections.patterns.joins_of_many import Candidates
 
 __all__ = ["BINARY", "UNARY"]
 
@@ -212,6 +213,35 @@ def _cogroup_plainly(a: Rows, b: Rows) -> Rows:
     return plainly.collection(found)
 
 
+def _all_joined(
+    parts: str, with_nulls: bool = False, candidates: Candidates = "in order"
+) -> tuple[str, _Build2, _Plain2]:
+    """`parts` as in "ab bc ca": the first source, the second, the first again, with these columns."""
+
+    def build(a: Collection, b: Collection) -> Collection:
+        given = []
+        for number, (one, other) in enumerate(parts.split()):
+            source = (a, b)[number % 2]
+            source = _nulls(source) if with_nulls and number < 2 else source
+            given.append(source.select(**{one: col.k, other: col.v}))
+        shared = [name for name in sorted({*parts} - {" "}) if parts.count(name) > 1]
+        found = dd.join_all(given, shared, candidates=candidates)
+        first, *others = found.schema.names
+        return found.select(k=col(first), v=sum((col(name).fill_null(40) for name in others), dd.lit(0)))
+
+    def plain(a: Rows, b: Rows) -> Rows:
+        given = []
+        for number, names in enumerate(parts.split()):
+            rows = (a, b)[number % 2]
+            given.append((names, _nulls_plainly(rows) if with_nulls and number < 2 else rows))
+        return plainly.map_rows(
+            plainly.join_all(given), lambda row: (row[0], sum(_or(value, 40) for value in row[1:]))
+        )
+
+    how = "" if candidates == "in order" else f", {candidates} candidates"
+    return f"join of all of {parts}{' with null keys' * with_nulls}{how}", build, plain
+
+
 UNARY: list[tuple[str, _Build1, _Plain1]] = [
     (
         "threshold",
@@ -265,6 +295,8 @@ BINARY: list[tuple[str, _Build2, _Plain2]] = [
         _padded,
     ),
     ("cogroup", _cogroup, _cogroup_plainly),
+    *(_all_joined(parts) for parts in ("ab bc ac", "ax ay az", "ab bc cd da", "ab ab")),
+    _all_joined("ab cb ca", with_nulls=True),
     *(_join(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),
     *(_join(how, null_safe=True) for how in ("inner", "outer", "semi")),
     *(_join_where(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),

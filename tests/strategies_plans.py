@@ -101,6 +101,17 @@ def _join(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
     return left.join(right, on={f"l{n}": f"r{n}" for n in range(keys)})
 
 
+def _join_all(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """Three around in a circle, one of them with a column more."""
+    parts = []
+    for names in ("ab", "bc", "ca"):
+        one = _one_of(draw, [source, *made])
+        parts.append(one.select(**{name: _number(draw, one) for name in names}))
+    first = parts[0].with_columns(more=col.a + col.b)
+    how = str(draw(st.sampled_from(["in order", "fewest"])))
+    return dd.join_all([first, *parts[1:]], ["a", "b", "c"], candidates=how)  # type: ignore[arg-type]
+
+
 def _filled(source: Collection, name: str) -> Expr:
     return col(name).fill_null(0) if source.schema[name].type.nullable else col(name)
 
@@ -179,6 +190,7 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "filter again": _filter,
     "select": _select,
     "join": _join,
+    "join of all": _join_all,
     "concat": _concat,
     "agg": _agg,
     "function": _function,

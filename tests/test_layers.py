@@ -74,7 +74,7 @@ WITHOUT_A_TEST_FILE = {
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"
-        for name in ("effects", "leaves", "linear", "loops", "stateful", "timed")
+        for name in ("effects", "leaves", "linear", "loops", "patterns", "stateful", "timed")
     },
 }
 """Modules whose tests are elsewhere, and where. `__init__.py` and `__main__.py` hold no logic."""

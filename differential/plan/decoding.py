@@ -175,6 +175,8 @@ class _Reader:
             return _accumulate(data, children)
         if kind == "join" and len(children) == 2:
             return _join(data, *children)
+        if kind == "join_all" and len(children) > 1:
+            return _join_all(data, children)
         if len(children) != 1:
             return None
         return self._unary(kind, data, children[0])
@@ -304,6 +306,13 @@ def _join(data: list[object], left: n.Node, right: n.Node) -> n.Join:
     match data:
         case [[*pairs], bool(null_safe)]:
             return n.Join(left, right, tuple(_pair(pair) for pair in pairs), null_safe)
+    raise SchemaError(f"{data!r:.200} is no join of a plan")
+
+
+def _join_all(data: list[object], parts: tuple[n.Node, ...]) -> n.JoinAll:
+    match data:
+        case [[*shared], bool(fewest)]:
+            return n.JoinAll(parts, _texts(shared), fewest)
     raise SchemaError(f"{data!r:.200} is no join of a plan")
 
 

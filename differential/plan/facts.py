@@ -12,6 +12,7 @@ from .nodes import (
     Filter,
     Input,
     Join,
+    JoinAll,
     Keys,
     Leave,
     LetRec,
@@ -87,7 +88,7 @@ def is_set(node: Node) -> bool:
         return True
     if isinstance(node, Filter | Arrange | TopK) or (isinstance(node, Select) and keeps_all_columns(node)):
         return is_set(node.children[0])
-    return isinstance(node, Join) and is_set(node.left) and is_set(node.right)
+    return isinstance(node, Join | JoinAll) and all(map(is_set, node.children))
 
 
 def is_arranged(node: Node) -> bool:

@@ -52,6 +52,7 @@ __all__ = [
     "iterate",
     "iterate_rounds",
     "join",
+    "join_all",
     "joined",
     "map_rows",
     "negate",
@@ -230,6 +231,29 @@ def join(left: Collection, right: Collection, keys: int = 1) -> Collection:
             if one[:keys] == other[:keys]:
                 found[(*one, *other[keys:])] += count * times
     return collection(found)
+
+
+def join_all(parts: Sequence[tuple[Sequence[str], Collection]]) -> Collection:
+    """Rows that agree in columns of one name; parts are these names ("ab" are a and b) and rows.
+
+    One row of each part in turn, counts multiplied; columns in the order in which they are first seen. None
+    equals nothing.
+    """
+    named: list[tuple[dict[str, Hashable], int]] = [({}, 1)]
+    for names, rows in parts:
+        named = [
+            ({**found, **dict(zip(names, row, strict=True))}, times * count)
+            for found, times in named
+            for row, count in rows.items()
+            if all(
+                name not in found or (value is not None and found[name] == value)
+                for name, value in zip(names, row, strict=True)
+            )
+        ]
+    together: Collection = Counter()
+    for found, times in named:
+        together[tuple(found.values())] += times
+    return collection(together)
 
 
 def groups(rows: Collection, keys: int = 1) -> dict[Row, Collection]:

@@ -63,6 +63,8 @@ class _Interpreter:
             return plainly.concat(*map(self.rows, node.sources))
         if isinstance(node, n.Join):
             return self._join(node)
+        if isinstance(node, n.JoinAll):
+            return plainly.join_all([(part.schema.names, self.rows(part)) for part in node.parts])
         if isinstance(node, n.Accumulate):
             return self._added(node)
         return self._unary(node, self.rows(node.children[0]))

@@ -8,6 +8,7 @@ from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, W
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
+from .patterns import JoinAll
 from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
@@ -35,6 +36,7 @@ __all__ = [
     "Input",
     "Inspect",
     "Join",
+    "JoinAll",
     "Keys",
     "Leave",
     "LetRec",

@@ -20,6 +20,7 @@ from ..nodes import (
     Consolidate,
     Filter,
     Join,
+    JoinAll,
     Keys,
     Negate,
     Node,
@@ -57,6 +58,9 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     if isinstance(node, Join):
         sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
         return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
+    if isinstance(node, JoinAll):
+        parts = zip(children, node.parts, _of_children(node, needed), strict=True)
+        return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in parts))
     if isinstance(node, Consolidate | Arrange):
         (kept,) = _of_children(node, needed)
         return node.with_children((_only(children[0], _ordered(node.source, kept)),))
@@ -97,6 +101,9 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
         left = (needed & frozenset(node.left.schema.names)) | frozenset(left_keys)
         right = (needed & frozenset(node.right.schema.names) - frozenset(left_keys)) | frozenset(right_keys)
         return (left, right)
+    if isinstance(node, JoinAll):
+        wanted = needed | frozenset(node.shared)
+        return tuple(wanted & frozenset(part.schema.names) for part in node.parts)
     return tuple(frozenset(child.schema.names) for child in node.children)
 
 

@@ -53,6 +53,7 @@ __all__ = [
     "Reading",
     "Sharing",
     "answered",
+    "collection_of",
     "kept_by",
     "read_by_reduce",
     "read_of",
@@ -190,6 +191,13 @@ def _reading(node: Node, keys: Sequence[str], names: Iterable[str]) -> Reading |
         node, columns = node.source, moved
     found = tuple(columns[key] for key in keys)
     return Reading(node, found, columns) if len(set(found)) == len(found) else None
+
+
+def collection_of(node: Node) -> tuple[Node, dict[str, str]]:
+    """The collection of which this one has moved columns, and by name which of its columns each is."""
+    found = _reading(node, (), node.schema.names)
+    assert found is not None
+    return found.node, found.columns
 
 
 def _moved(select: Select, columns: dict[str, str]) -> dict[str, str] | None:

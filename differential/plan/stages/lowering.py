@@ -39,6 +39,7 @@ from ..nodes import (
     Input,
     Inspect,
     Join,
+    JoinAll,
     Leave,
     Negate,
     Node,
@@ -50,7 +51,7 @@ from ..nodes import (
 )
 from ..rules.sharing import Kept, answered, read_of, reads_answers, returned
 from .groups import Grouping, stage_of
-from .loops import LoopLowering
+from .patterns import PatternLowering
 from .terms import (
     Leaves,
     Loops,
@@ -69,7 +70,7 @@ from .timed import InputStage, input_stage, timed_stage
 __all__ = ["Lowering"]
 
 
-class Lowering(LoopLowering):
+class Lowering(PatternLowering):
     """Makes stages of one dataflow for nodes of one plan; each node once for each loop that it is in."""
 
     def __init__(self, dataflow: Dataflow, leaves: Leaves, sites: Sites) -> None:
@@ -194,6 +195,8 @@ class Lowering(LoopLowering):
         """A stage for a node with state, or an effect."""
         if isinstance(node, Join):
             return self._join(node)
+        if isinstance(node, JoinAll):
+            return self._join_all(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
         if isinstance(node, ByPriority):
@@ -315,18 +318,15 @@ class Lowering(LoopLowering):
             self._lower(export)
         answers = answered(kept.node)
         if key not in self._arranged and (answers is None or answers.identity != kept.identity):
-            source = narrowed(self._lower(kept.node), kept.schema)
-            kw = kept.schema.picked(kept.keys).width
-            with at_site(self._sites.get(kept.node.digest, ())):
-                made = arrange(
-                    feeds_of(source, 0, kept.keys),
-                    kw,
-                    kept.schema.width - kw,
-                    kept.schema,
-                    f"arrange by {', '.join(kept.keys)}",
-                )
-            self._arranged[key] = (made, source.loops)
+            self._arranged[key] = self._arrange(kept)
         return self._arranged.get(key)
+
+    def _arrange(self, kept: Kept) -> tuple[Arranged, Loops]:
+        source = narrowed(self._lower(kept.node), kept.schema)
+        kw, name = kept.schema.picked(kept.keys).width, f"arrange by {', '.join(kept.keys)}"
+        with at_site(self._sites.get(kept.node.digest, ())):
+            made = arrange(feeds_of(source, 0, kept.keys), kw, kept.schema.width - kw, kept.schema, name)
+        return made, source.loops
 
     # Groups.
 

@@ -25,6 +25,7 @@ from timely.own_files import ROOT
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 CD = n.Input(Schema.of("c: int, d: int"), "cd")
+BC = n.Select(CD, (("b", col.c), ("c", col.d)))
 
 
 def double(row: tuple[int, int]) -> tuple[int, int]:
@@ -51,6 +52,7 @@ MAKERS = {
     "map": lambda: n.Apply(AB, "map", Function.of(double), AB.schema),
     "concat": lambda: n.Concat((AB, n.Negate(AB))),
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
+    "join_all": lambda: n.JoinAll((AB, BC), ("b",)),
     "reduce": lambda: n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.max("b")))),
     "accumulate": lambda: n.Accumulate(
         (AB, n.Negate(AB)), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))
@@ -138,6 +140,9 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
         n.Concat((n.Negate(AB), AB)),
         n.Join(AB, CD, (("b", "c"),)),
         n.Join(AB, CD, (("a", "c"),), null_safe=True),
+        n.JoinAll((BC, AB), ("b",)),
+        n.JoinAll((AB, BC), ("b",), fewest=True),
+        n.JoinAll((AB, AB), ("a", "b")),
         n.Keys(AB, ("b",)),
         n.Keys(AB, ("b", "a")),
         n.Weigh(AB, "b"),

@@ -1,0 +1,1 @@
+"""Joins of many collections at once."""

@@ -1,0 +1,102 @@
+"""Joins of many at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from ...columns.schema import Column, Schema
+from ...errors import SchemaError
+from .node import Node, same
+
+__all__ = ["JoinAll"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinAll(Node):
+    """Rows of all `parts` that agree in the columns that they share, which are `shared`; null equals nothing.
+
+    `fewest`: where several parts could say what comes next, the one that has the fewest rows for what is
+    there does so, for each row anew, and the others are asked whether they have it.
+    Columns: in the order in which the parts have them first; those that are shared are never null.
+    """
+
+    kind: ClassVar[str] = "join_all"
+    parts: tuple[Node, ...]
+    shared: tuple[str, ...]
+    fewest: bool = False
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The parts."""
+        return self.parts
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        return self if same(children, self.parts) else replace(self, parts=children)
+
+    def data(self) -> list[object]:
+        """The columns that are shared, and how it goes on."""
+        return [list(self.shared), self.fewest]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Raises SchemaError if shared columns differ in type, others have one name, or nothing is shared."""
+        found: dict[str, Column] = {}
+        for part in self.parts:
+            for column in part.schema:
+                before = found.setdefault(column.name, column)
+                if column.name not in self.shared and before is not column:
+                    raise SchemaError(
+                        f"join_all: two collections have a column {column.name!r} that is not named in on=. "
+                        "Name it there, or rename one before: "
+                        f"select(…, other_{column.name}=col.{column.name})"
+                    )
+                if before.type != column.type:
+                    raise SchemaError(
+                        f"join_all: {column.name!r} is {before.type} in one collection and {column.type} in "
+                        "another; cast one of them"
+                    )
+        self._check_shared(Counter(name for part in self.parts for name in part.schema.names))
+        return Schema(
+            tuple(
+                Column(name, column.type.not_null()) if name in self.shared else column
+                for name, column in found.items()
+            )
+        )
+
+    def _check_shared(self, counts: Counter[str]) -> None:
+        for name in self.shared:
+            if counts[name] < 2:
+                raise SchemaError(
+                    f"join_all: {counts[name] or 'none'} of the collections has the column {name!r} of on=; "
+                    "it takes two to join. Rename columns so that what is to be equal has one name: "
+                    "edges.select(a=col.src, b=col.dst)"
+                )
+        reached = _connected([part.schema.names for part in self.parts])
+        if len(reached) < len(self.parts):
+            left_out = next(n for n in range(len(self.parts)) if n not in reached)
+            raise SchemaError(
+                f"join_all: collection {left_out + 1} ({self.parts[left_out].schema}) shares no column with "
+                "those joined to the first one. For all pairs of rows write cross_join"
+            )
+
+    def describe(self) -> str:
+        """How many, by what."""
+        how = ", the fewest candidates first" if self.fewest else ""
+        return f"join of {len(self.parts)} on {', '.join(self.shared)}{how}"
+
+
+def _connected(parts: Sequence[Iterable[str]]) -> set[int]:
+    """The parts that share columns with the first one, or with such a part."""
+    reached, columns = {0}, set(parts[0])
+    more = True
+    while more:
+        new = {n for n, names in enumerate(parts) if n not in reached and columns & set(names)}
+        more = bool(new)
+        reached |= new
+        columns.update(*(parts[n] for n in new))
+    return reached
