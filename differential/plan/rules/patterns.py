@@ -5,7 +5,9 @@ columns that are known by then (`half_join.py` says why the ways together are th
 or, if the fewest candidates are to decide, all parts that would make the same columns known.
 
     next       of the parts that have a known column: one of which all columns are known, since it can only
-               make rows fewer; else the one with the most known columns, the first one of these
+               make rows fewer; else the one with the most known columns. Of these one behind the part whose
+               way it is, the first one: it is met as it was before the change, and so, when all are loaded at
+               once, there is nothing to meet, and only the way of the last part has work
     kept       a part that is looked up by some columns may be kept by any of these, as long as the others
                come next in its rows, which are sorted: edges by `src` are found by `src` and by `src, dst`
     together   what only moves columns is looked through: three parts that are one collection of edges under
@@ -62,7 +64,7 @@ def way(parts: Sequence[Sequence[str]], first: int, *, fewest: bool = False) -> 
     while left:
         looks = [_look(parts, number, known) for number in left]
         looks = [look for look in looks if look.known]
-        best = min(looks, key=lambda look: (bool(look.adds), -len(look.known), look.part))
+        best = min(looks, key=lambda look: (bool(look.adds), -len(look.known), look.part < first, look.part))
         step: Step = (best,)
         if fewest and best.adds:
             step = tuple(look for look in looks if set(look.adds) == set(best.adds))

@@ -33,8 +33,10 @@ def test_arrangements_of_one_collection_are_two_whatever_its_columns_are_called(
         "arrange by src": 1,
         "arrange by dst": 1,
         "look up a": 1,
-        "look up b": 2,
-        "look up a, c": 2,
+        "look up b": 1,
+        "look up c": 1,
+        "look up a, b": 1,
+        "look up a, c": 1,
         "look up b, c": 1,
     }
 
