@@ -57,11 +57,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the kernels once before several processes need them at the same time, each for a minute."""
+    """Compile the kernels once before several processes need them at the same time, each for a minute. While
+    tests run already, an archive of classes is made for the twenty times that they start Spark.
+    """
     config = session.config
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        warm = "from differential.warming import warm_once; warm_once()"
-        subprocess.run([sys.executable, "-c", warm], check=True, cwd=Path(__file__).parent.parent)
+        config.stash[_ARCHIVE] = _python("from timely.spark.archive import make_archive; make_archive()")
+        if _python("from differential.warming import warm_once; warm_once()").wait() != 0:
+            raise pytest.UsageError("the kernels cannot be compiled")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The process that makes the archive is not left behind."""
+    if _ARCHIVE in session.config.stash:
+        session.config.stash[_ARCHIVE].wait()
+
+
+def _python(program: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent.parent)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -92,6 +105,7 @@ def _rank(folder: str) -> int:
 
 _LONGEST_FIRST = ("spark", "examples", "test_docs_run.py", "processes", "soak", "simulation")
 _SEED = pytest.StashKey[int]()
+_ARCHIVE = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
 def _is_thorough(config: pytest.Config) -> bool:

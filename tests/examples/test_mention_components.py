@@ -5,8 +5,9 @@ output_*       what is in the folder: one commit per epoch, and the last snapsho
 refuses_*      bad input ends in one clear message and a non-zero exit, with nothing left behind
 ended_*        by a signal, without Java: what was shown is committed, the same command goes on
 
-Data sets are read where they lie beside the checkout; on a machine without them the generated stream stands
-alone.
+Runs that end by themselves share a process and its Spark; those that are ended, and one that is refused, have
+their own. Data sets are read where they lie beside the checkout; on a machine without them the generated
+stream stands alone.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,9 +44,21 @@ TIMEOUT_SECONDS = 300
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS + 30)
 
 
-def job(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run the example; its output as text."""
-    return subprocess.run(
+class Done(NamedTuple):
+    """How a run of the example ended, and what it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Job = Callable[..., Done]
+"""Runs the example with these options."""
+
+
+def in_a_process_of_its_own(*options: str) -> Done:
+    """Run the example as from a command line."""
+    done = subprocess.run(
         [sys.executable, str(SCRIPT), *options],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -52,9 +66,52 @@ def job(*options: str) -> subprocess.CompletedProcess[str]:
         timeout=TIMEOUT_SECONDS,
         check=False,
     )
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def reported(done: subprocess.CompletedProcess[str]) -> list[WindowFacts]:
+RUNS = """
+import contextlib, io, json, runpy, sys
+import timely.spark.lost
+end_session = timely.spark.lost.end_session
+timely.spark.lost.end_session = lambda: None  # the next run takes it over
+script, answers = sys.argv[1], sys.stdout
+for line in sys.stdin:
+    sys.argv[1:], code = json.loads(line), None
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as ended:
+            code = ended.code
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), file=answers, flush=True)
+end_session()
+"""
+
+
+@pytest.fixture(scope="module")
+def job() -> Iterator[Job]:
+    """Runs the example again and again in one process: to start Spark takes longer than most of the runs."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS, str(SCRIPT)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(SCRIPT.parent)])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as runs:
+        asked, answers = runs.stdin, runs.stdout
+        assert asked is not None and answers is not None
+
+        def run(*options: str) -> Done:
+            asked.write(json.dumps(options) + "\n")
+            asked.flush()
+            return Done(*json.loads(answers.readline()))
+
+        yield run
+        asked.close()
+        assert runs.wait(60) == 0
+
+
+def reported(done: Done) -> list[WindowFacts]:
     """The facts on the `--json` lines of a run that ended well."""
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -83,7 +140,7 @@ HIGGS_HERE = [HIGGS] if HIGGS.exists() else []
 
 
 @pytest.mark.parametrize("file", HIGGS_HERE, ids=["higgs"])
-def test_reproduces_the_verified_windows_of_mentions(file: Path, tmp_path: Path) -> None:
+def test_reproduces_the_verified_windows_of_mentions(job: Job, file: Path, tmp_path: Path) -> None:
     options = ["--kind", "MT", "--slide-minutes", "1440", "--json", "--output", str(tmp_path / "out")]
     done = job("--input", str(file), *options)
     assert reported(done) == table("higgs-activity", "24 h windows, `MT` rows only")
@@ -131,7 +188,7 @@ def test_reproduces_the_verified_windows_embedded(data_set: str, file: str, head
     assert [followed.get(facts.end) for facts in verified] == verified
 
 
-def test_reproduces_every_window_of_a_generated_stream_on_three_workers(tmp_path: Path) -> None:
+def test_reproduces_every_window_of_a_generated_stream_on_three_workers(job: Job, tmp_path: Path) -> None:
     stream = tmp_path / "mentions.txt"
     generate(4_000, seed=7).write(stream)
     rows = [line.split() for line in stream.read_text().splitlines() if not line.startswith("#")]
@@ -155,7 +212,7 @@ def test_reproduces_every_window_of_a_generated_stream_on_three_workers(tmp_path
     assert last == component_of((s, t) for s, t, seconds in chosen if end - 30 * 3600 < seconds <= end)
 
 
-def test_output_of_the_screen_is_one_line_per_epoch(tmp_path: Path) -> None:
+def test_output_of_the_screen_is_one_line_per_epoch(job: Job, tmp_path: Path) -> None:
     done = job("--epochs", "3", "--slide-minutes", "720", "--output", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "components" in line and "largest" in line]
@@ -185,8 +242,11 @@ def mention_file(folder: Path, text: str) -> str:
     ],
     ids=["malformed", "negative", "empty", "control", "stray"],
 )
-def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str], tmp_path: Path) -> None:
-    done = job("--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
+def test_refuses_a_bad_line_by_file_line_and_text(
+    job: Job, text: str, named: Sequence[str], tmp_path: Path
+) -> None:
+    run = in_a_process_of_its_own if text.startswith("#") else job
+    done = run("--workers", "1", "--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     for pattern in named:
@@ -195,13 +255,13 @@ def test_refuses_a_bad_line_by_file_line_and_text(text: str, named: Sequence[str
     assert done.stderr.endswith("Nothing was written.\n")
 
 
-def test_refuses_no_gap_that_it_is_told_of(tmp_path: Path) -> None:
+def test_refuses_no_gap_that_it_is_told_of(job: Job, tmp_path: Path) -> None:
     options = ["--allow-gap", "--epochs", "2", "--json", "--output", str(tmp_path / "out")]
     done = job("--input", mention_file(tmp_path, "1 2 1341100800\n3 4 0\n"), *options)
     assert [(line.end, line.interactions) for line in reported(done)] == [(3600, 1), (7200, 1)]
 
 
-def test_refuses_a_missing_file(tmp_path: Path) -> None:
+def test_refuses_a_missing_file(job: Job, tmp_path: Path) -> None:
     done = job("--input", str(tmp_path / "nowhere.txt"), "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "nowhere.txt" in done.stderr and "Traceback" not in done.stderr
@@ -299,7 +359,7 @@ ENDS: dict[str, tuple[Callable[[int], None], int, str]] = {
 
 @pytest.mark.parametrize("how", ENDS)
 def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on(
-    how: str, tmp_path: Path
+    job: Job, how: str, tmp_path: Path
 ) -> None:
     end, status, said = ENDS[how]
     stream = tmp_path / "mentions.txt"

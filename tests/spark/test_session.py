@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,8 @@ def test_settings_are_those_that_every_job_relies_on(spark: SparkSession) -> Non
 
 def test_settings_a_second_call_returns_the_running_session(spark: SparkSession) -> None:
     assert local_session(cores=1) is spark
+    with ThreadPoolExecutor(1) as another_thread:
+        assert another_thread.submit(local_session).result().sparkContext is spark.sparkContext
     with pytest.raises(ValueError, match="1 or more"):
         local_session(cores=0)
 

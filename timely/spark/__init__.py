@@ -9,6 +9,7 @@ without importing PySpark. PySpark, pandas and Java are an extra of the installa
 Read in this order, which is the order in which rows pass:
 
     java.py, session.py      a quiet local Spark with whatever Java there is
+    archive.py               Spark's classes, kept so that it starts with half the work
     lost.py                  its Java process ended: one error, and the end of what is left
     windows.py               what enters and leaves a sliding window in each epoch
     epochs.py                rows with an epoch, checked and laid out for sending

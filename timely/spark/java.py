@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.metadata
+import importlib.util
 import os
 import re
 import shlex
@@ -28,7 +30,19 @@ from typing import Literal
 
 from timely.spark.errors import SparkStartError
 
-__all__ = ["JAVA_VERSION_MIN", "Java", "cache_folder", "find_java"]
+__all__ = [
+    "JAVA_VERSION_MIN",
+    "QUIET_ABOUT_ARCHIVES",
+    "Java",
+    "archive_below",
+    "archive_of",
+    "archive_options",
+    "cache_folder",
+    "find_java",
+]
+
+QUIET_ABOUT_ARCHIVES = "-Xlog:cds*=off"
+"""Otherwise Java tells on its standard output why it passes one over."""
 
 JAVA_VERSION_MIN = 17
 """The oldest Java that Spark 4 runs on."""
@@ -101,6 +115,32 @@ def cache_folder() -> Path:
     except OSError:
         folder = _folder_of_this_process()
     return folder if os.access(folder, os.W_OK) else _folder_of_this_process()
+
+
+def archive_of(java: Java) -> Path:
+    """Where the archive of Spark's classes for a Java is kept, if there is one: see `archive.py`."""
+    program = java.program.resolve()
+    status = program.stat()
+    spark = importlib.util.find_spec("pyspark")  # without importing it
+    origin = "" if spark is None else spark.origin
+    version = importlib.metadata.version("pyspark")
+    known = f"{program} {status.st_size} {status.st_mtime_ns} {version} {origin}"
+    return cache_folder() / f"classes-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
+
+
+def archive_below(archive: Path) -> Path:
+    """The archive of Java's own classes that it stands on, for a runtime that comes without one."""
+    return archive.with_name(archive.stem + "-below.jsa")
+
+
+def archive_options(java: Java) -> list[str]:
+    """The options with which Java takes its archive; none if there is none."""
+    archive = archive_of(java)
+    if not archive.is_file():
+        return []
+    below = archive_below(archive)
+    files = f"{below}{os.pathsep}{archive}" if below.is_file() else str(archive)
+    return [f'"-XX:SharedArchiveFile={files}"', QUIET_ABOUT_ARCHIVES]
 
 
 def _stated_by_the_user(home: Path) -> Java:
