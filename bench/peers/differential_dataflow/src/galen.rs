@@ -14,7 +14,6 @@ use std::time::Instant;
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::operators::iterate::Variable;
-use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle;
 use timely::order::Product;
 use timely::worker::Worker;
@@ -36,9 +35,12 @@ struct Facts {
 /// What is read of the rules' files; their columns are those of the rules in `derived`.
 impl Facts {
     fn read(folder: &Path) -> Result<Facts, String> {
-        let pairs = |name: &str| numbers(folder, name).map(|rows| rows.into_iter().map(|[a, b]| (a, b)).collect());
-        let triples =
-            |name: &str| numbers(folder, name).map(|rows| rows.into_iter().map(|[a, b, c]| (a, b, c)).collect());
+        let pairs = |name: &str| {
+            numbers(folder, name).map(|rows| rows.into_iter().map(|[a, b]| (a, b)).collect())
+        };
+        let triples = |name: &str| {
+            numbers(folder, name).map(|rows| rows.into_iter().map(|[a, b, c]| (a, b, c)).collect())
+        };
         Ok(Facts {
             p: pairs("p")?,
             q: triples("q")?,
@@ -55,11 +57,16 @@ fn numbers<const N: usize>(folder: &Path, name: &str) -> Result<Vec<[u32; N]>, S
     let path = folder.join(format!("{name}.txt"));
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let row = |line: &str| {
-        let read: Result<Vec<u32>, _> = line.split(',').map(|word| u32::from_str(word.trim())).collect();
+        let read: Result<Vec<u32>, _> = line
+            .split(',')
+            .map(|word| u32::from_str(word.trim()))
+            .collect();
         read.ok().and_then(|row| <[u32; N]>::try_from(row).ok())
     };
     text.lines()
-        .map(|line| row(line).ok_or_else(|| format!("{}: {line:?} is not {N} numbers", path.display())))
+        .map(|line| {
+            row(line).ok_or_else(|| format!("{}: {line:?} is not {N} numbers", path.display()))
+        })
         .collect()
 }
 
@@ -74,29 +81,40 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<String, String> {
     };
     let changes = usize::from_str(changes).map_err(|_| format!("not a number: {changes:?}"))?;
     let facts = Facts::read(Path::new(folder))?;
-    Ok(timely::execute_directly(move |worker| measured(worker, &facts, changes)))
+    Ok(timely::execute_directly(move |worker| {
+        measured(worker, &facts, changes)
+    }))
 }
 
 fn measured(worker: &mut Worker, facts: &Facts, changes: usize) -> String {
     let counts = Counts::default();
-    let (mut p, mut q, probe) = worker.dataflow(|scope| {
+    let (mut p, mut q, probe, fixed) = worker.dataflow(|scope| {
         let (p_in, p) = scope.new_collection();
         let (q_in, q) = scope.new_collection();
-        let fixed = [&facts.r, &facts.c, &facts.u].map(|rows| loaded(scope, rows));
-        let [r, c, u] = fixed;
-        let (p, q) = derived(p, q, r, c, u, loaded(scope, &facts.s));
+        let (r_in, r) = scope.new_collection();
+        let (c_in, c) = scope.new_collection();
+        let (u_in, u) = scope.new_collection();
+        let (s_in, s) = scope.new_collection();
+        let (p, q) = derived(p, q, r, c, u, s);
         let probe = Handle::new();
         let (of_p, of_q) = (Rc::clone(&counts), Rc::clone(&counts));
         p.inspect(move |(_, _, diff)| of_p.borrow_mut().0 += *diff as i64)
             .probe_with(&probe);
         q.inspect(move |(_, _, diff)| of_q.borrow_mut().1 += *diff as i64)
             .probe_with(&probe);
-        (p_in, q_in, probe)
+        (p_in, q_in, probe, (r_in, c_in, u_in, s_in))
     });
     let begun = Instant::now();
+    // Not before the dataflow is built: an input that is closed earlier holds its first epoch for ever.
+    let (r, c, u, s) = fixed;
+    for (input, rows) in [(r, &facts.r), (c, &facts.c), (u, &facts.u)] {
+        load_and_close(input, rows);
+    }
+    load_and_close(s, &facts.s);
     facts.p.iter().for_each(|&fact| p.insert(fact));
     facts.q.iter().for_each(|&fact| q.insert(fact));
-    let mut wait = |p: &mut InputSession<u64, Pair, isize>, q: &mut InputSession<u64, Triple, isize>| {
+    let mut wait = |p: &mut InputSession<u64, Pair, isize>,
+                    q: &mut InputSession<u64, Triple, isize>| {
         let next = p.time() + 1;
         p.advance_to(next);
         q.advance_to(next);
@@ -132,14 +150,12 @@ fn measured(worker: &mut Worker, facts: &Facts, changes: usize) -> String {
     )
 }
 
-/// Rows that are there from the first epoch on.
-fn loaded<'scope, D: differential_dataflow::ExchangeData>(
-    scope: Scope<'scope, u64>,
+/// Rows that are there from the first epoch on, and do not change.
+fn load_and_close<D: differential_dataflow::Data>(
+    mut input: InputSession<u64, D, isize>,
     rows: &[D],
-) -> Changing<'scope, D> {
-    let (mut input, collection) = scope.new_collection();
+) {
     rows.iter().for_each(|row| input.insert(row.clone()));
-    collection
 }
 
 /// All facts that follow, and the given ones, once each.
@@ -160,7 +176,12 @@ fn derived<'scope>(
     let s = s.arrange_by_key();
     let outer = p_given.scope();
     outer.iterative::<u32, _, _>(|inner| {
-        let (r, c, u, s) = (r.enter(inner), c.enter(inner), u.enter(inner), s.enter(inner));
+        let (r, c, u, s) = (
+            r.enter(inner),
+            c.enter(inner),
+            u.enter(inner),
+            s.enter(inner),
+        );
         let step = Product::new(Default::default(), 1);
         let (p_bind, p) = Variable::new(inner, step);
         let (q_bind, q) = Variable::new(inner, step);

@@ -164,9 +164,7 @@ fn pagerank<'scope>(edges: Changing<'scope, Pair>) -> Changing<'scope, u32> {
         let edges = edges.enter(inner);
         let nodes = nodes.enter(inner);
         let degrees = degrees.enter(inner);
-        let first = nodes
-            .clone()
-            .explode(|node| Some((node, 6_000_000)));
+        let first = nodes.clone().explode(|node| Some((node, 6_000_000)));
         let rest = nodes.explode(|node| Some((node, 1_000_000)));
         let (bind, ranks) = Variable::new_from(first, Product::new(Default::default(), 1));
         let shares = degrees
