@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgpack
 import pytest
 
 import differential as dd
@@ -154,3 +155,32 @@ def test_refused_stages_by_hand(cluster: timely.Cluster) -> None:
 
     with pytest.raises(timely.MisuseError, match="query builds stages by hand"):
         cluster.install(query)
+
+
+def test_installed_with_what_is_chosen_of_groups_and_a_loop_over_two_collections(
+    cluster: timely.Cluster,
+) -> None:
+    def query(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, s: string?, n: int?")
+        rows.group_by("k").agg(
+            all=dd.collect("s"),
+            at=dd.argmin("s", by=col.n * 2),
+            last=dd.last("n", by="s"),
+            most=dd.max("s"),
+            different=dd.count_distinct("s"),
+            spread=dd.stddev("n"),
+        ).output("chosen")
+        found = dd.iterate(
+            {"p": rows.select("k").distinct(), "z": "k: int"},
+            lambda p, z: {"p": p, "z": p.filter(col.k > 1).concat(z).distinct()},
+        )
+        found["z"].output("z")
+
+    flow = cluster.install(query)
+    flow.input("rows").insert([(1, "b", 3), (1, "a", 5), (1, None, 1), (2, None, None)])
+    flow.wait(flow.seal())
+    rows = {row.pop("k"): row for row in flow.output("chosen").snapshot().to_pylist()}
+    assert [msgpack.unpackb(row.pop("all")) for row in (rows[1], rows[2])] == [["a", "b"], []]
+    assert rows[1] == {"at": None, "last": 3, "most": "b", "different": 2, "spread": 2.0}
+    assert rows[2] == {"at": None, "last": None, "most": None, "different": 0, "spread": None}
+    assert flow.output("z").snapshot().to_pylist() == [{"k": 2}]
