@@ -20,6 +20,7 @@ from progress.times.path_summary import PathSummary
 from progress.times.timestamp import TimeShape
 
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
+from ..operators.constant import ConstantCodec
 from ..operators.imported import ImportCodec
 from ..operators.input import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
@@ -28,6 +29,7 @@ from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
 from ..user_code.code_digest import digest_of
 from .declarations import (
+    ConstantDeclaration,
     Declarations,
     ExportDeclaration,
     ImportDeclaration,
@@ -73,6 +75,13 @@ class Dataflow(Declarations):
         declaration = self._declare(f"import {export} of {owner}", "input", self.root, outputs=1)
         declaration.detail = codec.describe()
         self.imports.append(ImportDeclaration(owner, export, declaration.index, codec))
+        return Stream(self, declaration.index, 0, self.root)
+
+    def constant(self, name: str, codec: ConstantCodec) -> Stream:
+        """Rows that are there from the first epoch of the dataflow on, once in all, and never change."""
+        declaration = self._declare(name, "input", self.root, outputs=1)
+        declaration.detail = codec.describe()
+        self.constants.append(ConstantDeclaration(declaration.index, codec))
         return Stream(self, declaration.index, 0, self.root)
 
     def export(self, name: str, stream: Stream, of_input: str = "") -> None:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from progress.times.path_summary import PathSummary
 
 from ..operators.capture import OutputCodec
+from ..operators.constant import ConstantCodec
 from ..operators.imported import ImportCodec
 from ..operators.input import InputCodec
 from ..operators.vertex import Vertex
@@ -71,6 +72,14 @@ class ImportDeclaration:
 
 
 @dataclass(frozen=True, eq=False)
+class ConstantDeclaration:
+    """Rows that are there from the first epoch on, and the stage that stands for them."""
+
+    stage: int
+    codec: ConstantCodec
+
+
+@dataclass(frozen=True, eq=False)
 class ExportDeclaration:
     """A stage whose vertex other dataflows may read; `of_input`: the input that it is the content of, if it
     is one's.
@@ -112,6 +121,7 @@ class Declarations:
         self.outputs: dict[str, OutputDeclaration] = {}
         self.probes: dict[str, int] = {}
         self.imports: list[ImportDeclaration] = []
+        self.constants: list[ConstantDeclaration] = []
         self.exports: dict[str, ExportDeclaration] = {}
         self.descriptions: list[Description] = []
         """What layers above have said of it, and will add when it is frozen."""

@@ -17,6 +17,7 @@ from progress.times.time_words import TimeCode, TimeLayout
 
 from ..wire.batch import Batch, Transform
 from .declarations import (
+    ConstantDeclaration,
     Declarations,
     ExportDeclaration,
     ImportDeclaration,
@@ -80,6 +81,7 @@ class FrozenDataflow:
     stage_of: dict[int, int]
     imports: tuple[ImportDeclaration, ...] = ()
     exports: Mapping[str, ExportDeclaration] = field(default_factory=dict)
+    constants: tuple[ConstantDeclaration, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -88,10 +90,13 @@ class FrozenDataflow:
 
     @property
     def open_stages(self) -> tuple[int, ...]:
-        """The stages, as `Graph` numbers them, that stand for inputs and imports, in order."""
+        """The stages, as `Graph` numbers them, that stand for inputs, imports and constants, in
+        order.
+        """
         inputs = (declared.stage for declared in self.inputs.values())
         imports = (declared.stage for declared in self.imports)
-        return tuple(self.stage_of[stage] for stage in (*inputs, *imports))
+        constants = (declared.stage for declared in self.constants)
+        return tuple(self.stage_of[stage] for stage in (*inputs, *imports, *constants))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +156,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     return FrozenDataflow(
         dataflow.name, graph, layout, tuple(real), codes, tuple(connectors),
         dataflow.inputs, dataflow.outputs, dataflow.probes, stage_of,
-        tuple(dataflow.imports), dataflow.exports,
+        tuple(dataflow.imports), dataflow.exports, tuple(dataflow.constants),
     )  # fmt: skip
 
 

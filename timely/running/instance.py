@@ -19,6 +19,7 @@ from progress.tracking.tracker import Tracker
 from ..building.freeze import FrozenDataflow
 from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
+from ..operators.constant import ConstantHandle
 from ..operators.imported import Exported, ImportCodec, ImportHandle
 from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
@@ -94,6 +95,11 @@ class Instance:
         }
         for name, handle in self.inputs.items():
             self.runners[frozen.stage_of[frozen.inputs[name].stage]].source = handle
+        self.constants: list[ConstantHandle] = []
+        for constant in frozen.constants:
+            runner = self.runners[frozen.stage_of[constant.stage]]
+            self.constants.append(ConstantHandle(constant.codec, runner, self.worker))
+            runner.source = self.constants[-1]
         self.first_epoch = 0
         self.is_standby = False
         if not frozen.imports and not feeds:
@@ -343,7 +349,7 @@ class Instance:
             [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
             self.runners,
             self.inputs,
-            (self.first_epoch, self.is_standby, self.imports, self.feeds),
+            (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
         )
 
     def shared(self) -> Iterator[object]:
@@ -356,6 +362,8 @@ class Instance:
             yield from (connector.transform, connector.routing)
         for handle in self.inputs.values():
             yield handle.codec
+        for constant in self.constants:
+            yield constant.codec
         for runner in self.runners:
             yield from (batch for _, _, _, batch in runner.inbox)
 
@@ -372,6 +380,7 @@ class Instance:
         self.runners.clear()
         self.connectors.clear()
         self.inputs.clear()
+        self.constants.clear()
         self._ready.clear()
         self._turns.clear()
         self._patient.clear()
@@ -443,6 +452,8 @@ class Instance:
         opening: list[Change] = []
         for stage in self.frozen.open_stages:
             opening.append((stage, self.runners[stage].code.pack((epoch,)), self.workers))
+        for constant in self.constants:
+            constant.begin(epoch)
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)

@@ -20,7 +20,9 @@ __all__ = ["counted", "first_epochs", "owned", "view"]
 
 
 def first_epochs(frozen: FrozenDataflow, epoch: int = 0) -> list[Pointstamp]:
-    """What every worker owns before it has done anything: the first epoch of each input and import."""
+    """What every worker owns before it has done anything: the first epoch of each input, import and
+    constant.
+    """
     return [(stage, frozen.codes[stage].pack((epoch,))) for stage in frozen.open_stages]
 
 
@@ -38,6 +40,10 @@ def owned(instance: Instance) -> Counts:
         if reading.held_epoch is not None:
             stage = stages[imported.stage]
             found.append((stage, instance.frozen.codes[stage].pack((reading.held_epoch,))))
+    for constant, entering in zip(instance.frozen.constants, instance.constants, strict=True):
+        if entering.held_epoch is not None:
+            stage = stages[constant.stage]
+            found.append((stage, instance.frozen.codes[stage].pack((entering.held_epoch,))))
     for runner in instance.runners:
         found += [(location, word) for _, location, word, _ in runner.inbox]
         found += [(runner.stage, word) for word in runner.requested]

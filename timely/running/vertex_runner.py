@@ -57,7 +57,7 @@ class Checker(Protocol):
 
 
 class Source(Protocol):
-    """What a stage without a vertex stands for: an input, or an import."""
+    """What a stage without a vertex stands for: an input, an import, or a constant."""
 
     def release(self) -> None:
         """Let rows enter: the activation of the stage."""

@@ -1,0 +1,80 @@
+"""Constants: rows that are there from the first epoch on and never change.
+
+In its dataflow a constant is an input: open on every worker at the first epoch. Worker 0 lets its rows enter
+there, and then every worker closes its share. So it holds nothing up, and who begins later (a dataflow that
+imports) has it from its own first epoch on.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from progress.times.time_words import TimeCode
+
+from ..wire.batch import Batch
+
+__all__ = ["ConstantCodec", "ConstantHandle"]
+
+
+class ConstantCodec(Protocol):
+    """What the rows are."""
+
+    def batch(self, word: int) -> Batch:
+        """The rows, at the time `word`."""
+        ...
+
+    def describe(self) -> str:
+        """Stable text for the fingerprint."""
+        ...
+
+
+class _Entry(Protocol):
+    """The stage that stands for a constant; see `Entrance` of inputs."""
+
+    @property
+    def code(self) -> TimeCode:
+        """How epochs are packed into words."""
+        ...
+
+    def wake(self) -> None:
+        """Ask for an activation, which calls `ConstantHandle.release`."""
+        ...
+
+    def let_in(self, batch: Batch, word: int) -> None:
+        """Rows enter."""
+        ...
+
+    def advance(self, old: int, new: int | None) -> None:
+        """The open epoch moves on; `None`: nothing will come any more."""
+        ...
+
+
+class ConstantHandle:
+    """One constant on one worker."""
+
+    def __init__(self, codec: ConstantCodec, entry: _Entry, worker: int) -> None:
+        self.codec = codec
+        self.epoch = 0
+        self.is_complete = False
+        self._entry = entry
+        self._worker = worker
+
+    @property
+    def held_epoch(self) -> int | None:
+        """The epoch at which its rows may still enter here; None once they have."""
+        return None if self.is_complete else self.epoch
+
+    def begin(self, epoch: int) -> None:
+        """Let `epoch` be the first."""
+        self.epoch = epoch
+        self._entry.wake()
+
+    def release(self) -> None:
+        """Let the rows in: the activation of the stage."""
+        if self.is_complete:
+            return
+        self.is_complete = True
+        if self._worker == 0:
+            word = self._entry.code.pack((self.epoch,))
+            self._entry.let_in(self.codec.batch(word), word)
+        self._entry.advance(self.epoch, None)
