@@ -15,6 +15,7 @@ from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
 from ..other_spellings import explain
 from ..plan.grouping.aggregating import aggregated
+from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
 from .handle import Handle
 from .ordered import Ordered, OrderOperators
@@ -50,7 +51,12 @@ class GroupOperators(OrderOperators):
         return self.group_by(*keys, **named)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
-        """Aggregates of all rows: one row, as `group_by().agg(…)`; no row while the collection is empty."""
+        """Aggregates of all rows, as `group_by().agg(…)`: always one row, from the first epoch on.
+
+        Of nothing, counts are 0, collected lists are empty, and all else is null, as in SQL and Spark; so the
+        columns of other aggregates may be null. In a loop, too: the row of nothing is there from iteration 0
+        on, until there are rows.
+        """
         return self.group_by().agg(*unnamed, **aggregates)
 
     def having(self, condition: ExprLike) -> Self:
@@ -77,6 +83,8 @@ class Grouped(Generic[C]):
         """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
         total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x * 2).alias("mean"))`.
 
+        Without keys there is always one row, also of nothing: see `Collection.agg`.
+
         Nulls are skipped. count, sum, avg, variance and any or all take constant work per changed row,
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
         `groupBy(…).agg(…)`. Law: at every time the answer is that of the collection at that time.
@@ -92,8 +100,9 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
-        collection = self.collection
-        return collection.with_node(aggregated(collection.plan.add, collection.node, self.keys, aggregates))
+        add = self.collection.plan.add
+        found = aggregated(add, self.collection.node, self.keys, aggregates)
+        return self.collection.with_node(found if self.keys else always_one_row(add, found, aggregates))
 
     def count(self) -> C:
         """How many rows each group has, as the column `count`."""

@@ -1,6 +1,7 @@
 """Collections at the edge of a dataflow: Arrow tables in, Arrow tables out.
 
     TableIn    columns → update batch at an epoch
+    TableConstant  rows that are there from the first epoch on
     TableOut   update batches → a log of complete epochs (columns, `epoch`, `diff`), and the accumulated rows
 
 The log keeps each complete epoch's consolidated changes until they are forgotten, and a trace of all rows for
@@ -10,7 +11,7 @@ snapshots, so that a snapshot costs the collection and not its history.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +24,14 @@ from timely.operators.capture import OutputLog, check_kept
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
-from ..columns.rows import row_shower
+from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
 
-__all__ = ["DIFF", "EPOCH", "TableIn", "TableLog", "TableOut"]
+__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut"]
 
 DIFF = "diff"
 EPOCH = "epoch"
@@ -67,6 +68,27 @@ class TableIn:
         words[width] = epoch_word
         words[width + 1] = diff
         return UpdateBatch(words, self.schema.symbol_words)
+
+
+class TableConstant:
+    """These rows, once each, from the first epoch on."""
+
+    def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
+        self._schema = schema
+        self._rows = rows
+
+    def describe(self) -> str:
+        """Columns and rows."""
+        return f"constant ({self._schema}) {list(self._rows)!r}"
+
+    def batch(self, word: int) -> UpdateBatch:
+        """The rows at `word`."""
+        width = self._schema.width
+        words = np.empty((width + 2, len(self._rows)), dtype=np.int64)
+        words[:width] = encode_rows(self._schema, self._rows, SYMBOLS)
+        words[width] = word
+        words[width + 1] = 1
+        return UpdateBatch(words, self._schema.symbol_words)
 
 
 class TableOut:

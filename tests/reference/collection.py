@@ -283,7 +283,8 @@ def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int
     """For each key one row: the key, then each aggregate (name, index of the column after the key).
 
     A group is there while its multiplicities sum to something other than 0; if min or max is asked for, while
-    it has a value of positive multiplicity; if both are, while both.
+    it has a value of positive multiplicity; if both are, while both. Without keys there is always one row: of
+    nothing counts are 0, and all else is None.
     """
 
     def one_row(key: Row, group: Collection) -> list[Row]:
@@ -296,7 +297,10 @@ def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int
             return []
         return [tuple(found)]
 
-    return reduce(rows, one_row, keys)
+    found = reduce(rows, one_row, keys)
+    if keys or found:
+        return found
+    return collection([tuple(0 if name.startswith("count") else None for name, _ in aggregates)])
 
 
 def top_k(

@@ -482,7 +482,8 @@ def check_at_times(
     At the end also: no time occurs in the output that is not a least upper bound of times of the inputs.
     """
     inputs = [history(changes) for changes in histories]
-    times = closure({time for one in inputs for time in one})
+    # What is there of nothing is there from the beginning on.
+    times = closure({time for one in inputs for time in one} | {(0,) * depth})
     wanted = {time: plain(*(accumulated_at(one, time) for one in inputs)) for time in times}
 
     def check(is_complete: Callable[[Time], bool], so_far: History) -> None:

@@ -129,7 +129,7 @@ class _Writer:
         for _ in range(self.draw(st.integers(1, 3))):
             aggregates[self.name()] = self._aggregate(query)
         listed = ", ".join([*keys, *(f"{sql} AS {name}" for name, (_, sql) in aggregates.items())])
-        by = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
+        by = f"GROUP BY {', '.join(keys)}" if keys else ""
         found = query.then(
             f"SELECT {listed} FROM ({query.sql}) AS t {by}",
             lambda c: c.group_by(*keys).agg(**{name: ours for name, (ours, _) in aggregates.items()}),

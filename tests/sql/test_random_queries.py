@@ -15,6 +15,8 @@ from sql.judge import Judge, alike
 from sql.queries import TABLES, Query, queries
 
 import differential as dd
+from differential.plan.nodes import OneRow
+from differential.plan.rewriting import beneath
 from timely.building.dataflow import Dataflow
 
 EPOCHS = 4
@@ -87,4 +89,5 @@ def test_what_sql_can_say_comes_to_what_sql_says_at_every_epoch(
         have, want = alike(accumulated_at(result, (epoch,))), judge.answer(query.in_order())
         assert have == want, f"in epoch {epoch}\n  here only {have - want}\n  DuckDB only {want - have}"
     compact_traces(cluster)
-    assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]
+    if not any(isinstance(node, OneRow) for node in beneath([query.shape.node])):  # which stays
+        assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]

@@ -3,7 +3,7 @@
 from .effects import Export, Inspect, Output
 from .groups import Accumulate, Added
 from .guarded import Guarded
-from .leaves import FromStream, Import, Input, Variable
+from .leaves import FromStream, Import, Input, OneRow, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
@@ -43,6 +43,7 @@ __all__ = [
     "Negate",
     "Node",
     "OnTime",
+    "OneRow",
     "OrderBy",
     "Output",
     "Reduce",

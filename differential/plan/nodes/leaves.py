@@ -1,15 +1,19 @@
-"""What a plan begins with: inputs, imports, streams of hand-written stages, variables of loops."""
+"""What a plan begins with: inputs, imports, streams of hand-written stages, variables of loops,
+one row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
+from ...columns.schema import Schema
 from ..expressions import schema_data
 from .node import Leaf
 
-__all__ = ["FromStream", "Import", "Input", "InputMode", "Variable"]
+__all__ = ["FromStream", "Import", "Input", "InputMode", "OneRow", "Variable"]
+
+_ONE: Final = Schema.of("one: int")
 
 InputMode = Literal["append", "upsert", "checked"]
 
@@ -70,6 +74,18 @@ class FromStream(Leaf):
     def describe(self) -> str:
         """Its number."""
         return f"stream {self.serial}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneRow(Leaf):
+    """One row, (1,), which is there from the first epoch on, whatever comes in."""
+
+    kind: ClassVar[str] = "one_row"
+    columns: Schema = field(default=_ONE)
+
+    def describe(self) -> str:
+        """That."""
+        return "one row"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

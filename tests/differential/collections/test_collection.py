@@ -181,9 +181,10 @@ def test_same_as_never_having_been_once_all_is_removed(
     cluster.seal(8)
     cluster.run()
     for number, step in enumerate(steps):
-        assert cluster.snapshot(str(number)) == Rows(), step
+        assert cluster.snapshot(str(number)) == step.plain(Rows(), Rows()), step
     compact_traces(cluster)
-    assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]
+    if all(operator.name != "aggregates of everything" for operator, _ in composed.steps):  # a row stays
+        assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]
 
 
 # refused_

@@ -98,7 +98,7 @@ def q6(t: Tables) -> Collection:
     """
     SELECT sum(l_extendedprice * l_discount) FROM lineitem
     WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
-      AND l_discount BETWEEN 5 AND 7 AND l_quantity < 24 HAVING count(*) > 0
+      AND l_discount BETWEEN 5 AND 7 AND l_quantity < 24
     """
     sold = t.lineitem.filter(
         col.l_shipdate >= date(1994, 1, 1),

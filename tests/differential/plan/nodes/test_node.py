@@ -76,6 +76,7 @@ MAKERS = {
     "export": lambda: n.Export(AB, "out", ("a",)),
     "import": lambda: n.Import(AB.schema, "owner", "out"),
     "loop": loop,
+    "one row": lambda: n.OneRow(),
     "empty": lambda: n.Empty(Schema.of("a: int, b: int")),
     "by priority": lambda: n.ByPriority(AB, col.b, 1),
     "leave": lambda: n.Leave(loop(), 0),
