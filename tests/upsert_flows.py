@@ -9,7 +9,7 @@ __all__ = ["values"]
 
 
 @timely.builder
-def values(dataflow: timely.Dataflow) -> None:
+def values(dataflow: timely.Dataflow, exports: bool = False) -> None:
     """Values by two keys, with a string among them; what stands behind them; a checked input."""
     current = input(
         dataflow,
@@ -23,3 +23,6 @@ def values(dataflow: timely.Dataflow) -> None:
     rows, refused = checked_input(dataflow, "rows", "name: string")
     rows.output("rows")
     refused.output("refused")
+    if exports:
+        current.export("values", by="amount")
+        rows.export("rows")

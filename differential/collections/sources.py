@@ -8,6 +8,7 @@ from typing import Literal
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
 from timely.building.stream import Stream
+from timely.user_code.call_site import call_site
 
 from ..columns.column_types import boolean
 from ..columns.schema import Column, Schema, SchemaSpec
@@ -58,19 +59,27 @@ def input(
     return _input(dataflow, Input(declared, name, mode, keys))
 
 
-def checked_input(dataflow: Dataflow, name: str, schema: SchemaSpec) -> tuple[Collection, Collection]:
+def checked_input(
+    dataflow: Dataflow, name: str, schema: SchemaSpec, *, refusal: Literal["row", "error"] = "row"
+) -> tuple[Collection, Collection]:
     """(rows, refused): a named input whose rows are never there less than 0 times.
 
     A removal of what is not there is not made; the row is in `refused` from that epoch on, as often as it was
     asked for in vain. All that is said of a row in one epoch counts together. It costs a search for each
     row, and keeps them all, at the worker of the row.
+
+    With `refusal="error"` the dataflow ends instead, on all workers, with a NotEmptyError that names rows and
+    epoch: nobody sees anything of that epoch, and what was read of those before stays right.
     """
+    if refusal not in ("row", "error"):
+        raise SchemaError(f"input {name!r}: refusal is 'row' or 'error', not {refusal!r}")
     declared = _declared(schema, name)
     both = _input(dataflow, Input(Schema((*declared.columns, Column(_REFUSED, boolean))), name, "checked"))
-    return (
-        both.filter(~col(_REFUSED)).select(*declared.names),
-        both.filter(col(_REFUSED)).select(*declared.names),
-    )
+    rows = both.filter(~col(_REFUSED)).select(*declared.names)
+    refused = both.filter(col(_REFUSED)).select(*declared.names)
+    if refusal == "error":
+        refused = refused.assert_empty(f"input {name!r} ({call_site()}): that what is removed is there")
+    return rows, refused
 
 
 def _declared(schema: SchemaSpec, name: str) -> Schema:

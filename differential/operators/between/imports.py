@@ -44,6 +44,10 @@ class TableImport:
 
     def open(self, exported: Exported, reader: str) -> CopiedImport:
         """Begin to read; SchemaError if the columns are others."""
+        return CopiedImport(self.schema, self.checked(exported, reader), reader)
+
+    def checked(self, exported: Exported, reader: str) -> ExportVertex:
+        """What keeps the collection; SchemaError if its columns are others."""
         vertex = exported.vertex
         if not isinstance(vertex, ExportVertex):
             raise MisuseError(f"{exported.title()} is no collection")
@@ -52,7 +56,7 @@ class TableImport:
                 f"{exported.title()} has the columns ({vertex.schema}), which is not what {reader} wants to "
                 f"import: ({self.schema}). Declare the same names and types"
             )
-        return CopiedImport(self.schema, vertex, reader)
+        return vertex
 
 
 class CopiedImport:

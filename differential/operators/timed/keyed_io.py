@@ -13,6 +13,8 @@ where and how often they arrive.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgpack
 import numpy as np
 import pyarrow as pa
@@ -23,12 +25,13 @@ from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
-from differential.operators.timed.latest import SAID_WORDS
+from differential.operators.between.imports import CopiedImport, TableImport
+from differential.operators.timed.latest import INHERITED, SAID_WORDS
 from timely.errors import MisuseError
-from timely.operators.imported import ImportCodec
+from timely.operators.imported import Exported, ImportCodec
 from timely.wire.batch import Batch
 
-__all__ = ["KeyedTableIn", "said_schema"]
+__all__ = ["KeyedTableIn", "ValuesImport", "said_schema"]
 
 _SAID = ("(has value)", "(order)", "(place)")
 
@@ -66,10 +69,8 @@ class KeyedTableIn:
         return self._wire.to_arrow().with_metadata({b"keys": msgpack.packb(list(self.keys))})
 
     def as_import(self) -> ImportCodec:
-        """Refused: what another dataflow exports are rows, and not what was said of keys."""
-        raise MisuseError(
-            f"input {self.name!r} keeps the last value by key: it cannot go on with rows of another"
-        )
+        """The current values, of a dataflow that exports them."""
+        return ValuesImport(self.schema, self.keys)
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """What `table` says of its keys, in the order of its rows; the order among calls is not known yet."""
@@ -122,6 +123,35 @@ class KeyedTableIn:
             if column.name not in self.keys:
                 out *= has_value
         words[self.schema.width] = has_value
+
+
+@dataclass(frozen=True)
+class ValuesImport:
+    """Reads the values of an upsert input of another dataflow, by `keys`."""
+
+    schema: Schema
+    keys: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Columns and keys."""
+        return f"table ({self.schema}) by {', '.join(self.keys)}"
+
+    def open(self, exported: Exported, reader: str) -> CopiedImport:
+        """Begin to read; SchemaError if the columns are others."""
+        return _CopiedValues(self.schema, TableImport(self.schema).checked(exported, reader), reader)
+
+
+class _CopiedValues(CopiedImport):
+    """The changes of values as they are, among what is said: see `latest.py`."""
+
+    def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
+        first, batch = super()._batch(rows)
+        words, width = words_of(batch), self._schema.width
+        said = np.zeros((width + SAID_WORDS + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
+        said[:width] = words[:width]
+        said[width] = INHERITED
+        said[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
+        return first, UpdateBatch(said, self._schema.symbol_words)
 
 
 def _span(schema: Schema, name: str) -> slice[int, int, None]:

@@ -7,6 +7,9 @@ of before and an insertion of the new one, or nothing if they are the same:
     at every complete epoch e:   the collection at e = for each key the value that was said last at an
                                  epoch ≤ e
 
+The input of a new version of a dataflow *inherits* at first: the changes of the values that the old one
+keeps, as they are. When it is told anything itself nothing is inherited any more.
+
 A checked input's clients insert and remove rows. Epoch by epoch, a removal of what is not there is not
 made and is put out as a refused row instead:
 
@@ -32,11 +35,14 @@ from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
 
-__all__ = ["SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
+__all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
 
 SAID_WORDS: Final = 3
 """Words behind those of a row that comes to an upsert input: whether there is a value, and its place in
 the order (2 words)."""
+
+INHERITED: Final = 2
+"""In place of whether there is a value: a change of the current values."""
 
 _NONE: Final = np.empty(0, np.int64)
 
@@ -48,6 +54,7 @@ class LatestMachine:
         self.kw, self.vw = kw, vw
         self.current = Trace(kw, vw, guards)
         self._waiting = WaitingRows(kw + vw + SAID_WORDS + 3, guards)
+        self._inherited = WaitingRows(kw + vw + 2, guards)
         self._shape = np.array([kw, vw, guards], np.int64)
 
     def show_rows(self, show: ShowRow) -> None:
@@ -57,6 +64,13 @@ class LatestMachine:
     def recv(self, words: Int64s) -> None:
         """Let what was said wait for its epoch. It is laid out so that sorting puts it in order."""
         kw, vw = self.kw, self.vw
+        inherited = words[kw + vw] == INHERITED
+        if inherited.any():
+            rows = words.compress(inherited, 1)
+            self._inherited.add(
+                np.ascontiguousarray(np.delete(rows, slice(kw + vw, kw + vw + SAID_WORDS), axis=0))
+            )
+            words = words.compress(~inherited, 1)
         said = np.empty((words.shape[0] + 1, words.shape[1]), np.int64)
         said[:kw] = words[:kw]
         said[kw] = words[-2]
@@ -68,17 +82,22 @@ class LatestMachine:
 
     def advance(self, frontier: Int64s) -> Int64s:
         """The changes of all epochs that are complete now, sorted and consolidated."""
+        inherited = self._inherited.take_ready(frontier)
+        if inherited.shape[1]:  # all of it before the first epoch of which anything is said
+            self.current.insert(inherited)
         ready = self._waiting.take_ready(frontier)
         changes = latest_changes(ready, self.current.lines, self._shape)
         if changes.shape[1]:
             changes = sort_consolidate(changes)
             self.current.insert(changes)
         self.current.set_since(frontier)
-        return changes
+        if not inherited.shape[1]:
+            return changes
+        return sort_consolidate(np.concatenate([inherited, changes], axis=1))
 
     def capabilities(self) -> Int64s:
         """The epochs at which something may still be sent."""
-        return self._waiting.times(_NONE)
+        return self._inherited.times(self._waiting.times(_NONE))
 
 
 class CheckedMachine:

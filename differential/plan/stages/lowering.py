@@ -23,7 +23,7 @@ from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex
 from ...operators.passing import AssertEmptyVertex, DelayVertex, InspectVertex, Look
-from ...operators.table_io import TableOut
+from ...operators.table_io import TableConstant, TableOut
 from ..nodes import (
     Apply,
     Arrange,
@@ -43,6 +43,7 @@ from ..nodes import (
     Leave,
     Negate,
     Node,
+    OneRow,
     Output,
     Select,
     Slide,
@@ -65,7 +66,7 @@ from .terms import (
     narrowed,
     pairs_of,
 )
-from .timed import InputStage, input_stage, timed_stage
+from .timed import InputStage, content_of, input_stage, timed_stage
 
 __all__ = ["Lowering"]
 
@@ -133,6 +134,9 @@ class Lowering(PatternLowering):
             return self._variables[node.depth - 1][2][node.index].lowered
         if isinstance(node, Empty):
             return Lowered(node.schema, (), ())
+        if isinstance(node, OneRow):
+            stream = self._dataflow.constant(node.describe(), TableConstant(node.schema, [(1,)]))
+            return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
         if not node.children:
             stream, loops = self._leaves[node.digest]
             special = input_stage(node) if isinstance(node, Input) else None
@@ -254,9 +258,7 @@ class Lowering(PatternLowering):
             schema,
             f"({schema})",
         )
-        below = node.source
-        of_input = below.name if isinstance(below, Input) and below.mode == "append" else ""
-        self._dataflow.export(node.name, made.terms[0].stream, of_input)
+        self._dataflow.export(node.name, made.terms[0].stream, content_of(node.source))
         kw = schema.picked(keys).width
         kept = Arranged(made.terms[0].stream, kw, schema.width - kw, schema)
         others = tuple(name for name in schema.names if name not in keys)

@@ -8,13 +8,15 @@ from typing import NamedTuple
 from timely.operators.vertex import Vertex
 
 from ...columns.schema import Schema
+from ...expressions.expression import col
 from ...operators.table_io import TableIn
 from ...operators.timed.during import DuringVertex, OnTimeVertex
 from ...operators.timed.keyed_io import KeyedTableIn, said_schema
 from ...operators.timed.latest import CheckedVertex, LatestVertex
-from ..nodes import During, Input, Node, OnTime
+from ..facts import moves_columns
+from ..nodes import During, Filter, Input, Node, OnTime, Select
 
-__all__ = ["InputStage", "TimedStage", "input_codec", "input_stage", "timed_stage"]
+__all__ = ["InputStage", "TimedStage", "content_of", "input_codec", "input_stage", "timed_stage"]
 
 
 class TimedStage(NamedTuple):
@@ -33,6 +35,23 @@ def timed_stage(node: Node, source: Schema) -> TimedStage | None:
         bound, is_late = source.columns[-1].words, node.which == "late"
         return TimedStage(lambda: OnTimeVertex(bound, is_late))
     return None
+
+
+def content_of(node: Node) -> str:
+    """The input of which this is all that there is, neither more nor less; "" if it is no input's.
+
+    Of a checked input these are the rows without those that were refused.
+    """
+    if isinstance(node, Input):
+        return "" if node.mode == "checked" else node.name
+    if not isinstance(node, Select) or not isinstance(node.source, Filter):
+        return ""
+    below, kept = node.source.source, moves_columns(node)
+    if not isinstance(below, Input) or below.mode != "checked" or kept is None:
+        return ""
+    *rows, refused = below.schema.names
+    is_there = (~col(refused)).equals(node.source.condition)
+    return below.name if is_there and kept == {name: name for name in rows} else ""
 
 
 class InputStage(NamedTuple):

@@ -2,14 +2,16 @@
 
 same_*      asked for twice
 refused_*   what a user may do wrong, and what he is told
+checked_*   a removal of what is not there may be an error, on several workers as on one
 """
 
 from __future__ import annotations
 
 import pytest
+from reference.dataflow import Cluster
 
 import differential as dd
-from differential.errors import SchemaError
+from differential.errors import NotEmptyError, SchemaError
 from progress.errors import GraphError
 from timely.building.dataflow import Dataflow
 
@@ -49,3 +51,35 @@ def test_same_columns_in_the_same_order_come_out_of_an_input_by_key() -> None:
     assert values.schema.names == ("v", "k")
     rows, refused = dd.checked_input(Dataflow("queries"), "rows", "v: int, k: int")
     assert rows.schema == refused.schema == values.schema
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_checked_a_removal_of_what_is_not_there_ends_the_dataflow_with_the_row(workers: int) -> None:
+    def build(flow: Dataflow) -> None:
+        rows, refused = dd.checked_input(flow, "items", "sku: string", refusal="error")
+        rows.output("rows")
+        assert refused.schema == rows.schema
+
+    cluster = Cluster(build, workers)
+    cluster.change("items", [(("pen",), 2)])
+    cluster.seal()
+    cluster.run()
+    cluster.change("items", [(("ink",), -1)], worker=workers - 1)
+    cluster.change("items", [(("ink",), 1), (("pen",), -1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("rows") == {("pen",): 1}, "what one epoch says of a row counts together"
+    cluster.change("items", [(("pen",), -2), (("ink",), 3)], worker=workers - 1)
+    cluster.seal()
+    with pytest.raises(
+        NotEmptyError,
+        match=r"input 'items' \(.*test_sources.py:\d+\): that what is removed is there does not hold at time "
+        r"\(2,\): 1 row changed: {'sku': 'pen'} \+1",
+    ):
+        cluster.run()
+    assert cluster.snapshot("rows") == {("pen",): 1}, "nobody sees anything of that epoch"
+
+
+def test_refused_a_refusal_that_is_none() -> None:
+    with pytest.raises(SchemaError, match="'row' or 'error', not 'raise'"):
+        dd.checked_input(Dataflow("queries"), "rows", "v: int", refusal="raise")  # type: ignore[arg-type]

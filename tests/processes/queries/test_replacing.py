@@ -76,6 +76,76 @@ def test_goes_on_for_clients_of_the_old_version_whose_changes_add_up(
     assert sums(pa.concat_tables(read)) == plainly([*edges, (6, 7)], after)
 
 
+def test_goes_on_with_the_values_of_keys_and_the_rows_that_are_there(cluster: timely.Cluster) -> None:
+    old = cluster.install("upsert_flows:values", exports=True)
+    values = old.input("values")
+    values.upsert([("ada", 1, 5, None), ("bob", 1, 6, "kept"), ("eve", 2, 1, "gone")])
+    old.input("rows").insert([("pen",), ("ink",), ("ink",)])
+    old.seal()
+    values.upsert([("ada", 1, 7, "later")])
+    old.seal()
+    values.delete([(2, "eve")])
+    values.upsert([("ada", 1, 8, "in the epoch that is open"), ("cat", 3, 0, None)])
+    read = [old.output("current").changes()]
+    new = cluster.replace(old, "upsert_flows:values", exports=True)
+    again = cluster.replace(new, "upsert_flows:values", exports=True)
+    values.upsert([("ada", 1, 9, "last")])
+    again.input("rows").remove([("ink",), ("pen",), ("pen",)])
+    old.seal()
+    found = {}
+    for name in ("current", "rows", "refused"):
+        again.refresh()
+        again.wait(timeout=60)
+        found[name] = Counter(tuple(row.values()) for row in again.output(name).snapshot().to_pylist())
+    assert found["current"] == Counter([("ada", 1, 9, "last"), ("bob", 1, 6, "kept"), ("cat", 3, 0, None)])
+    assert found["rows"] == Counter([("ink",)]) and found["refused"] == Counter([("pen",)])
+    old.refresh()
+    read.append(old.output("current").changes())
+    assert sums(pa.concat_tables(read)) == found["current"]
+    old.input("values").delete([(1, "bob")])
+    old.seal()
+    again.refresh()
+    again.wait(timeout=60)
+    assert again.output("counts").snapshot().to_pylist() == [{"part": 1, "n": 1}, {"part": 3, "n": 1}]
+
+
+def test_goes_on_with_the_row_that_there_is_of_nothing_as_do_those_that_begin_later(
+    cluster: timely.Cluster,
+) -> None:
+    def version(flow: timely.Dataflow, reads: str = "") -> None:
+        edges = dd.imported(flow, reads, "edges", EDGES) if reads else dd.input(flow, "edges", EDGES)
+        if not reads:
+            edges.export("edges")
+        edges.filter(col.src > 5).agg(n=dd.count(), most=dd.max("dst")).output("out")
+
+    old = cluster.install(version)
+    insert(old, (1, 1))
+    old.seal()
+    assert outcome(old) == Counter([(0, None)])
+    old.seal()
+    later = cluster.install(version, reads="version")
+    assert outcome(later) == Counter([(0, None)])
+    later.uninstall()
+    new = cluster.replace(old, version)
+    old.seal()
+    new.refresh()
+    assert outcome(new) == Counter([(0, None)]) and sums(old.output("out").changes()) == outcome(new)
+    insert(old, (6, 2))
+    old.seal()
+    new.refresh()
+    assert outcome(new) == Counter([(1, 2)])
+
+
+def test_refused_while_the_values_of_keys_are_not_exported(cluster: timely.Cluster) -> None:
+    old = cluster.install("upsert_flows:values")
+    old.input("values").upsert([("ada", 1, 5, None)])
+    with pytest.raises(timely.MisuseError, match="does not keep what its input 'values' holds.*exports the"):
+        cluster.replace(old, "upsert_flows:values")
+    old.seal()
+    old.wait(timeout=60)
+    assert old.output("counts").snapshot().to_pylist() == [{"part": 1, "n": 1}]
+
+
 def test_goes_on_again_and_again_under_one_name(cluster: timely.Cluster) -> None:
     first = cluster.install(owner)
     edges: list[tuple[int, int]] = []

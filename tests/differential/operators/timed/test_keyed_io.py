@@ -6,10 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import differential as dd
+import timely
 from differential.columns.schema import Schema
+from differential.columns.update_batch import words_of
 from differential.errors import SchemaError
 from differential.operators.timed.keyed_io import KeyedTableIn, said_schema
+from differential.operators.timed.latest import INHERITED
 from timely.errors import MisuseError
+from timely.running.core import Worker
 
 SCHEMA = Schema.of("id: int, n: int, note: int?")
 CODEC = KeyedTableIn(SCHEMA, "values", ("id",))
@@ -56,5 +61,24 @@ def test_clients_learn_the_key_and_that_null_deletes() -> None:
     assert schema.metadata == {b"keys": b"\x91\xa2id"}
     assert [field.nullable for field in schema] == [False, True, True]
     assert CODEC.describe() == "table (id: int, n: int, note: int?) by id"
-    with pytest.raises(MisuseError, match="last value by key"):
-        CODEC.as_import()
+
+
+def test_a_new_version_reads_the_values_of_the_old_one() -> None:
+    codec = CODEC.as_import()
+    assert codec.describe() == CODEC.describe()
+    flow = timely.Dataflow("owner")
+    dd.input(flow, "values", "note: int?, n: int, id: int", key="id", mode="upsert").export("values", by="n")
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    exported = worker.exported("owner", "values")
+    assert exported.of_input == "values"
+    handle = instance.input("values")
+    (said,) = handle.encode(pa.table({"note": [None], "n": [5], "id": [1]}), 1, handle.epoch_word(0))
+    handle.append(0, said)
+    handle.seal()
+    worker.run_until_idle()
+    source = codec.open(exported, "reader")
+    source.begin(instance.runners[0].code, 1, lambda: None)
+    ((epoch, batch),) = source.take().batches
+    assert epoch == 1 and words_of(batch).shape == (9, 1)
+    assert words_of(batch)[:7, 0].tolist() == [1, 5, 0, 0, INHERITED, 0, 0] and words_of(batch)[-1, 0] == 1

@@ -15,7 +15,7 @@ from reference.words import accumulated, as_words, rows_of
 
 from differential.columns.overflow import show_words
 from differential.errors import MultiplicityOverflowError
-from differential.operators.timed.latest import CheckedMachine, LatestMachine
+from differential.operators.timed.latest import INHERITED, CheckedMachine, LatestMachine
 
 GUARDS = 1 << 62
 
@@ -54,6 +54,27 @@ def test_law_the_last_value_of_each_key(
     for epoch in range(6):
         assert accumulated(made, epoch, GUARDS) == dict(latest(said, epoch)), epoch
     assert sum(abs(row[-1]) for row in made) <= 2 * len(said), "no change is put out in vain"
+
+
+@given(st.lists(calls, max_size=12), st.integers(0, 5), st.sets(st.integers(1, 5)))
+def test_law_a_machine_that_inherits_goes_on_as_the_one_that_was_told_all(
+    said: list[tuple[int, Row, Row | None]], since: int, frontiers: set[int]
+) -> None:
+    told, heir = LatestMachine(1, 1, GUARDS), LatestMachine(1, 1, GUARDS)
+    for order, (epoch, key, value) in enumerate(said):
+        row = (*key, *(value or (0,)), int(value is not None), 5, order, epoch, 1)
+        told.recv(as_words([row], 7))
+        if epoch >= since:
+            heir.recv(as_words([row], 7))
+    made = rows_of(told.advance(_frontier(9)))
+    for key, value, epoch, diff in made:
+        if epoch < since:
+            heir.recv(as_words([(key, value, INHERITED, 0, 0, epoch, diff)], 7))
+    found = []
+    for frontier in [*sorted(frontiers), 9]:
+        found += rows_of(heir.advance(_frontier(frontier)))
+        heir.current.check_invariants()
+    assert sorted(found) == sorted(made) and not heir.capabilities().shape[0]
 
 
 def test_what_is_said_again_changes_nothing() -> None:

@@ -9,7 +9,7 @@ from differential.operators.timed.during import DuringVertex, OnTimeVertex
 from differential.operators.timed.keyed_io import KeyedTableIn
 from differential.operators.timed.latest import CheckedVertex, LatestVertex
 from differential.plan import nodes as n
-from differential.plan.stages.timed import input_codec, input_stage, timed_stage
+from differential.plan.stages.timed import content_of, input_codec, input_stage, timed_stage
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 
@@ -37,3 +37,15 @@ def test_inputs_have_a_stage_that_keeps_what_was_said_by_key() -> None:
     assert stage is not None and isinstance(stage.vertex(), CheckedVertex)
     assert stage.keys == ("a",) and stage.gives == checked.schema
     assert input_codec(checked).describe() == "table (a: int)"
+
+
+def test_what_is_all_of_an_input_and_no_more() -> None:
+    upsert = n.Input(Schema.of("a: int, b: int"), "values", "upsert", ("b",))
+    checked = n.Input(Schema.of("a: int, b: int, (refused): bool"), "rows", "checked")
+    rows, refused = (n.Filter(checked, kept) for kept in (~col("(refused)"), col("(refused)")))
+    whole, turned = (("a", col.a), ("b", col.b)), (("a", col.b), ("b", col.a))
+    assert content_of(AB) == "ab" and content_of(upsert) == "values"
+    assert content_of(n.Select(rows, whole)) == "rows"
+    for less in (checked, rows, n.Negate(AB), n.Select(refused, whole), n.Select(rows, turned)):
+        assert content_of(less) == ""
+    assert content_of(n.Select(rows, whole[:1])) == content_of(n.Select(n.Filter(AB, col.a > 1), whole)) == ""
