@@ -248,6 +248,16 @@ UNARY: list[tuple[str, _Build1, _Plain1]] = [
         lambda c: c.threshold(lambda n: dd.when(n < 0).then(0 - n).otherwise(dd.min_of(n, 2) - 1)),
         lambda rows: plainly.threshold(rows, lambda n: -n if n < 0 else min(n, 2) - 1),
     ),
+    (
+        "threshold by a function",
+        lambda c: c.threshold(lambda n: min(n, 2) if n > 0 else -n),
+        lambda rows: plainly.threshold(rows, lambda n: min(n, 2) if n > 0 else -n),
+    ),
+    (
+        "filter by a function",
+        lambda c: c.filter(lambda r: None if r.k == 0 else r.v > 0, col.k < 2),
+        _per_row(lambda k, v: [(k, v)] if k and v > 0 and k < 2 else []),
+    ),
     ("parity", lambda c: c.threshold(lambda n: n % 2), lambda rows: plainly.threshold(rows, lambda n: n % 2)),
     (
         "repeat",
@@ -297,6 +307,17 @@ BINARY: list[tuple[str, _Build2, _Plain2]] = [
     ("cogroup", _cogroup, _cogroup_plainly),
     *(_all_joined(parts) for parts in ("ab bc ac", "ax ay az", "ab bc cd da", "ab ab")),
     _all_joined("ab cb ca", with_nulls=True),
+    (
+        "join by days and decimals",
+        lambda a, b: (
+            a.select(day=col.k.cast("date"), money=col.v.cast("decimal(12, 1)"))
+            .join(b.select(day=col.k.cast("date"), more=col.v.cast("decimal(12, 2)")), on="day")
+            .select(k=col.day.cast("int"), v=(col.money + col.more).cast("int"))
+        ),
+        lambda a, b: plainly.map_rows(
+            plainly.join(a, b), lambda row: (row[0], cast("int", row[1]) + cast("int", row[2]))
+        ),
+    ),
     *(_join(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),
     *(_join(how, null_safe=True) for how in ("inner", "outer", "semi")),
     *(_join_where(how) for how in ("inner", "left", "right", "outer", "semi", "anti")),

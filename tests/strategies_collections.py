@@ -7,6 +7,7 @@ small, so that they meet; multiplicities may be negative at any time.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
@@ -101,6 +102,10 @@ def _aggregated(kind: str) -> Callable[[Rows], Rows]:
     return lambda rows: plainly.aggregate(rows, [(kind, 0)])
 
 
+def _days(number: int) -> dt.timedelta:
+    return dt.timedelta(days=number)
+
+
 def _sessions(source: Collection) -> Collection:
     found = source.window("v", dd.session(2, by="k"))
     return found.select(k=col.window_start, v=col.v + col.window_end)
@@ -124,6 +129,19 @@ def _mixed(most: int, count: int, least: int, total: int) -> int:
 def _all_aggregates(source: Collection) -> Collection:
     found = source.group_by("k").agg(hi=dd.max("v"), n=dd.count(), lo=dd.min("v"), total=dd.sum("v"))
     return found.select(k=col.k, v=col.hi - 3 * col.n + 2 * col.lo + col.total)
+
+
+def _days_and_decimals(source: Collection) -> Collection:
+    given = source.select(k=col.k, day=col.v.cast("date"), money=col.v.cast("decimal(12, 2)"))
+    found = given.group_by("k").agg(
+        last=dd.max("day"), least=dd.min("money"), total=dd.sum("money"), days=dd.count_distinct("day")
+    )
+    last, least, total = (each.cast("int") for each in (col.last, col.least, col.total))
+    return found.select(k=col.k, v=last - 2 * least + 3 * total + 5 * col.days)
+
+
+def _weighed(last: int, least: int, total: int, days: int) -> int:
+    return last - 2 * least + 3 * total + 5 * days
 
 
 def _statistics(source: Collection) -> Collection:
@@ -173,7 +191,8 @@ def _statistics_plainly(rows: Rows) -> Rows:
 
 
 def _without_key(rows: Rows) -> Rows:
-    return plainly.aggregate(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)], keys=0)
+    found = plainly.aggregate(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)], keys=0)
+    return plainly.map_rows(found, lambda row: (-3 if row[0] is None else row[0], row[1]))
 
 
 def reach(roots: Collection, edges: Collection) -> Collection:
@@ -266,6 +285,15 @@ UNARY: dict[str, Unary] = {
             _per_row(lambda k, v: [(k, start + 1) for start in windows_of(v, 3, 2, 1)]),
         ),
         Unary(
+            "windows of days",
+            lambda c: (
+                c.with_columns(at=col.v.cast("date"))
+                .window("at", dd.sliding(_days(3), _days(2), origin=dt.date(1970, 1, 2)))
+                .select(k=col.k, v=dd.date_diff(col.window_end, col.at))
+            ),
+            _per_row(lambda k, v: [(k, start + 3 - v) for start in windows_of(v, 3, 2, 1)]),
+        ),
+        Unary(
             "sessions",
             _sessions,
             lambda rows: plainly.map_rows(
@@ -294,8 +322,16 @@ UNARY: dict[str, Unary] = {
         Unary("several aggregates", _all_aggregates, _all_at_once),
         Unary("statistics", _statistics, _statistics_plainly),
         Unary(
+            "aggregates of days and decimals",
+            _days_and_decimals,
+            lambda rows: plainly.map_rows(
+                plainly.aggregate(rows, [("max", 0), ("min", 0), ("sum", 0), ("count_distinct", 0)]),
+                lambda row: (row[0], _weighed(*cast("tuple[int, int, int, int]", row[1:]))),
+            ),
+        ),
+        Unary(
             "aggregates of everything",
-            lambda c: c.group_by().agg(least=dd.min("v"), n=dd.count()).select(k=col.least, v=col.n),
+            lambda c: c.agg(least=dd.min("v"), n=dd.count()).select(k=col.least.fill_null(-3), v=col.n),
             _without_key,
         ),
         Unary(

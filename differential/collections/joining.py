@@ -23,7 +23,7 @@ from timely.user_code.call_site import call_site
 
 from ..columns.schema import Column, Schema
 from ..errors import SchemaError
-from ..expressions.expression import Expr, col
+from ..expressions.expression import Expr, col, lit
 from ..plan.facts import can_raise
 from ..plan.nodes import Join, Keys
 from ..plan.rules.filters import conjuncts
@@ -168,16 +168,38 @@ class Joining(Generic[C]):
             keys = Keys(others.node, tuple(pair[1 - side] for pair in self.on))
             on = tuple((pair[side], pair[1 - side]) for pair in self.on)
             found = mine.with_node(Join(mine.node, mine.with_node(keys).node, on, self.null_safe))
-            return found.fitted(whole.schema)
+            return _as_before(found, whole.schema)
         as_in_pairs = {name: col(name) for name in names}
         if side == 1:
             as_in_pairs |= {right: col(left) for left, right in self.on}
-        # In pairs a key may be null if it may be on either side.
-        wide = self._with_equal_types(whole, side)
-        matched = self._pairs().select(**as_in_pairs).fitted(wide.schema).distinct()
+        matched = self._pairs().select(**as_in_pairs)
+        matched = _as_before(matched, whole.schema).distinct()
         on = tuple((name, name) for name in names)
-        return wide.with_node(Join(wide.node, matched.node, on, null_safe=True))
+        return whole.with_node(Join(whole.node, matched.node, on, null_safe=True))
 
     def _alone(self, side: int) -> C:
         """The rows of a side that are in no pair."""
         return (self.left, self.right)[side].concat(self._semi(side).negate())
+
+
+_SOME: Final[dict[str, object]] = {"float": 0.0, "bool": False, "string": "", "bytes": b"", "any": []}
+
+
+def _as_before(found: C, schema: Schema) -> C:
+    """Rows of a side that are in pairs, with the columns of that side.
+
+    Where null equals null, a key of pairs has the type of null although no row of this side may have one.
+    """
+    never = {
+        column.name: _not_null(column)
+        for column in schema
+        if found.schema[column.name].type.nullable and not column.type.nullable
+    }
+    return (found.with_columns(**never) if never else found).fitted(schema)
+
+
+def _not_null(column: Column) -> Expr:
+    """A column that is never null, as one that says so."""
+    kind = column.type.kind
+    other = lit(_SOME[kind], column.type) if kind in _SOME else lit(0).cast(column.type)
+    return col(column.name).fill_null(other)

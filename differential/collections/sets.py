@@ -7,13 +7,16 @@ are put in the order of the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Self, cast
+
+from timely.user_code.call_site import call_site
 
 from ..aggregates import Aggregate
 from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema
-from ..errors import SchemaError
-from ..expressions.expression import Expr, ExprLike, as_expr, col, lit, max_of
+from ..errors import ExpressionError, SchemaError, shown
+from ..expressions.expression import Expr, col, lit, max_of
+from ..linear.user_functions import MapFunction, name_of
 from ..plan.nodes import (
     Accumulate,
     Added,
@@ -181,20 +184,27 @@ class SetOperators(FunctionOperators):
         on = tuple((name, name) for name in self.schema.names)
         return mine, mine.with_node(Join(mine.node, theirs.node, on, null_safe=True))
 
-    def threshold(self, function: Callable[[Expr], ExprLike]) -> Self:
+    def threshold(self, function: MapFunction) -> Self:
         """Rows with other multiplicities: `function(n)` in place of n, wherever a row is there at all.
 
-        `function` is called once, with an expression of the multiplicity, and gives one: in whole numbers
-        and never null, as in `threshold(lambda n: dd.min_of(n, 3))`, or `lambda n: n % 2`. Rust:
-        `threshold`. Law: `distinct` is `threshold(lambda n: dd.when(n > 0).then(1).otherwise(0))`; where n is
-        0 the row is not there, whatever the function says.
+        `function` is called with an expression of the multiplicity, and gives one: in whole numbers and
+        never null, as in `threshold(lambda n: dd.min_of(n, 3))`, or `lambda n: n % 2`. A function that
+        cannot do with expressions (`lambda n: min(n, 3)`, or one with an `if`) is called with numbers
+        instead, once for each different one of a batch; it gives an int, always the same for the same, and 0
+        for 0. Rust: `threshold`. Law: `distinct` is `threshold(lambda n: int(n > 0))`; where n is 0 the row
+        is not there, whatever an expression says.
 
-        Keeps the different rows with their multiplicities, twice; a change costs its rows.
+        Keeps the different rows with their multiplicities, twice; a change costs its rows. Raises SchemaError
+        for an expression of another type, or a function that does not give 0 for 0, twice.
         """
         names = self.schema.names
         number = _not_in("n", names)
         counted = self.with_node(Accumulate((self.node,), names, 1, (Added(number, 0, Aggregate("count")),)))
-        given = as_expr(function(col(number)))
+        made = _as_expression(function, number)
+        if made is None:
+            weighed = counted.applied("threshold", function, None)
+            return weighed.with_node(Weigh(weighed.node, number))
+        given = made
         columns = tuple((name, col(name)) for name in names)
         weight = _not_in("times", names)
         weighed = counted.with_node(Select(counted.node, (*columns, (weight, given))))
@@ -253,6 +263,39 @@ class SetOperators(FunctionOperators):
     def intersectAll(self, other: Self) -> Self:
         """The same as `intersect_all`."""
         return self.intersect_all(other)
+
+
+def _as_expression(function: MapFunction, number: str) -> Expr | None:
+    """What `function` gives of an expression; None if it takes numbers, of which 0 has been tried.
+
+    What gives a plain value of an expression has not looked at it, or not as it thinks: `{2: 1}.get(n, 0)`.
+    """
+    if not callable(function):
+        raise ExpressionError(f"threshold({function!r}) ({call_site()}) needs a function.")
+    called = cast("Callable[[object], object]", function)
+    refused: Exception | None = None
+    try:
+        given = called(col(number))
+        if isinstance(given, Expr):
+            return given
+    except (ExpressionError, TypeError) as error:
+        refused = error
+    try:
+        tried = [called(0), called(0)]
+    except Exception as error:
+        raise refused or error from None
+    if any(isinstance(one, Expr) for one in tried):
+        raise refused or ExpressionError(
+            f"threshold ({call_site()}): {name_of(function)} gives an expression of a number, and none "
+            "of an expression"
+        )
+    if any(type(one) is not int or one for one in tried):
+        raise SchemaError(
+            f"threshold ({call_site()}): {name_of(function)} gives {shown(tried[0])} for 0, and then "
+            f"{shown(tried[1])}; a function of numbers gives 0 for 0, as an int, each time: what is not "
+            "there cannot be made to be there. For a constant write an expression, as in lambda n: dd.lit(1)"
+        )
+    return None
 
 
 def _not_in(name: str, names: Sequence[str]) -> str:

@@ -5,10 +5,12 @@
     session(minutes=30, by="user")               as long as something happens
     clock(start, every=minutes(1))               the end of epoch k is start + k · every
 
-Lengths are `datetime.timedelta`, or the same written as keywords, for columns of timestamps; whole
-numbers, in whatever unit the column has, for columns of integers. A window holds its start and not its
-end. Windows begin at `origin`, and from there on in both directions; by default at the zero of the column,
-which for timestamps is 1970-01-01 UTC: windows of a day are days there. Spark: `window`; Flink: TUMBLE, HOP.
+Lengths are `datetime.timedelta`, or the same written as keywords, for columns of timestamps, and, in whole
+days, of dates; whole numbers, in whatever unit the column has, for columns of integers. A window holds its
+start and not its end. Windows begin at `origin`, and from there on in both directions; by default at the zero
+of the column, which for timestamps is 1970-01-01 UTC and for dates 1970-01-01, a Thursday: windows of a day
+are days there, and weeks that begin on Mondays have `origin=date(2024, 1, 1)`. Spark: `window`; Flink:
+TUMBLE, HOP.
 """
 
 from __future__ import annotations
@@ -43,13 +45,15 @@ __all__ = [
 ]
 
 Length = int | dt.timedelta
-Moment = int | dt.datetime
+Moment = int | dt.datetime | dt.date
 
 _UNITS: Final = {
     "timestamp": dt.timedelta(microseconds=1),
+    "date": dt.timedelta(days=1),
     "int": None,
 }
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAYS_MAX: Final = 1 << 28
 _WINDOWS_MAX: Final = 100_000
 """Windows that a row may be in: each is a row of its own."""
 
@@ -117,7 +121,8 @@ def session(gap: Length | None = None, *, by: str | Sequence[str] = (), **parts:
 def clock(start: Moment, every: Length | None = None, **parts: float) -> Clock:
     """Epochs as times: when epoch 0 is sealed it is `start`, and `every` later with each epoch that follows.
 
-    `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, or for times that are integers `clock(0, 10)`.
+    `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, for dates `clock(date(2024, 1, 1), days=1)`, for
+    times that are integers `clock(0, 10)`.
     Who feeds the dataflow seals accordingly; epochs may be empty. Raises SchemaError for a step that is
     not positive.
     """
@@ -149,8 +154,8 @@ def time_type(schema: Schema, name: str, what: str) -> ColumnType:
     type_ = schema[name].type
     if type_.kind not in _UNITS:
         raise SchemaError(
-            f"{what} ({call_site()}): {name!r} is {type_}; times are timestamps, or integers in a unit of "
-            f"your own"
+            f"{what} ({call_site()}): {name!r} is {type_}; times are timestamps, dates, or integers in "
+            "a unit of your own"
         )
     return type_
 
@@ -173,7 +178,12 @@ def words_of_length(length: Length, type_: ColumnType, what: str) -> int:
                 f"minutes=5, not {length}"
             )
         found = length // unit
-    if found > TIME_MAX:
+        if unit * found != length:
+            raise SchemaError(
+                f"{what} ({call_site()}): the column of times is {type_}, so lengths are whole days, as in "
+                f"days=1 or weeks=2, not {length}"
+            )
+    if found > (_DAYS_MAX if type_.kind == "date" else TIME_MAX):
         raise SchemaError(f"{what} ({call_site()}): {length} is too long")
     return found
 
@@ -185,12 +195,14 @@ def words_of_moment(moment: Moment | None, type_: ColumnType, what: str) -> int:
         return 0
     if unit is None and isinstance(moment, int) and not isinstance(moment, bool):
         found = moment
-    elif unit is not None and isinstance(moment, dt.datetime) and moment.tzinfo is not None:
-        found = (moment - _EPOCH) // unit
+    elif type_.kind == "date" and isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):
+        found = (moment - _EPOCH.date()).days
+    elif type_.kind == "timestamp" and isinstance(moment, dt.datetime) and moment.tzinfo is not None:
+        found = (moment - _EPOCH) // dt.timedelta(microseconds=1)
     else:
-        wanted = "a whole number" if unit is None else "a datetime with a time zone"
+        wanted = {"int": "whole number", "date": "date"}.get(type_.kind, "datetime with a time zone")
         raise SchemaError(
-            f"{what} ({call_site()}): the column of times is {type_}, so moments are {wanted}s, not "
+            f"{what} ({call_site()}): the column of times is {type_}, so a moment is a {wanted}, not "
             f"{moment!r}"
         )
     if abs(found) > TIME_MAX:

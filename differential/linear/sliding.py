@@ -30,6 +30,10 @@ TIME_MAX: Final = 1 << 61
 """Times, sizes and origins are not beyond this on either side of 0, so that no sum of three wraps."""
 
 
+_DAY_MAX: Final = (1 << 31) - 1
+"""The last day that a column of dates holds."""
+
+
 @dataclass(frozen=True)
 class Sliding:
     """Rows of `schema_in` with two more columns, the start and the end of a window around their `time`.
@@ -62,14 +66,17 @@ class Sliding:
         is_nullable = len(where) == 2
         size, every, origin = self.lengths
         width = self.schema_in.width
+        is_date = self.schema_in[self.time].type.kind == "date"
+        limit = _DAY_MAX - size - every if is_date else TIME_MAX
+        far = f"±{limit:,} days" if is_date else "±2^61 microseconds or units"
 
         def run(words: Int64s) -> Int64s | None:
             if is_nullable:
                 words = words.compress(words[where[0]] != 0, 1)
             times = words[where[-1]]
-            if times.size and (int(times.max()) > TIME_MAX or int(times.min()) < -TIME_MAX):
+            if times.size and (int(times.max()) > limit or int(times.min()) < -limit):
                 raise RowError(
-                    f"window({self.time!r}, …) ({self.site}): a time is beyond ±2^61 microseconds or units, "
+                    f"window({self.time!r}, …) ({self.site}): a time is beyond {far}, "
                     "where windows cannot be told apart. Filter such rows out before."
                 )
             offsets = (times - origin) % every

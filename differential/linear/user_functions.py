@@ -2,6 +2,8 @@
 
     map(fn)           fn(record) gives one record
     flat_map(fn)      fn(record) gives any number of records
+    filter(fn)        fn(record) says whether it stays: True, or False or None
+    threshold(fn)     fn(n) gives a multiplicity in place of n, the last column
     map_batches(fn)   fn(Arrow table) gives an Arrow table: `batch_functions.py`
 
 A record is handed over as a named tuple. One that is given back may be a tuple in the order of the declared
@@ -56,7 +58,7 @@ MapFunction: TypeAlias = Callable[[Never], object]
 FlatMapFunction: TypeAlias = Callable[[Never], object]
 BatchFunction: TypeAlias = Callable[[pa.Table], object]
 
-UserKind: TypeAlias = Literal["map", "flat_map", "map_batches"]
+UserKind: TypeAlias = Literal["map", "flat_map", "filter", "threshold", "map_batches"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def compile_user_step(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s]
     # With `rename`, a column whose name is not an identifier becomes a field called _0, _1, …
     record = namedtuple("Record", names, rename=True)  # type: ignore[misc]  # names known at run time only
     make = cast(Callable[[Row], tuple[object, ...]], record._make)
-    apply = _map if step.kind == "map" else _flat_map
+    if step.kind == "threshold":
+        return lambda words: _threshold(step, words)
+    apply = {"map": _map, "flat_map": _flat_map, "filter": _filter}[step.kind]
     return lambda words: apply(step, make, words, symbols)
 
 
@@ -130,6 +134,51 @@ def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) 
     out[:-TRAILING_WORDS] = _encode(step, results, symbols)
     out[-TRAILING_WORDS:] = np.repeat(words[-TRAILING_WORDS:], counts, axis=1)
     return out
+
+
+def _filter(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s | None:
+    function = cast(Callable[[object], object], step.function)
+    kept = np.zeros(words.shape[1], dtype=np.bool_)
+    record: object = None
+    try:
+        for place, row in enumerate(decode_rows(step.schema_in, words, symbols)):
+            record = make(row)
+            said = function(record)
+            if not isinstance(said, bool | np.bool_ | None):
+                raise step.error(
+                    shown(record), f"it gave {shown(said)}; a condition is True, or False or None"
+                )
+            kept[place] = bool(said)
+    except Exception as error:
+        raise _raised(step, shown(record), error) from error
+    if kept.all():
+        return words
+    return np.ascontiguousarray(words[:, kept]) if kept.any() else None
+
+
+def _threshold(step: UserStep, words: Int64s) -> Int64s:
+    """Another last column: the function is called once for each different number."""
+    function = cast(Callable[[int], object], step.function)
+    place = step.schema_in.width - 1
+    numbers, which = np.unique(words[place], return_inverse=True)
+    given = np.empty_like(numbers)
+    number = 0
+    try:
+        for index, number in enumerate(numbers.tolist()):
+            given[index] = _multiplicity(step, number, function(number))
+    except Exception as error:
+        raise _raised(step, f"the multiplicity {number}", error) from error
+    out = words.copy()
+    out[place] = given[which]
+    return out
+
+
+def _multiplicity(step: UserStep, number: int, said: object) -> int:
+    if isinstance(said, bool) or not isinstance(said, int | np.integer) or not -(2**63) <= int(said) < 2**63:
+        raise step.error(
+            f"the multiplicity {number}", f"it gave {shown(said)}; a multiplicity is an int of 64 bits"
+        )
+    return int(said)
 
 
 def _encode(step: UserStep, results: list[object], symbols: SymbolTable) -> Int64s:

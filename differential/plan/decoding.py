@@ -14,7 +14,7 @@ from timely.errors import TimelyError
 from timely.user_code.call_site import CallSite, at_site
 
 from ..aggregates import ADDED, Aggregate
-from ..columns.column_types import boolean
+from ..columns.column_types import boolean, integer
 from ..errors import SchemaError
 from ..expressions.expression import Expr
 from ..linear.sliding import TIME_MAX
@@ -146,6 +146,8 @@ class _Reader:
         match kind, data:
             case "input", [schema, str(name)]:
                 return n.Input(schema_of(schema), name)
+            case "one_row", []:
+                return n.OneRow()
             case "empty", [schema]:
                 return n.Empty(schema_of(schema))
             case "input", [schema, str(name), "upsert", [_, *_] as keys]:
@@ -208,6 +210,10 @@ class _Reader:
                 return n.Arrange(source, _texts(list(keys)))
             case "apply", ["map" | "flat_map" | "map_batches" as how, identity, schema]:
                 return n.Apply(source, how, self._function(identity), schema_of(schema))
+            case "apply", ["filter" | "threshold" as how, identity, schema] if schema_of(
+                schema
+            ) == source.schema and (how == "filter" or source.schema.columns[-1].type == integer):
+                return n.Apply(source, how, self._function(identity), source.schema)
             case "reduce", [[*keys], [*aggregates]] if aggregates:
                 return n.Reduce(source, _texts(keys), tuple(_aggregate(each) for each in aggregates))
             case "top_k", [[*keys], [*order], int(limit), int(offset), rank] if limit > 0 <= offset:
@@ -344,7 +350,7 @@ def _timed(kind: str, data: list[object], source: n.Node) -> n.Node | None:
         case "slide", [str(time), [int(size), int(every), int(origin)], [str(start), str(end)]] if (
             0 < size <= TIME_MAX and 0 < every <= TIME_MAX and abs(origin) <= TIME_MAX
         ):
-            if source.schema[time].type.kind in ("int", "timestamp"):
+            if source.schema[time].type.kind in ("int", "date", "timestamp"):
                 return n.Slide(source, time, (size, every, origin), (start, end))
         case "during", [] if len(columns) > 1 and all(one.type.kind == "int" for one in columns[-2:]):
             return n.During(source)

@@ -73,9 +73,14 @@ class TimeOperators(GroupOperators):
         rows, at = self, as_expr(col(time))
         if type_.nullable:
             rows, at = self.filter(at.is_not_null()), at.fill_null(lit(0).cast(type_.not_null()))
-        first = at - (at.cast("int") - origin) % size
+        if type_.kind == "date":
+            day = at.cast("int") - (at.cast("int") - origin) % size
+            first, last = day.cast("date"), (day + size).cast("date")
+        else:
+            first = at - (at.cast("int") - origin) % size
+            last = first + size
         kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
-        return rows.with_node(Select(rows.node, tuple({**kept, start: first, end: first + size}.items())))
+        return rows.with_node(Select(rows.node, tuple({**kept, start: first, end: last}.items())))
 
     def during(self, start: ExprLike | None = None, stop: ExprLike | None = None) -> Self:
         """The rows, each in the epochs from `start` to before `stop`: expressions over its columns, integers;

@@ -16,7 +16,7 @@ from .node import Node, Unary, same
 
 __all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "Select", "Weigh"]
 
-ApplyKind = Literal["map", "flat_map", "map_batches"]
+ApplyKind = Literal["map", "flat_map", "filter", "threshold", "map_batches"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

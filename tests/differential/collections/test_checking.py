@@ -158,6 +158,11 @@ def test_attempt_says_record_stage_line_and_error() -> None:
         "ZeroDivisionError: integer division or modulo by zero",
         "line 3 of _sixth",
     )
+    cluster = _run(
+        lambda c: c.attempt(lambda c: c.filter(lambda r: _sixth(r)[1] > 2))[1], [((1, 0), 1), ((1, 2), 1)]
+    )
+    (row,) = cluster.snapshot("result")
+    assert row[0] == "k=1, v=0" and row[1].startswith("filter(") and row[2] == "line 3 of _sixth"
     cluster = _run(lambda c: c.attempt(lambda c: c.select(x=col.k // col.v))[1], [((1, 0), 1)])
     (row,) = cluster.snapshot("result")
     assert row[2:] == ("", "RowError: col.k // col.v divides by zero in the row with k=1, v=0.", "")

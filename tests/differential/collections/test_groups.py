@@ -29,7 +29,16 @@ from differential import Collection, col
 from differential.errors import ExpressionError, SchemaError, SumOverflowError, UserFunctionError
 from timely.building.dataflow import Dataflow
 
-AGGREGATES = ("count", "sum", "min", "max", "several aggregates", "statistics", "aggregates of everything")
+AGGREGATES = (
+    "aggregates of days and decimals",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "several aggregates",
+    "statistics",
+    "aggregates of everything",
+)
 REDUCTIONS = ("reduce", "reduce to multiplicities")
 
 

@@ -8,6 +8,11 @@ refused_*   keys that do not fit, columns that clash
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
+from decimal import Decimal
+
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,8 +90,41 @@ def test_columns_that_may_be_without_a_row_may_be_null() -> None:
         "semi": "key: int?, a: int",
         "anti": "key: int?, a: int",
     }
+    for how, where in itertools.product(("semi", "anti"), (None, col.a < col.a_right, col.a_right > 0)):
+        for one, other in ((left, right), (right, left)):
+            numbers = other.select("key", a=dd.lit(1))
+            given = one.select("key", a=dd.lit(2))
+            for null_safe in (False, True):
+                kept = given.join(numbers, "key", how, where=where, null_safe=null_safe)
+                assert kept.schema == given.schema
     crossed = left.cross_join(right, suffix="_r")
     assert str(crossed.schema) == "key: int?, a: int, key_r: int, a_r: string"
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("int", 3), ("float", 0.5), ("bool", True), ("string", "x"), ("bytes", b"x"),
+        ("date", dt.date(2024, 2, 29)), ("any", msgpack.packb([1, "x"])),
+        ("timestamp", dt.datetime(2024, 2, 29, tzinfo=dt.UTC)), ("decimal(9, 2)", Decimal("1.25")),
+    ],
+)  # fmt: skip
+def test_columns_of_the_left_of_every_type_are_kept_where_null_equals_null(type_: str, value: object) -> None:
+    def build(flow: Dataflow) -> None:
+        left, right = dd.input(flow, "left", f"k: {type_}"), dd.input(flow, "right", f"k: {type_}?, n: int?")
+        met = left.with_columns(n=dd.lit(1)).join(
+            right, "k", "semi", where=col.n < col.n_right, null_safe=True
+        )
+        assert met.schema["k"].type == left.schema["k"].type
+        met.output("out")
+
+    cluster = Cluster(build)
+    cluster.change("left", [((value,), 2)])
+    cluster.change("right", [((value, 2), 1), ((None, 2), 1), ((value, None), 1)])
+    cluster.seal()
+    cluster.run()
+    ((row, count),) = cluster.snapshot("out").items()
+    assert row[1] == 1 and count == 2
 
 
 # on_

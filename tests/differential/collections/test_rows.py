@@ -32,6 +32,7 @@ LINEAR = (
     "swap",
     "constant",
     "filter",
+    "filter by a function",
     "map",
     "flat_map",
     "negate",
@@ -99,6 +100,8 @@ def test_refused_a_function_that_raises_names_record_operator_and_line() -> None
         lambda c: c.map(_reciprocal),
         lambda c: c.distinct().map(_reciprocal),
         lambda c: c.flat_map(lambda r: [_reciprocal(r)]),
+        lambda c: c.filter(lambda r: _reciprocal(r)[1] > 0),
+        lambda c: c.where(col.k > 0, lambda r: _reciprocal(r)[1] > 0),
     ):
         error = _run_one(build, (7, 0))
         assert "Record(k=7, v=0)" in str(error), error
@@ -111,6 +114,12 @@ def test_refused_a_result_that_does_not_fit_its_columns() -> None:
     assert "map(" in wrong_type and "'text'" in wrong_type, wrong_type
     too_long = str(_run_one(lambda c: c.map(lambda r: (1, 2, 3)), (7, 0)))
     assert "(1, 2, 3)" in too_long and "k: int, v: int" in too_long, too_long
+
+
+def test_refused_a_function_that_gives_no_condition() -> None:
+    said = str(_run_one(lambda c: c.filter(lambda r: r.v), (7, 3)))
+    assert "filter(" in said and "failed on Record(k=7, v=3)" in said and "test_rows.py:" in said
+    assert "it gave 3; a condition is True, or False or None" in said
 
 
 def test_refused_a_division_by_zero_in_an_expression() -> None:

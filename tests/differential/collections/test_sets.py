@@ -19,7 +19,7 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples, histories
 
 import differential as dd
 import timely
-from differential.errors import SchemaError
+from differential.errors import ExpressionError, SchemaError, UserFunctionError
 from timely.building.dataflow import Dataflow
 
 workers = st.integers(1, 3)
@@ -31,7 +31,17 @@ seeds = st.integers(0, 2**20)
 
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize(
-    "name", ["distinct", "consolidate", "inspect", "threshold", "parity", "repeat", "drop duplicates"]
+    "name",
+    [
+        "distinct",
+        "consolidate",
+        "inspect",
+        "threshold",
+        "threshold by a function",
+        "parity",
+        "repeat",
+        "drop duplicates",
+    ],
 )
 def test_meaning_at_every_time(name: str, depth: int) -> None:
     @examples(1.5)
@@ -108,6 +118,50 @@ def test_refused_a_multiplicity_that_is_no_whole_number() -> None:
         numbers.repeat(dd.col.v / 2)
     with pytest.raises(SchemaError, match=r"'k' is int in one and string in another"):
         numbers.union_by_name(numbers.select(k=dd.lit("x")), allow_missing_columns=True)
+
+
+def test_refused_a_function_of_numbers_that_makes_something_of_nothing() -> None:
+    numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
+    with pytest.raises(SchemaError, match=r"test_sets.py:\d+\): .* gives 1 for 0, and then 1; .*dd.lit\(1\)"):
+        numbers.threshold(lambda n: {2: 3}.get(n, 1))
+    with pytest.raises(SchemaError, match="gives 'no' for 0"):
+        numbers.threshold(lambda n: n if n else "no")
+    answers = iter([0, 4])
+    with pytest.raises(SchemaError, match="gives 0 for 0, and then 4"):
+        numbers.threshold(lambda n: next(answers) if n >= 0 else 0 if n else 1)
+    with pytest.raises(ExpressionError, match="no constant"):
+        numbers.threshold(lambda n: dd.min_of(n, object()))
+    with pytest.raises(ExpressionError, match="needs a function"):
+        numbers.threshold(3)  # type: ignore[arg-type]  # that is the point
+
+
+def test_refused_a_function_of_numbers_that_fails_later_names_the_multiplicity_and_the_line() -> None:
+    def build(flow: Dataflow) -> None:
+        dd.input(flow, "rows", NUMBERS).threshold(lambda n: 6 // (n - 2) if n else 0).output("out")
+
+    cluster = Cluster(build)
+    cluster.change("rows", [((1, 1), 2)])
+    cluster.seal()
+    with pytest.raises(
+        UserFunctionError,
+        match=r"threshold\(.*\) failed on the multiplicity 2:\n  ZeroDivisionError: .*test_sets.py:\d+",
+    ):
+        cluster.run()
+
+
+def test_meaning_a_function_of_numbers_is_asked_once_for_each_of_a_batch() -> None:
+    asked: list[int] = []
+
+    def twice(n: int) -> int:
+        if isinstance(n, int):
+            asked.append(n)
+        return int(n) * 2
+
+    cluster = Cluster(lambda flow: dd.input(flow, "rows", NUMBERS).threshold(twice).output("out"))
+    cluster.change("rows", [((number, 0), 1 + number % 2) for number in range(40)])
+    cluster.seal()
+    cluster.run()
+    assert asked == [0, 0, 1, 2] and set(cluster.changes("out")[0,].values()) == {2, 4}
 
 
 # effect_

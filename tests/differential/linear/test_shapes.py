@@ -23,6 +23,8 @@ DAY_ONE = dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
 def test_lengths_of_timestamps_are_microseconds_and_those_of_integers_as_they_are() -> None:
     assert words_of_length(MINUTE, dd.timestamp, "x") == 60_000_000
     assert words_of_length(7, dd.integer, "x") == 7
+    assert words_of_length(dt.timedelta(weeks=2), dd.date, "x") == 14
+    assert words_of_moment(dt.date(1970, 1, 3), dd.date, "x") == 2
     assert words_of_moment(DAY_ONE, dd.timestamp, "x") == 86_400_000_000
     assert words_of_moment(-3, dd.integer, "x") == -3 and words_of_moment(None, dd.timestamp, "x") == 0
 
@@ -36,7 +38,7 @@ def test_shapes_say_the_same_however_they_are_written() -> None:
 
 def _refused(build: Callable[[Collection], object]) -> str:
     with pytest.raises(SchemaError) as caught:
-        build(dd.input(Dataflow("queries"), "rows", "n: int, at: timestamp, name: string"))
+        build(dd.input(Dataflow("queries"), "rows", "n: int, at: timestamp, name: string, day: date"))
     return str(caught.value)
 
 
@@ -47,6 +49,11 @@ def test_refused_lengths_that_do_not_fit_the_column() -> None:
     assert "time zone" in _refused(
         lambda c: c.window("at", dd.tumbling(minutes=1, origin=dt.datetime(2024, 1, 1)))
     )
+    assert "whole days, as in days=1" in _refused(lambda c: c.window("day", dd.tumbling(hours=36)))
+    assert "timedeltas" in _refused(lambda c: c.window("day", dd.tumbling(7)))
+    assert "a moment is a date" in _refused(lambda c: c.window("day", dd.tumbling(days=7, origin=DAY_ONE)))
+    assert "a datetime" in _refused(lambda c: c.window("at", dd.tumbling(days=7, origin=DAY_ONE.date())))
+    assert "too long" in _refused(lambda c: c.window("day", dd.tumbling(days=2**29)))
     assert "too far" in _refused(lambda c: c.window("n", dd.tumbling(5, origin=2**62)))
     assert "too long" in _refused(lambda c: c.window("n", dd.tumbling(2**62)))
     assert "test_shapes.py" in _refused(lambda c: c.window("n", dd.tumbling(minutes=5)))

@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**20)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("name", ["tumbling windows", "sliding windows", "sessions"])
+@pytest.mark.parametrize("name", ["tumbling windows", "sliding windows", "windows of days", "sessions"])
 def test_meaning_of_windows_at_every_time(name: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     @examples(0.3)
     @given(histories(depth), workers, seeds)
@@ -166,6 +166,58 @@ def test_windows_of_timestamps_begin_at_their_origin() -> None:
     week = dt.timedelta(weeks=1)
     start = dt.datetime(2023, 12, 25, tzinfo=dt.UTC)
     assert cluster.snapshot("weeks") == collection([(sunday, start, start + week)])
+
+
+DAYS = ("day", dt.timedelta(days=1), dt.date(1970, 1, 1))
+UNITS = ("n", 1, 0)
+
+
+@pytest.mark.parametrize("name", ["tumbling", "sliding", "sessions", "last", "late", "nearest"])
+@examples(0.3)
+@given(st.lists(st.tuples(st.integers(-2, 9), st.integers(0, 2)), max_size=6))
+def test_meaning_of_days_is_that_of_their_numbers(name: str, epochs: list[tuple[int, int]]) -> None:
+    def asked(rows: dd.Collection, time: str, one: dt.timedelta | int, zero: dt.date | int) -> dd.Collection:
+        clock = dd.clock(zero, one)
+        if name == "nearest":
+            found = rows.asof_join(rows, on="k", left_time=time, tolerance=2 * one, exact=False)
+            return found.select("k", v=col.n_right)
+        if name == "late":
+            return rows.split_late(time, 2 * one, clock=clock)[1].select("k", v=col.n)
+        if name == "last":
+            return rows.last(time, 2 * one, clock=clock).select("k", v=col.n)
+        window = {
+            "tumbling": dd.tumbling(3 * one, origin=zero),
+            "sliding": dd.sliding(3 * one, one),
+            "sessions": dd.session(2 * one, by="k"),
+        }[name]
+        found = rows.window(time, window)
+        return found.select(k=100 * col.window_start.cast("int") + col.window_end.cast("int"), v=col.n)
+
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "n: int, k: int").with_columns(day=col.n.cast("date"))
+        asked(rows, *DAYS).output("days")
+        asked(rows, *UNITS).output("numbers")
+
+    cluster = Cluster(build)
+    for row in epochs:
+        cluster.change("rows", [(row, 1)])
+        cluster.seal()
+    cluster.close()
+    cluster.run()
+    assert cluster.changes("days") == cluster.changes("numbers")
+
+
+def test_meaning_of_a_week_of_dates_that_may_be_null() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "day: date?")
+        rows.window("day", dd.tumbling(weeks=1, origin=dt.date(2024, 1, 1))).output("weeks")
+
+    cluster = Cluster(build)
+    cluster.change("rows", [((dt.date(2023, 12, 31),), 1), ((None,), 1)])
+    cluster.seal()
+    cluster.run()
+    week = (dt.date(2023, 12, 31), dt.date(2023, 12, 25), dt.date(2024, 1, 1))
+    assert cluster.snapshot("weeks") == collection([week])
 
 
 def test_refused_bounds_that_are_no_epochs() -> None:
