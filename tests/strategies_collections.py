@@ -191,7 +191,7 @@ def _statistics_plainly(rows: Rows) -> Rows:
 
 
 def _without_key(rows: Rows) -> Rows:
-    found = plainly.aggregate(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)], keys=0)
+    found = plainly.aggregate_all(plainly.map_rows(rows, lambda row: row[1:]), [("min", 0), ("count", 0)])
     return plainly.map_rows(found, lambda row: (-3 if row[0] is None else row[0], row[1]))
 
 

@@ -83,7 +83,9 @@ def test_example_operators() -> None:
     )
     assert plain.aggregate(rows, [("min", 0), ("max", 0)]) == Counter({("a", 1, 1): 1, ("b", 3, 3): 1})
     assert plain.aggregate(rows, [("count", 0)], keys=0) == Counter({(1,): 1})
-    assert plain.aggregate(Counter(), [("count", 0), ("sum", 0)], keys=0) == Counter({(0, None): 1})
+    assert plain.aggregate_all(rows, [("count", 0)]) == Counter({(1,): 1})
+    assert not plain.aggregate(Counter(), [("count", 0)], keys=0)
+    assert plain.aggregate_all(Counter(), [("count", 0), ("sum", 0)]) == Counter({(0, None): 1})
     assert plain.join(rows, rows) == Counter(
         {("a", 1, 1): 4, ("a", 1, 2): -2, ("a", 2, 1): -2, ("a", 2, 2): 1, ("b", 3, 3): 1, ("d", 5, 5): 1}
     )

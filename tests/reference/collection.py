@@ -35,6 +35,7 @@ __all__ = [
     "Time",
     "accumulated_at",
     "aggregate",
+    "aggregate_all",
     "assert_same_meaning",
     "closure",
     "collection",
@@ -283,8 +284,7 @@ def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int
     """For each key one row: the key, then each aggregate (name, index of the column after the key).
 
     A group is there while its multiplicities sum to something other than 0; if min or max is asked for, while
-    it has a value of positive multiplicity; if both are, while both. Without keys there is always one row: of
-    nothing counts are 0, and all else is None.
+    it has a value of positive multiplicity; if both are, while both.
     """
 
     def one_row(key: Row, group: Collection) -> list[Row]:
@@ -297,10 +297,13 @@ def aggregate(rows: Collection, aggregates: Sequence[tuple[str, int]], keys: int
             return []
         return [tuple(found)]
 
-    found = reduce(rows, one_row, keys)
-    if keys or found:
-        return found
-    return collection([tuple(0 if name.startswith("count") else None for name, _ in aggregates)])
+    return reduce(rows, one_row, keys)
+
+
+def aggregate_all(rows: Collection, aggregates: Sequence[tuple[str, int]]) -> Collection:
+    """Aggregates of all rows: always one row. Of nothing counts are 0, and all else is None."""
+    of_nothing = tuple(0 if name.startswith("count") else None for name, _ in aggregates)
+    return aggregate(rows, aggregates, keys=0) or collection([of_nothing])
 
 
 def top_k(

@@ -55,6 +55,8 @@ class _Interpreter:
             return self._inputs[node.name]
         if isinstance(node, n.Empty):
             return plainly.collection([])
+        if isinstance(node, n.OneRow):
+            return plainly.collection([(1,)])
         if isinstance(node, n.Variable):
             return self._variables[node.depth][node.index]
         if isinstance(node, n.Leave):

@@ -40,7 +40,7 @@ def _sums(source: Collection) -> Collection:
 
 def _sums_plainly(rows: Rows) -> Rows:
     given = plainly.map_rows(rows, lambda row: (row[1], cast(int, row[1]) > 0))
-    return plainly.aggregate(given, ASKED, keys=0)
+    return plainly.aggregate_all(given, ASKED)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
