@@ -15,7 +15,7 @@ from ..aggregates import Aggregate
 from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema
 from ..errors import ExpressionError, SchemaError, shown
-from ..expressions.expression import Expr, col, lit, max_of
+from ..expressions.expression import Expr, ExprLike, as_expr, col, lit, max_of
 from ..linear.user_functions import MapFunction, name_of
 from ..plan.nodes import (
     Accumulate,
