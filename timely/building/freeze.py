@@ -47,6 +47,23 @@ class PhysicalConnector:
     route: Route | None
     is_identity: bool
     limits: tuple[LoopLimit, ...]
+    rounds: Rounds | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What is counted as it goes round in a loop: what there is behind `before`, ahead of `after`; together
+    these are the connector's transform. Times in the loop have so many `coordinates`; what a loop that stops
+    lets go no further is not counted, by its `limit`.
+
+    Of all connectors that carry what a stage sends round one counts it.
+    """
+
+    loop: str
+    coordinates: int
+    limit: LoopLimit
+    before: Transform | None
+    after: Transform | None
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,8 @@ class _Path:
     transforms: tuple[Transform, ...]
     details: tuple[str, ...]
     feedbacks: tuple[tuple[Scope, DescribeRounds | None], ...]
+    round: tuple[StageDeclaration, int] | None = None
+    """The last feedback on the way, and how many of the transforms come before it."""
 
 
 def freeze(dataflow: Declarations) -> FrozenDataflow:
@@ -122,6 +141,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     codes = tuple(TimeCode(layout, stage.scope.shape) for stage in real)
     specs: list[ConnectorSpec] = []
     connectors: list[PhysicalConnector] = []
+    counted: set[tuple[int, int, int]] = set()
     for target in real:
         for feed in target.feeds:
             for path in _paths(dataflow, feed.stream, ()):
@@ -146,6 +166,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                         _composed((*path.transforms, *own)), feed.route,
                         add == 0 and keep & source_mask == source_mask,
                         tuple(_limit(layout, *feedback) for feedback in path.feedbacks),
+                        _rounds(path, own, keep, layout, counted),
                     )
                 )  # fmt: skip
     stages = [
@@ -185,9 +206,29 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
                     (*path.transforms, *own),
                     (*path.details, *detail),
                     (*path.feedbacks, *goes_round),
+                    (stage, len(path.transforms) + len(own)) if goes_round else path.round,
                 )
             )
     return found
+
+
+def _rounds(
+    path: _Path, own: tuple[Transform, ...], keep: int, layout: TimeLayout, counted: set[tuple[int, int, int]]
+) -> Rounds | None:
+    """What a connector counts, if it stays in the loop, and no other before it counts the same."""
+    if path.round is None:
+        return None
+    feedback, before = path.round
+    shift, bits = TimeCode(layout, feedback.scope.shape).fields[-1]
+    mask = ((1 << bits) - 1) << shift
+    same = (feedback.index, path.stage.index, path.output)
+    if keep & mask != mask or same in counted:
+        return None
+    counted.add(same)
+    transforms = (*path.transforms, *own)
+    coordinates = sum(feedback.scope.shape.level_coordinates)
+    loop, limit = feedback.scope.path_inside(), _limit(layout, feedback.scope, None)
+    return Rounds(loop, coordinates, limit, _composed(transforms[:before]), _composed(transforms[before:]))
 
 
 def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) -> LoopLimit:

@@ -43,3 +43,8 @@ class Scope:
     def path(self) -> str:
         """Its name with those around it, outermost first, as error messages show it."""
         return self.name if self.parent is None else f"{self.parent.path()} / {self.name}"
+
+    def path_inside(self) -> str:
+        """The same without the dataflow's own name, which may be another where it was installed."""
+        outside = "" if self.parent is None else self.parent.path_inside()
+        return "" if self.parent is None else f"{outside} / {self.name}" if outside else self.name

@@ -37,6 +37,7 @@ from ..wire.requests import (
 )
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
+from .iterations import iterations_of
 from .reading import FlowOutput, seconds_of
 from .tables import InputForm, chunks
 
@@ -126,6 +127,18 @@ class Flow(Installed):
         """
         number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
         return arrangements_of(self.ask_all(Stats()), number)
+
+    def iterations(self, loop: str | None = None) -> pa.Table:
+        """How many rows went round in the loops of the dataflow, or in one of them, by its name.
+
+        One row for each epoch and iteration to which rows went on: `loop`, `epoch`, `around` (the iterations
+        of the loops around it), `iteration`, and `rows`: those that changed, those that came and those that
+        went, on all workers. Workers count as they send, and keep the last 1,024 times of each of the loop's
+        variables. Where several epochs are computed at once, rows count for the first whose message they are
+        in. Raises MisuseError for a loop that there is not.
+        """
+        number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
+        return iterations_of(self.ask_all(Stats()), number, loop)
 
     def uninstall(self, *, cascade: bool = False) -> None:
         """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.

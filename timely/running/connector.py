@@ -12,8 +12,9 @@ from typing import Final, Protocol
 from progress.errors import MisuseError
 
 from ..building.freeze import LoopLimit, PhysicalConnector
-from ..wire.batch import Batch
+from ..wire.batch import Batch, Transform
 from ..wire.routing import Routing
+from .rounds import RoundCounts
 
 _LAST_ROUNDS: Final = 6
 """From so many iterations before the limit on it is kept what goes round."""
@@ -75,8 +76,8 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_carrier", "_is_identity", "_last", "_limits", "add", "index", "keep", "location", "messages_sent",
-        "port", "route", "routing", "rows_sent", "target", "transform",
+        "_before", "_carrier", "_is_identity", "_last", "_limits", "add", "index", "keep", "location",
+        "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -91,6 +92,11 @@ class Connector:
         self._limits = spec.limits
         self._last: list[tuple[int, Batch]] = []
         self.transform = spec.transform
+        self.rounds: RoundCounts | None = None
+        self._before: Transform | None = None
+        if spec.rounds is not None:
+            self._before, self.transform = spec.rounds.before, spec.rounds.after
+            self.rounds = RoundCounts(spec.rounds.limit)
         self.route = spec.route
         self.routing = carrier.routing
         self.rows_sent = 0
@@ -98,6 +104,13 @@ class Connector:
 
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
+        if self.rounds is not None:
+            if self._before is not None:
+                going = self._before(batch)
+                if going is None or going.rows == 0:
+                    return
+                batch = going
+            self.rounds.add((word & self.keep) + self.add, batch.rows)
         if self.transform is not None:
             transformed = self.transform(batch)
             if transformed is None or transformed.rows == 0:

@@ -48,6 +48,7 @@ NOT_COMPARED = {
     # in another order what is compared in order; empty between activations
     | {"_held_in_order", "_received", "_received_minimal", "_waiting", "_waiting_in_order"},
     Connector: {
+        "_before",
         "_carrier",
         "_is_identity",
         "_last",
@@ -59,7 +60,7 @@ NOT_COMPARED = {
         "port",
         "route",
     }
-    | {"target", "messages_sent", "rows_sent"},
+    | {"target", "messages_sent", "rounds", "rows_sent"},
     InputHandle: {"_clock", "_entrance", "_ordered", "codec", "heir", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),

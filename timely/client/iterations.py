@@ -1,0 +1,59 @@
+"""What went round in the loops of a dataflow, as workers report it, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from progress.errors import MisuseError
+
+from ..wire.requests import Reply, Value
+
+__all__ = ["iterations_of"]
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("loop", pa.string()),
+        ("epoch", pa.int64()),
+        ("around", pa.list_(pa.int64())),
+        ("iteration", pa.int64()),
+        ("rows", pa.int64()),
+    ]
+)
+
+_Time = tuple[str, int, tuple[int, ...], int]
+
+
+def iterations_of(replies: Sequence[Reply], dataflow: int, loop: str | None) -> pa.Table:
+    """The iterations of a dataflow in the answers to `Stats` of all workers; see `Flow.iterations`."""
+    loops: set[str] = set()
+    rows: dict[_Time, int] = {}
+    for reply in replies:
+        match reply.values.get("dataflows"):
+            case {**dataflows}:
+                found = dataflows.get(dataflow)
+            case _:
+                continue
+        match found:
+            case {"loops": [*names], "rounds": [*rounds]}:
+                loops.update(map(str, names))
+                for time, count in _times(rounds):
+                    rows[time] = rows.get(time, 0) + count
+    if loop is not None and loop not in loops:
+        known = ", ".join(map(repr, sorted(loops))) or "none"
+        raise MisuseError(f"the dataflow has no loop {loop!r}; its loops: {known}")
+    names = _SCHEMA.names
+    chosen = [(*time, count) for time, count in sorted(rows.items()) if loop in (None, time[0])]
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in chosen], _SCHEMA)
+
+
+def _times(rounds: Sequence[Value]) -> Iterator[tuple[_Time, int]]:
+    for each in rounds:
+        match each:
+            case {"loop": str(loop), "time": [int(epoch), *around, int(iteration)], "rows": int(rows)}:
+                yield (
+                    (loop, epoch, tuple(int(one) for one in around if isinstance(one, int)), iteration),
+                    rows,
+                )
