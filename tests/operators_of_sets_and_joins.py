@@ -220,8 +220,8 @@ def _all_joined(
 
     def build(a: Collection, b: Collection) -> Collection:
         given = []
-        for number, (one, other) in enumerate(parts.split()):
-            source = (a, b)[number % 2]
+        for number, part in enumerate(parts.split()):
+            source, one, other = (a, b)[number % 2], part[0], part[1]
             source = _nulls(source) if with_nulls and number < 2 else source
             given.append(source.select(**{one: col.k, other: col.v}))
         shared = [name for name in sorted({*parts} - {" "}) if parts.count(name) > 1]
