@@ -48,7 +48,9 @@ def warm_once() -> None:
 
 
 def warm() -> None:
-    """Run every kernel of the operators once."""
+    """Run the kernels that most queries need. Those of the others (sessions, as-of joins, upsert and checked
+    inputs, joins of many) are compiled where they are first met, some seconds each, and kept, too.
+    """
     generator = np.random.default_rng(0)
     with connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(_every_operator)

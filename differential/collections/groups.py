@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
 from ..aggregates import Aggregate, AggregateKind, NamedAggregate
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
-from ..expressions.expression import ColumnRef, Expr, ExprLike, Ordering
+from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering
 from ..expressions.orders import By, orderings
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
@@ -24,29 +24,32 @@ __all__ = ["GroupOperators", "Grouped"]
 
 C = TypeVar("C", bound=Handle)
 
+Key: TypeAlias = str | Expr | Aliased
+"""What rows may be grouped by: a column, or an expression with a name."""
+
 
 class GroupOperators(OrderOperators):
     """Cutting a collection into groups."""
 
-    def group_by(self, *keys: str | Expr | Sequence[str | Expr], **named: ExprLike) -> Grouped[Self]:
+    def group_by(self, *keys: Key | Sequence[Key], **named: ExprLike) -> Grouped[Self]:
         """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
         all rows.
 
         Keys are names, `col.x`, lists of these, and expressions with a name: `group_by("user",
-        day=col.t // 86400)`. Null is a key as any other: rows where it is null are one group.
+        day=col.t // 86400)`, or `(col.t // 86400).alias("day")`. Null is a key as any other: rows where it
+        is null are one group.
         """
-        source = self.with_columns(**named) if named else self
-        names: list[str] = []
-        for key in keys:
-            names += [_key(one) for one in ([key] if isinstance(key, str | Expr) else key)]
-        names += named
+        given = [one for key in keys for one in ([key] if isinstance(key, str | Expr | Aliased) else key)]
+        computed = {one.name: one.expr for one in given if isinstance(one, Aliased)}
+        source = self.with_columns(**computed, **named) if computed or named else self
+        names = [*map(_key, given), *named]
         for name in names:
             source.schema.offset(name)
         if len(set(names)) != len(names):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         return Grouped(source, tuple(names))
 
-    def groupBy(self, *keys: str | Expr | Sequence[str | Expr], **named: ExprLike) -> Grouped[Self]:
+    def groupBy(self, *keys: Key | Sequence[Key], **named: ExprLike) -> Grouped[Self]:
         """The same as `group_by`, as PySpark spells it."""
         return self.group_by(*keys, **named)
 
@@ -175,9 +178,11 @@ class Grouped(Generic[C]):
 def _key(key: object) -> str:
     if isinstance(key, str):
         return key
-    if isinstance(key, ColumnRef):
+    if isinstance(key, ColumnRef | Aliased):
         return key.name
-    raise SchemaError(f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400)")
+    raise SchemaError(
+        f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400), or alias('day')"
+    )
 
 
 def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:

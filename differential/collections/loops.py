@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Self, TypeVar, cast
@@ -87,6 +88,7 @@ class LoopOperators(Handle):
             entering = self.plan.add(ByPriority(start.node, by, loop.depth))
             return {"": body(variables[""], replace(start, node=entering, place=loop.place))}
 
+        _check_takes(name, body, ("found", "begun"), ())
         limit = min(iterations_max, ITERATIONS_MAX) + ITERATIONS_TO_COME_IN
         _check_limit(name, None, iterations_max)
         return _loop(self, name, {"": self.schema}, with_start, limit, stops=False)[""]
@@ -128,6 +130,7 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
             f"{name!r} begins with no collection: one of its names must begin as one, such as what its first "
             "rule gives, {'reached': roots, …}"
         )
+    _check_takes(name, body, (), tuple(start))
     return _iterated(
         first,
         starts,
@@ -164,6 +167,25 @@ def _iterated(
     _check_limit(name, times, iterations_max)
     limit = iterations_max if times is None else times
     return _loop(like, name, starts, lambda variables, _: body(variables), limit, stops=times is not None)
+
+
+def _check_takes(name: str, body: object, given: tuple[str, ...], named: tuple[str, ...]) -> None:
+    """GraphError for a body that cannot be called with so many collections, and those of these names."""
+    if not callable(body):
+        raise GraphError(f"the body of {name!r} is a function of collections, not {type(body).__name__}")
+    try:
+        inspect.signature(body).bind(*given, **dict.fromkeys(named))
+    except TypeError as error:
+        raise GraphError(
+            f"the body of {name!r} is called as body({', '.join((*given, *named))}): {error}. Its parameters "
+            + (
+                "have the names of the collections"
+                if named
+                else "are what was found so far, and what has begun so far"
+            )
+        ) from None
+    except ValueError:  # nothing is known of its parameters
+        return
 
 
 def _check_limit(name: str, times: int | None, iterations_max: int) -> None:

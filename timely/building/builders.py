@@ -21,7 +21,8 @@ from types import FunctionType, ModuleType
 from typing import TypeVar
 
 from ..errors import MisuseError, TimelyError, VertexError
-from ..failure import is_interrupt
+from ..failure import add_note, is_interrupt
+from ..user_code.call_site import site_of
 from ..user_code.loaded_sources import check_unchanged, note_loaded
 from .dataflow import Dataflow
 
@@ -151,7 +152,10 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
     dataflow = Dataflow(name)
     try:
         builder(dataflow, **arguments)
-    except TimelyError:
+    except TimelyError as error:
+        site = site_of(error)
+        if str(site) not in str(error):  # its traceback stays behind when it is told again
+            add_note(error, f"  {site}: here it was asked for")
         raise
     except BaseException as error:
         if is_interrupt(error):

@@ -8,15 +8,17 @@ source: about 0.3 µs.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..own_files import OWN_FOLDERS
 
-__all__ = ["UNKNOWN_SITE", "CallSite", "at_site", "call_site"]
+__all__ = ["UNKNOWN_SITE", "CallSite", "at_site", "call_site", "site_of"]
 
 
 class CallSite(NamedTuple):
@@ -31,6 +33,8 @@ class CallSite(NamedTuple):
 
 UNKNOWN_SITE: Final = CallSite("", 0)
 
+_PYTHON: Final = f"{Path(os.__file__).parent}{os.sep}"
+"""Where Python's own modules are."""
 
 _said: Final[ContextVar[CallSite | None]] = ContextVar("the line that is said to ask", default=None)
 
@@ -61,3 +65,15 @@ def call_site() -> CallSite:
         if frame.f_back is None:
             return UNKNOWN_SITE
         frame = frame.f_back
+
+
+def site_of(error: BaseException) -> CallSite:
+    """The last line outside our packages, and Python's own, that an error has passed on its way up."""
+    found, step = UNKNOWN_SITE, error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        is_pythons = file.startswith(_PYTHON) and "site-packages" not in file
+        if not is_pythons and not file.startswith(OWN_FOLDERS) and file != "<string>":
+            found = CallSite(file, step.tb_lineno)
+        step = step.tb_next
+    return found

@@ -238,6 +238,22 @@ def test_columns_aggregates_are_named_as_in_python_or_by_alias() -> None:
     assert not cluster.snapshot("nothing") and cluster.snapshot("most") == {(5,): 1}
 
 
+def test_columns_keys_may_be_expressions_with_an_alias() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, v: int")
+        counts = rows.group_by((col.v // 10).alias("tens"), ["k"]).count()
+        assert counts.schema.names == ("tens", "k", "count")
+        same = rows.groupBy([(col.v // 10).alias("tens"), col.k]).count()
+        counts.concat(same.negate()).output("nothing")
+        counts.output("counts")
+
+    cluster = Cluster(build)
+    cluster.change("rows", [((1, 2), 1), ((1, 3), 1), ((2, 15), 1)])
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("counts") == {(0, 1, 2): 1, (1, 2, 1): 1} and not cluster.snapshot("nothing")
+
+
 # refused_
 
 

@@ -399,6 +399,17 @@ def test_refused_collections_that_are_not_returned_by_name() -> None:
     assert "begins with no collection" in _refused_together({"a": "k: int"}, lambda a: {"a": a})
 
 
+def test_refused_bodies_with_other_parameters() -> None:
+    said = _refused_together({"a": None}, lambda b: {"a": b})
+    assert "called as body(a)" in said and "names of the collections" in said
+    said = _refused_together({"a": None, "b": None}, lambda a: {"a": a, "b": a})
+    assert "called as body(a, b)" in said
+    assert "not int" in _refused_together({"a": None}, 7)  # type: ignore[arg-type]  # that is the point
+    rows = dd.input(Dataflow("queries"), "rows", NUMBERS)
+    with pytest.raises(GraphError, match=r"called as body\(found, begun\)"):
+        rows.prioritized_iterate(lambda found: found, "k")  # type: ignore[arg-type,misc]
+
+
 def test_refused_less_than_one_iteration() -> None:
     assert "times=0" in _refused_together({"a": None}, lambda a: {"a": a}, times=0)
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
+import differential as dd
+import timely
 from differential.expressions.expression import col
 from timely import Dataflow
+from timely.errors import TimelyError
 from timely.user_code.call_site import call_site
 
 
@@ -26,3 +31,21 @@ def test_a_stage_remembers_where_it_was_built() -> None:
     line = sys._getframe().f_lineno + 1
     dataflow.input("numbers")
     assert dataflow.stages[0].site == f"{__file__}:{line}"
+
+
+def test_an_error_of_a_query_names_its_line_once_where_it_has_none_of_its_own() -> None:
+    line = sys._getframe().f_lineno + 4
+
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int")
+        rows.group_by("k").agg(total=dd.sum("nope")).output("sums")
+
+    def another(flow: Dataflow) -> None:
+        dd.input(flow, "rows", "k: int").select(k=col.nope).output("k")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        for query in (build, another):
+            with pytest.raises(TimelyError) as caught:
+                cluster.install(query)
+            assert str(caught.value).count(f"{__file__}:") == 1
+            assert f"{__file__}:{line + (3 if query is another else 0)}" in str(caught.value)
