@@ -80,6 +80,7 @@ from differential.expressions.calls import (
     get,
     hash,
     hour,
+    if_else,
     initcap,
     isnan,
     isnull,
@@ -95,6 +96,7 @@ from differential.expressions.calls import (
     minute,
     mod,
     month,
+    nullif,
     power,
     quarter,
     regexp_extract,
@@ -127,12 +129,10 @@ from differential.expressions.expression import (
     coalesce,
     col,
     greatest,
-    if_else,
     least,
     lit,
     max_of,
     min_of,
-    nullif,
     when,
 )
 from differential.linear.shapes import clock, session, sliding, tumbling

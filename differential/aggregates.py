@@ -29,13 +29,15 @@ the order in which rows came does not matter, and what is removed leaves nothing
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, get_args
 
 from differential.columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating, integer
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
+from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
+from timely.user_code.call_site import call_site
 
 __all__ = [
     "ADDED",
@@ -97,8 +99,26 @@ ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - {
 _SAMPLES: Final = ("variance", "stddev")
 
 
+class _OfGroup(NoValue):
+    """What there is of a group, and not of a row: nothing is computed with it before it has a name."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):  # asked for by tools, some before there are fields
+                raise AttributeError(name)
+            raise AttributeError(f"{self.belongs()}, not .{name} of the aggregate")
+
+        def _computed(self, other: object = None) -> NoReturn:
+            raise ExpressionError(f"{self.belongs()} ({call_site()})")
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _computed
+        __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _computed
+
+
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(_OfGroup):
     """One aggregate of a group, of `column` or of what `argument` computes; neither: of whole rows."""
 
     kind: AggregateKind
@@ -128,6 +148,13 @@ class Aggregate:
                 f"{self.describe()}.alias({name!r:.60}): a name is text, as in alias('total')"
             )
         return NamedAggregate(name, self)
+
+    def belongs(self) -> str:
+        """What to write where it is computed with."""
+        return (
+            f"dd.{self.describe()} is of a group, so name it in agg(…) and compute with the column: "
+            f"agg(n=dd.{self.describe()}).with_columns(m=col.n + 1), or .having(col.n > 1)"
+        )
 
     def describe(self) -> str:
         """As the user wrote it."""
@@ -171,19 +198,26 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class NamedAggregate:
+class NamedAggregate(_OfGroup):
     """An aggregate and the name of its column."""
 
     name: str
     aggregate: Aggregate
 
+    def belongs(self) -> str:
+        """What to write where it is computed with."""
+        return self.aggregate.belongs()
+
 
 def count(column: str | Expr | None = None) -> Aggregate:
-    """How many rows the group has, multiplicities counted; of a column: rows where it is not null.
+    """How many rows the group has, multiplicities counted; of a column: rows where it is not null; `"*"` is
+    no column.
 
     Rust: `count`; SQL and PySpark: `count(*)`, `count(x)`.
     """
-    return Aggregate("count") if column is None else Aggregate.of("count", column)
+    if column is None or (isinstance(column, str) and column == "*"):
+        return Aggregate("count")
+    return Aggregate.of("count", column)
 
 
 def count_if(condition: str | Expr) -> Aggregate:

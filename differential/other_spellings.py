@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+import inspect
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["FUNCTIONS_ELSEWHERE", "explain", "explain_function"]
+from timely.user_code.call_site import call_site
+
+from .errors import SchemaError
+
+__all__ = [
+    "FUNCTIONS_ELSEWHERE",
+    "condition_of",
+    "explain",
+    "explain_function",
+    "explain_item",
+    "written_as",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
 _ORDER: Final = "order_by(col.x.desc(), 'y').limit(10); a collection has no order"
 _READ: Final = "a dataflow is built here, not run; name it by .output('name') and read flow.output('name')"
 _CHANGES: Final = "a collection changes with its input by itself; nothing has to be kept or asked for anew"
+_PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
 _SPELLINGS: Final = {
     **dict.fromkeys(("groupby",), "group_by('key')"),
     **dict.fromkeys(("agg", "count", "sum", "min", "max", "reduce", "aggregate"), _GROUP),
@@ -36,9 +55,15 @@ _SPELLINGS: Final = {
     **dict.fromkeys(
         ("alias", "createOrReplaceTempView", "lazyframe"), "a name in Python: later = collection"
     ),
+    **dict.fromkeys(("unpivot", "melt", "transpose", "unnest"), "flat_map(fn, schema), or select(…)"),
+    "pivot": _PIVOT,
+    "withWatermark": "split_late('time', allowed, clock=…), or last('time', size, clock=…)",
     **dict.fromkeys(
-        ("unpivot", "melt", "pivot", "transpose", "unnest"), "flat_map(fn, schema), or select(…)"
+        ("group_by_dynamic", "rolling", "groupby_dynamic"),
+        "window('time', dd.tumbling(minutes=5)).group_by('window_start')",
     ),
+    "join_asof": "asof_join(other, on='key', left_time='time')",
+    "sample": "filter(dd.hash(col.id) % 100 < 5), which takes the same rows again",
     "minus": "subtract(other)",
     "flatMap": "flat_map(fn, schema)",
     **dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema", "width"), "schema.names"),
@@ -47,7 +72,9 @@ _SPELLINGS: Final = {
 _REDUCE: Final = "reduce(function, schema), which sees the rows of a group"
 _OF_GROUPS: Final = {
     **dict.fromkeys(("applyInPandas", "applyInArrow", "apply", "map_groups", "cogroup"), _REDUCE),
-    **dict.fromkeys(("median", "quantile", "pivot", "mode"), _REDUCE),
+    **dict.fromkeys(("median", "quantile", "mode"), _REDUCE),
+    "pivot": _PIVOT.removeprefix("group_by('key')."),
+    **dict.fromkeys(("having", "filter", "where"), "agg(n=dd.count()).having(col.n > 1)"),
     **dict.fromkeys(("head", "tail", "limit", "nth"), "top_k(n, by=col.x.desc())"),
     **dict.fromkeys(("n_unique", "countDistinct"), "agg(n=dd.count_distinct('x'))"),
     **dict.fromkeys(("len", "size"), "count()"),
@@ -74,6 +101,8 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("median", "percentile", "percentile_approx", "quantile", "mode", "corr"), _REDUCE),
     **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile", "Window"), _WINDOW),
     **dict.fromkeys(("lag", "lead", "shift"), "asof_join(…, exact=False) with the same collection"),
+    **dict.fromkeys(("F", "functions"), "dd.sum('x'), dd.upper(col.x): functions are in the module itself"),
+    **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
     **dict.fromkeys(("column", "field", "expr", "sql", "element"), "dd.col.x"),
     **dict.fromkeys(("asc", "desc"), "col.x.asc() or col.x.desc()"),
     **dict.fromkeys(("explode", "explode_outer", "posexplode"), "explode('x', type), of a collection"),
@@ -139,3 +168,50 @@ def explain_function(name: str) -> str:
     """The message of the `AttributeError` for `name`, which the module does not have."""
     missing = f"module 'differential' has no attribute {name!r}"
     return f"{missing}. Write instead: {_OF_FUNCTIONS[name]}" if name in _OF_FUNCTIONS else missing
+
+
+def explain_item(key: object) -> str:
+    """The message of the error for `collection[key]`."""
+    if isinstance(key, str):
+        return (
+            f"a collection has no [{key!r}]. In an expression write col.{key}, for the column select({key!r})"
+        )
+    if isinstance(key, list | tuple):
+        return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
+    return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
+
+
+def condition_of(text: str) -> str:
+    """How a condition that is written as a text is written as an expression, if that is easily said."""
+    found = re.fullmatch(
+        r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
+    )
+    if found is None:
+        return "(col.x > 1) & (col.y == 'a')"
+    name, operator, value = found.groups()
+    if operator is None:
+        return f"col.{name}"
+    return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
+
+
+def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of operators: arguments that they do not take, other libraries' among them, are answered
+    by a SchemaError that says `usage`.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **named: P.kwargs) -> R:
+            try:
+                signature.bind(*args, **named)
+            except TypeError as error:
+                raise SchemaError(
+                    f"{function.__name__} ({call_site()}): {error}. Write instead: {usage}"
+                ) from None
+            return function(*args, **named)
+
+        return checked
+
+    return decorated

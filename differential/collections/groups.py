@@ -13,7 +13,7 @@ from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Orderin
 from ..expressions.orders import By, orderings
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
-from ..other_spellings import explain
+from ..other_spellings import explain, written_as
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
@@ -84,7 +84,7 @@ class Grouped(Generic[C]):
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
         """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
-        total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x * 2).alias("mean"))`.
+        total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x * 2).alias("mean"))`, also as a list.
 
         Without keys there is always one row, also of nothing: see `Collection.agg`.
 
@@ -134,16 +134,19 @@ class Grouped(Generic[C]):
             raise SchemaError(f"{kind}() needs a column, as in group_by('k').{kind}('x')")
         return self.agg(**{f"{kind}_{column}": Aggregate.of(kind, column) for column in columns})
 
+    @written_as("top_k(3, by=col.x.desc()) for those with the largest x, by='x' for the least")
     def top_k(
         self, k: int, by: By, *, offset: int = 0, rank: str | None = None, method: RankKind = "row_number"
     ) -> C:
         """The first `k` rows of each group in the order `by`; see `Collection.top_k`."""
         return self.order_by(*orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
 
+    @written_as("first(by='time')")
     def first(self, by: By) -> C:
         """The first row of each group in the order `by`: as `top_k(1, by)`."""
         return self.order_by(*orderings(by, "first")).first()
 
+    @written_as("last(by='time')")
     def last(self, by: By) -> C:
         """The last row of each group in the order `by`, for instance the latest: `last(by="time")`."""
         return self.order_by(*orderings(by, "last")).last()
@@ -152,6 +155,7 @@ class Grouped(Generic[C]):
         """All rows, and a column `name` with the number of each in its group; costs: `Ordered.rank`."""
         return self.order_by(*orderings(by, "rank")).rank(name, method)
 
+    @written_as("order_by(col.x.desc(), 'y')")
     def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
         """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
         return Ordered(self.collection, self.keys, orderings(by, "order_by"))
@@ -188,7 +192,11 @@ def _key(key: object) -> str:
 def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:
     """Aggregates by the names that `alias` gave them; SchemaError for what has none, or one twice."""
     found: dict[str, Aggregate] = {}
-    for each in unnamed:
+    given = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
+    for each in given:
+        if isinstance(each, Mapping):
+            meant = ", ".join(f"{name}=dd.{kind}({name!r})" for name, kind in each.items())
+            raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. Write agg({meant})")
         if not isinstance(each, NamedAggregate):
             shown = f"dd.{each.describe()}" if isinstance(each, Aggregate) else f"{each!r:.60}"
             raise SchemaError(

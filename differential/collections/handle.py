@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
@@ -13,7 +13,7 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Expr, col
 from ..linear.user_functions import BatchFunction, MapFunction
-from ..other_spellings import explain
+from ..other_spellings import explain, explain_item
 from ..plan.building import OpenLoop, Place, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
@@ -40,6 +40,9 @@ class Handle:
             if not name.startswith("_") and node is not None and name in node.schema:
                 hint = f": it is a column; in an expression write col.{name}"
             raise AttributeError(explain("a collection", name) + hint)
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise SchemaError(f"{explain_item(key)} ({call_site()})")
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"

@@ -44,6 +44,8 @@ class JoinOperators(SetOperators):
         where: ExprLike | None = None,
         suffix: str | None = None,
         null_safe: bool = False,
+        left_on: _Name | Sequence[_Name] | None = None,
+        right_on: _Name | Sequence[_Name] | None = None,
     ) -> Self:
         """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
@@ -57,6 +59,7 @@ class JoinOperators(SetOperators):
         suffix     put behind the names of columns of the right that the left has, too; without it they are
                    refused
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
+        left_on    and `right_on`: keys here and there, as Polars writes them, in place of `on`
 
         Columns: the keys under the names they have here, the other columns of this, the other columns of
         `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
@@ -72,6 +75,8 @@ class JoinOperators(SetOperators):
         What others keep alike is kept once.
         """
         kind = how_of(how)
+        if left_on is not None or right_on is not None:
+            on = _paired(on, left_on, right_on)
         left, right = in_one_place((self, other))
         if on is None and kind != "cross":
             raise SchemaError(
@@ -137,6 +142,17 @@ class JoinOperators(SetOperators):
 
 
 _LEFT_ONLY: tuple[How, ...] = ("semi", "anti")
+
+
+def _paired(on: On | None, left: object, right: object) -> On:
+    """What `left_on` and `right_on` say, as `on`."""
+    keys = [list(side) if isinstance(side, list | tuple) else [side] for side in (left, right)]
+    if on is not None or left is None or right is None or len(keys[0]) != len(keys[1]):
+        raise SchemaError(
+            f"join ({call_site()}): left_on and right_on take as many columns each, and no on= beside them; "
+            "or write on={'left_column': 'right_column'}"
+        )
+    return [(_name(one), _name(other)) for one, other in zip(*keys, strict=True)]
 
 
 def _pairs_of(on: On) -> Pairs:

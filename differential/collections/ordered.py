@@ -25,6 +25,7 @@ from ..errors import SchemaError
 from ..expressions.expression import Ordering, col
 from ..expressions.orders import By, OrderSpec, orderings
 from ..operators.reduce import RankKind
+from ..other_spellings import written_as
 from ..plan.grouping.computing import order_of
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
 from .checking import CheckingOperators
@@ -41,6 +42,7 @@ H = TypeVar("H", bound=Handle)
 class OrderOperators(CheckingOperators):
     """Rows in an order."""
 
+    @written_as("top_k(3, by=col.x.desc()) for those with the largest x, by='x' for the least")
     def top_k(
         self,
         k: int,
@@ -62,6 +64,7 @@ class OrderOperators(CheckingOperators):
         named = (keys,) if isinstance(keys, str) else tuple(keys)
         return top_rows(self, named, k, orderings(by, "top_k"), offset, rank, method)
 
+    @written_as("order_by(col.x.desc(), 'y').limit(10)")
     def order_by(self, *by: OrderSpec) -> Ordered[Self]:
         """An order of all rows; follow with `limit(n, offset=…)` or `rank("place")`. LINQ: `OrderBy`."""
         return Ordered(self, (), orderings(by, "order_by"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
+from timely.user_code.call_site import call_site
+
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, as_expr, col
 from ..linear.user_functions import MapFunction
+from ..other_spellings import condition_of, written_as
 from ..plan.nodes import Filter, Negate, Select
 from .handle import Handle
 
@@ -15,6 +18,8 @@ __all__ = ["RowOperators"]
 
 _Name = str | Expr | Aliased
 T = TypeVar("T")
+
+_FILTER = "filter(col.x == 1)"
 
 
 class RowOperators(Handle):
@@ -79,6 +84,7 @@ class RowOperators(Handle):
             raise SchemaError(f"rename: two columns would be called {twice[0]!r}")
         return self.select(**{new.get(name, name): col(name) for name in self.schema.names})
 
+    @written_as(_FILTER)
     def filter(self, *conditions: ExprLike | MapFunction) -> Self:
         """The rows for which all `conditions` are true (not false, not null). Rust: `filter`. LINQ:
         `Where`.
@@ -90,12 +96,18 @@ class RowOperators(Handle):
             raise SchemaError("filter() needs a condition: filter(col.x > 1)")
         found = self
         for condition in conditions:
+            if isinstance(condition, str):
+                raise SchemaError(
+                    f"filter({condition!r:.80}) ({call_site()}): a text is no condition. "
+                    f"Write filter({condition_of(condition)})"
+                )
             if callable(condition) and not isinstance(condition, Expr):
                 found = found.applied("filter", condition, None)
             else:
                 found = found.with_node(Filter(found.node, as_expr(condition)))
         return found
 
+    @written_as(_FILTER)
     def where(self, *conditions: ExprLike | MapFunction) -> Self:
         """The same as `filter`."""
         return self.filter(*conditions)

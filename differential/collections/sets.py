@@ -17,6 +17,7 @@ from ..columns.schema import Column, Schema
 from ..errors import ExpressionError, SchemaError, shown
 from ..expressions.expression import Expr, ExprLike, as_expr, col, lit, max_of
 from ..linear.user_functions import MapFunction, name_of
+from ..other_spellings import written_as
 from ..plan.nodes import (
     Accumulate,
     Added,
@@ -33,6 +34,8 @@ from .functions import FunctionOperators
 from .handle import in_one_place
 
 __all__ = ["SetOperators"]
+
+_ONE_ROW = "drop_duplicates('x'); to choose the row that stays, group_by('x').first(by='time')"
 
 
 class SetOperators(FunctionOperators):
@@ -116,6 +119,7 @@ class SetOperators(FunctionOperators):
             raise SchemaError(f"arrange: by takes the names of different columns, not {by!r}")
         return self.with_node(Arrange(self.node, keys))
 
+    @written_as("distinct(), or drop_duplicates('x') for one row of each x")
     def distinct(self) -> Self:
         """Each row that has a positive multiplicity, once. Rust: `distinct`. LINQ: `Distinct`.
 
@@ -123,6 +127,7 @@ class SetOperators(FunctionOperators):
         """
         return self.with_node(Distinct(self.node))
 
+    @written_as(_ONE_ROW)
     def drop_duplicates(self, subset: str | Sequence[str] | None = None) -> Self:
         """One row for each value of the columns `subset` (all of them: `distinct`).
 
@@ -244,10 +249,12 @@ class SetOperators(FunctionOperators):
         """The same as `union_by_name`."""
         return self.union_by_name(other, allow_missing_columns=allowMissingColumns)
 
+    @written_as(_ONE_ROW)
     def dropDuplicates(self, subset: Sequence[str] | None = None) -> Self:
         """The same as `drop_duplicates`."""
         return self.drop_duplicates(subset)
 
+    @written_as(_ONE_ROW)
     def unique(self, subset: str | Sequence[str] | None = None) -> Self:
         """The same as `drop_duplicates`, as Polars calls it."""
         return self.drop_duplicates(subset)

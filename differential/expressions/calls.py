@@ -6,7 +6,16 @@ They write what the methods write (`col.name.str.upper()`); counted from 1 is wh
 
 from __future__ import annotations
 
-from differential.expressions.expression import Expr, ExprLike, as_expr, call_function, check_columns
+from differential.errors import ExpressionError
+from differential.expressions.expression import (
+    Expr,
+    ExprLike,
+    as_expr,
+    call_function,
+    check_columns,
+    when,
+)
+from timely.user_code.call_site import call_site
 
 __all__ = [
     "abs",
@@ -32,6 +41,7 @@ __all__ = [
     "get",
     "hash",
     "hour",
+    "if_else",
     "initcap",
     "isnan",
     "isnull",
@@ -47,6 +57,7 @@ __all__ = [
     "minute",
     "mod",
     "month",
+    "nullif",
     "power",
     "quarter",
     "regexp_extract",
@@ -355,8 +366,13 @@ def concat_ws(separator: str, *values: ExprLike) -> Expr:
     return call_function("concat_ws", separator, *values)
 
 
-def date_trunc(unit: str, t: ExprLike) -> Expr:
+def date_trunc(unit: str | Expr, t: ExprLike) -> Expr:
     """The beginning of the year, quarter, month, week, day, hour, … that it is in."""
+    if isinstance(unit, Expr) and isinstance(t, str):
+        raise ExpressionError(
+            f"date_trunc({unit!r}, {t!r}) ({call_site()}): the unit comes first. "
+            f"Write date_trunc({t!r}, {unit!r})"
+        )
     return call_function("date_trunc", t, unit)
 
 
@@ -388,6 +404,18 @@ def abs(x: ExprLike) -> Expr:
 def isnull(x: ExprLike) -> Expr:
     """True where the value is null."""
     return _column("isnull", x).is_null()
+
+
+def nullif(value: ExprLike, unwanted: ExprLike) -> Expr:
+    """`value`, but null where it equals `unwanted`."""
+    check_columns("nullif", [value])
+    given = as_expr(value)
+    return when((given != unwanted).fill_null(True)).then(given)
+
+
+def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
+    """`value` where `condition` is true, else `otherwise`."""
+    return when(condition).then(value).otherwise(otherwise)
 
 
 def _column(name: str, operand: ExprLike) -> Expr:

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, overload
 
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
 from differential.columns.schema import Schema
@@ -42,6 +42,7 @@ from differential.expressions.functions.namespaces import (
     ListMethods,
     StringMethods,
     TimeMethods,
+    explain_item,
     explain_method,
 )
 from differential.expressions.literals import Scalar, constant_of
@@ -71,12 +72,10 @@ __all__ = [
     "coalesce",
     "col",
     "greatest",
-    "if_else",
     "least",
     "lit",
     "max_of",
     "min_of",
-    "nullif",
     "when",
 ]
 
@@ -350,6 +349,9 @@ class Expr(Tree):
             # fields.
             raise AttributeError(name if name.startswith("_") else explain_method(self.describe(), name))
 
+        def __getitem__(self, key: object) -> NoReturn:
+            raise ExpressionError(f"{explain_item(self.describe(), key)} ({call_site()})")
+
     # Last, because a property that is called as a type hides the type in what follows.
 
     @property
@@ -422,8 +424,7 @@ class Operation(Expr, OperationTree):
             raise ExpressionError(
                 f"an expression of {depth:,} operators within one another ({self.site}); there may be "
                 f"{DEPTH_MAX:,}.\n  Compute a part of it as a column first, by with_columns(…); for one of "
-                "many "
-                "values write is_in([…]), for many cases join a table of them."
+                "many values write is_in([…]), for many cases join a table of them."
             )
         object.__setattr__(self, "depth", depth)
 
@@ -436,10 +437,15 @@ class Operation(Expr, OperationTree):
 class When(Operation):
     """The value of the first branch whose condition is true, else that of `otherwise`, else null."""
 
-    def when(self, condition: ExprLike) -> OpenWhen:
+    @overload
+    def when(self, condition: ExprLike) -> OpenWhen: ...
+    @overload
+    def when(self, condition: ExprLike, value: ExprLike) -> When: ...
+    def when(self, condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
         """A further branch, for rows where no condition so far is true."""
         self._check_open()
-        return OpenWhen(self.operands, as_expr(condition))
+        branch = OpenWhen(self.operands, as_expr(condition))
+        return branch if value is None else branch.then(value)
 
     def otherwise(self, value: ExprLike) -> Expr:
         """The value where no condition is true."""
@@ -507,9 +513,17 @@ def lit(value: object, type_: TypeSpec | None = None) -> LiteralValue:
     return LiteralValue(*constant_of(value, None if type_ is None else as_column_type(type_), call_site()))
 
 
-def when(condition: ExprLike) -> OpenWhen:
-    """`when(c).then(x).when(d).then(y).otherwise(z)`: x where c is true, else y where d is, else z."""
-    return OpenWhen((), as_expr(condition))
+@overload
+def when(condition: ExprLike) -> OpenWhen: ...
+@overload
+def when(condition: ExprLike, value: ExprLike) -> When: ...
+def when(condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
+    """`when(c).then(x).when(d).then(y).otherwise(z)`: x where c is true, else y where d is, else z.
+
+    `when(c, x)`, as in PySpark, is `when(c).then(x)`.
+    """
+    branch = OpenWhen((), as_expr(condition))
+    return branch if value is None else branch.then(value)
 
 
 def min_of(*values: ExprLike) -> Expr:
@@ -543,22 +557,8 @@ def coalesce(*values: ExprLike) -> Expr:
     return found
 
 
-def nullif(value: ExprLike, unwanted: ExprLike) -> Expr:
-    """`value`, but null where it equals `unwanted`."""
-    check_columns("nullif", [value])
-    given = as_expr(value)
-    return when((given != unwanted).fill_null(True)).then(given)
-
-
-def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
-    """`value` where `condition` is true, else `otherwise`."""
-    return when(condition).then(value).otherwise(otherwise)
-
-
 def call_function(name: str, *operands: object) -> Expr:
-    """The function of the table that is called `name`; None for an operand, and what follows, leaves it
-    out.
-    """
+    """The function `name` of the table; None for an operand, and what follows, leaves it out."""
     given = tuple(takewhile(lambda operand: operand is not None, operands))
     check_columns(name, given)
     return Operation(name, tuple(as_expr(operand) for operand in given))

@@ -44,7 +44,7 @@ from differential.columns.rows import (
 from differential.columns.symbols import SymbolTable, pack, symbol_word, unpack
 from differential.errors import ExpressionError, SchemaError, shown
 
-__all__ = ["Constant", "Scalar", "constant_of", "constant_word"]
+__all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word"]
 
 Constant: TypeAlias = bool | int | float | str | bytes | dt.datetime | dt.date | Decimal | None
 """A constant in its kept form."""
@@ -63,6 +63,14 @@ _TYPES: Final[dict[type, ColumnType]] = {
     dt.datetime: timestamp,
     dt.date: date,
 }
+
+
+class NoValue:
+    """What users write, and what has no value in a row: base of those that say where they belong instead."""
+
+    def belongs(self) -> str:
+        """The sentence of the error."""
+        raise NotImplementedError
 
 
 def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[Constant, ColumnType]:
@@ -90,6 +98,8 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     found = next((known for python, known in _TYPES.items() if type(value) is python), None)
     if found is None and isinstance(value, dt.datetime):
         found = timestamp
+    if isinstance(value, NoValue):
+        raise ExpressionError(f"{value.belongs()} ({site})")
     if found is None:
         known = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
         raise ExpressionError(

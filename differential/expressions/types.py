@@ -41,6 +41,9 @@ from timely.user_code.call_site import call_site
 
 __all__ = ["check_condition", "constants_of", "type_of"]
 
+_DAY: Final = 86_400_000_000
+"""Microseconds, as which a timedelta is kept."""
+
 _COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of", "least", "greatest"))
 
@@ -167,11 +170,20 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
     ):
         return timestamp.or_null(nullable)
     if "date" in kinds:
-        raise _error(
-            expr,
-            types,
-            "takes two dates only to subtract them; for days write x.dt.add_days(n), for times cast",
-        )
+        why = "takes two dates only to subtract them; for days write x.dt.add_days(n), for times cast"
+        for part in expr.operands:
+            if (
+                isinstance(part, LiteralTree)
+                and type(part.value) is int
+                and part.value
+                and not part.value % _DAY
+            ):
+                days = part.value // _DAY
+                why += (
+                    f"; timedelta(days={days}) is {part.value} µs: write "
+                    f"x.dt.add_days({-days if expr.op == '-' else days})"
+                )
+        raise _error(expr, types, why)
     if expr.op == "+" and kinds == ("string", "string"):
         raise _error(expr, types, "does not join texts: write concat(a, b); + takes numbers")
     raise _error(expr, types, "takes numbers, or timestamps and microseconds")
@@ -281,5 +293,7 @@ def _values_of(expr: OperationTree) -> list[Tree]:
 def _similar(name: str, names: Sequence[str]) -> str:
     import difflib
 
+    if name == "*":
+        return " For all columns write select('*'), for all rows dd.count()."
     found = difflib.get_close_matches(name, names, n=1)
     return f" Did you mean {found[0]!r}?" if found else ""

@@ -16,6 +16,7 @@ TUMBLE, HOP.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -52,6 +53,8 @@ _UNITS: Final = {
     "date": dt.timedelta(days=1),
     "int": None,
 }
+_PART: Final = re.compile(r"(\d+) *(microsecond|millisecond|second|minute|hour|day|week)s?\b", re.IGNORECASE)
+_WRITTEN: Final = re.compile(rf" *(?:{_PART.pattern} *)+", re.IGNORECASE)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAYS_MAX: Final = 1 << 28
 _WINDOWS_MAX: Final = 100_000
@@ -91,16 +94,16 @@ class Clock:
     every: Length
 
 
-def tumbling(size: Length | None = None, *, origin: Moment | None = None, **parts: float) -> Tumbling:
+def tumbling(size: Length | str | None = None, *, origin: Moment | None = None, **parts: float) -> Tumbling:
     """Windows of one length, one after another: `tumbling(minutes=5)`, `tumbling(timedelta(days=1))`, or,
-    for a column of integers, `tumbling(100)`.
+    for a column of integers, `tumbling(100)`. Spark's texts are lengths, too: `tumbling("10 minutes")`.
 
     `parts` are those of `datetime.timedelta`. Raises SchemaError for a length that is not positive.
     """
     return Tumbling(_length("tumbling", size, parts), origin)
 
 
-def sliding(size: Length, every: Length, *, origin: Moment | None = None) -> Sliding:
+def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = None) -> Sliding:
     """Windows of `size` of which one begins every `every`: `sliding(timedelta(hours=1),
     timedelta(minutes=5))`.
 
@@ -110,7 +113,7 @@ def sliding(size: Length, every: Length, *, origin: Moment | None = None) -> Sli
     return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
 
 
-def session(gap: Length | None = None, *, by: str | Sequence[str] = (), **parts: float) -> Session:
+def session(gap: Length | str | None = None, *, by: str | Sequence[str] = (), **parts: float) -> Session:
     """Windows that rows make themselves: `session(minutes=30, by="user")`. Rows of equal `by` (all rows,
     without) are in one window with the next if this is less than `gap` later; it begins with its first
     row, and ends `gap` after its last.
@@ -118,7 +121,7 @@ def session(gap: Length | None = None, *, by: str | Sequence[str] = (), **parts:
     return Session(_length("session", gap, parts), (by,) if isinstance(by, str) else tuple(by))
 
 
-def clock(start: Moment, every: Length | None = None, **parts: float) -> Clock:
+def clock(start: Moment, every: Length | str | None = None, **parts: float) -> Clock:
     """Epochs as times: when epoch 0 is sealed it is `start`, and `every` later with each epoch that follows.
 
     `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, for dates `clock(date(2024, 1, 1), days=1)`, for
@@ -129,7 +132,10 @@ def clock(start: Moment, every: Length | None = None, **parts: float) -> Clock:
     return Clock(start, _length("clock", every, parts))
 
 
-def _length(what: str, length: Length | None, parts: dict[str, float]) -> Length:
+def _length(what: str, length: Length | str | None, parts: dict[str, float]) -> Length:
+    if isinstance(length, str) and not parts and _WRITTEN.fullmatch(length):
+        each = [dt.timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in _PART.findall(length)]
+        length = sum(each, dt.timedelta())
     if parts and length is None:
         try:
             length = dt.timedelta(**parts)
@@ -140,9 +146,8 @@ def _length(what: str, length: Length | None, parts: dict[str, float]) -> Length
             ) from error
     elif parts or not isinstance(length, int | dt.timedelta) or isinstance(length, bool):
         raise SchemaError(
-            f"{what} ({call_site()}) takes one length: a timedelta, or as in {what}(minutes=5); or, over a "
-            f"column "
-            "of integers, a whole number"
+            f"{what} ({call_site()}) takes one length: a timedelta, '5 minutes', or as in {what}(minutes=5); "
+            "or, over a column of integers, a whole number"
         )
     if not length or length != abs(length):
         raise SchemaError(f"{what} ({call_site()}): {length} is not a positive length")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from collections.abc import Callable
 
 import pytest
 
 import differential as dd
-from differential.other_spellings import FUNCTIONS_ELSEWHERE, explain_function
+from differential import col
+from differential.errors import ExpressionError, SchemaError
+from differential.other_spellings import FUNCTIONS_ELSEWHERE, condition_of, explain_function
 from timely import Dataflow
 
 
@@ -17,6 +21,11 @@ from timely import Dataflow
         ("groupby", "Write instead: group_by('key')"),
         ("assign", "Write instead: with_columns(name=col.x + 1)"),
         ("collect", "read flow.output('name')"),
+        ("withWatermark", "split_late('time', allowed, clock=…)"),
+        ("group_by_dynamic", "window('time', dd.tumbling(minutes=5)).group_by('window_start')"),
+        ("join_asof", "asof_join(other, on='key', left_time='time')"),
+        ("pivot", "agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"),
+        ("sample", "filter(dd.hash(col.id) % 100 < 5)"),
         ("src", "it is a column; in an expression write col.src"),
         ("nonsense", "a collection has no 'nonsense'"),
     ],
@@ -40,6 +49,8 @@ def test_spellings_of_other_libraries_are_told_what_to_write(name: str, said: st
             "module 'differential' has no attribute 'countDistinct'. Write instead: dd.count_distinct",
         ),
         ("collect_list", "dd.collect('x')"),
+        ("F", "dd.sum('x')"),
+        ("sample", "filter(dd.hash(col.id) % 100 < 5)"),
         ("row_number", "group_by('key').rank("),
         ("nonsense", "module 'differential' has no attribute 'nonsense'"),
     ],
@@ -55,3 +66,124 @@ def test_functions_that_are_told_of_exist_under_the_other_name_only(name: str) -
     assert name not in dd.__all__
     for told in re.findall(r"\bdd\.(\w+)", explain_function(name)):
         assert told in dd.__all__
+
+
+def _typed() -> dd.Collection:
+    columns = "k: int, s: string, d: int, t: timestamp, day: date, tags: any"
+    return dd.input(Dataflow(), "typed", columns)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (lambda c: c.group_by("k").agg({"d": "sum"}), "Write agg(d=dd.sum('d'))"),
+        (lambda c: c.agg(dd.sum("d") / dd.count()), "agg(n=dd.sum(d)).with_columns(m=col.n + 1)"),
+        (lambda c: c.agg(n=1 - dd.count()), "name it in agg(…)"),
+        (lambda c: c.agg(n=dd.round(dd.avg("d"), 2)), "dd.avg(d) is of a group"),
+        (lambda c: c.agg(n=col.d * dd.sum("d").alias("x")), "dd.sum(d) is of a group"),
+        (lambda c: c.having(dd.count() > 1), ".having(col.n > 1)"),
+        (lambda c: c.select(col("*")), "For all columns write select('*')"),
+        (lambda c: c.filter("k > 1"), "Write filter(col.k > 1)"),
+        (lambda c: c.where("k = 1"), "Write filter(col.k == 1)"),
+        (lambda c: c.filter(k=1), "Write instead: filter(col.x == 1)"),
+        (lambda c: c["k"], "write col.k, for the column select('k')"),
+        (lambda c: c[["k", "s"]], "Write select('k', 's')"),
+        (lambda c: c[0], "it is no list"),
+        (lambda c: c.select(a=col.tags[0]), "Write instead: col.tags.list.get(0)"),
+        (lambda c: c.select(a=col.tags["a"]), "Write instead: col.tags.list.field('a')"),
+        (lambda c: c.select(a=col.s[1:2]), "Write instead: col.s.str.slice(offset, length)"),
+        (lambda c: c.join(c, left_on="k"), "on={'left_column': 'right_column'}"),
+        (lambda c: c.join(c, left_on="k", right_on=["k", "d"]), "as many columns each"),
+        (lambda c: c.join(c, on="k", left_on="k", right_on="k"), "no on= beside them"),
+        (lambda c: c.top_k(3, by="d", descending=True), "top_k(3, by=col.x.desc())"),
+        (lambda c: c.top_k(3, by="d", reverse=True), "top_k(3, by=col.x.desc())"),
+        (lambda c: c.group_by("k").top_k(3), "top_k(3, by=col.x.desc())"),
+        (lambda c: c.order_by("k", ascending=False), "order_by(col.x.desc(), 'y')"),
+        (lambda c: c.group_by("k").order_by("d", ascending=False), "order_by(col.x.desc(), 'y')"),
+        (lambda c: c.group_by("k").first(), "Write instead: first(by='time')"),
+        (lambda c: c.group_by("k").last(), "Write instead: last(by='time')"),
+        (lambda c: c.distinct("k"), "or drop_duplicates('x')"),
+        (lambda c: c.drop_duplicates("k", keep="last"), "group_by('x').first(by='time')"),
+        (lambda c: c.unique("k", keep="last"), "group_by('x').first(by='time')"),
+        (lambda c: c.dropDuplicates(["k"], keep="last"), "group_by('x').first(by='time')"),
+        (lambda c: c.last("t", dt.timedelta(hours=1)), "clock=dd.clock(start, minutes=1)"),
+        (lambda c: c.window("t", dd.tumbling(minutes=5), by="k"), "dd.session(minutes=30, by='user')"),
+        (lambda c: c.select(m=dd.date_trunc(col.day, "month")), "Write date_trunc('month', col.day)"),
+        (lambda c: c.select(d=col.day + dt.timedelta(days=3)), "timedelta(days=3) is 259200000000 µs"),
+        (lambda c: c.select(d=col.day + dt.timedelta(days=3)), "write x.dt.add_days(3)"),
+        (lambda c: c.select(d=col.day - dt.timedelta(days=3)), "write x.dt.add_days(-3)"),
+        (lambda c: c.window("t", dd.tumbling("10 minuets")), "'5 minutes'"),
+    ],
+)  # fmt: skip
+def test_arguments_of_other_libraries_are_told_what_to_write(
+    written: Callable[[dd.Collection], object], said: str
+) -> None:
+    with pytest.raises((SchemaError, ExpressionError), match=re.escape(said)):
+        written(_typed())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (lambda c: c.group_by("k").having(col.n > 1), "agg(n=dd.count()).having(col.n > 1)"),
+        (lambda c: c.group_by("k").pivot("s"), "agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"),
+        (lambda c: c.agg(n=dd.sum("d").cast("float")), "name it in agg(…)"),
+        (lambda c: c.order_by(col.d.desc_nulls_last()), "x.desc(nulls_last=True)"),
+    ],
+)
+def test_methods_of_other_libraries_are_told_what_to_write(
+    written: Callable[[dd.Collection], object], said: str
+) -> None:
+    with pytest.raises(AttributeError, match=re.escape(said)):
+        written(_typed())
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "here"),
+    [
+        (
+            lambda c: c.group_by("k").agg([dd.sum("d").alias("a"), dd.count().alias("n")]),
+            lambda c: c.group_by("k").agg(a=dd.sum("d"), n=dd.count()),
+        ),
+        (lambda c: c.agg(n=dd.count("*")), lambda c: c.agg(n=dd.count())),
+        (
+            lambda c: c.select(x=dd.when(col.d > 1, "a").when(col.d > 0, "b").otherwise("c")),
+            lambda c: c.select(x=dd.when(col.d > 1).then("a").when(col.d > 0).then("b").otherwise("c")),
+        ),
+        (
+            lambda c: c.join(c.select(e=col.k), left_on="k", right_on=["e"]),
+            lambda c: c.join(c.select(e=col.k), on={"k": "e"}),
+        ),
+        (
+            lambda c: c.window("t", dd.tumbling("10 minutes")),
+            lambda c: c.window("t", dd.tumbling(minutes=10)),
+        ),
+        (
+            lambda c: c.window("t", dd.session("1 hour 30 Minutes", by="k")),
+            lambda c: c.window("t", dd.session(minutes=90, by="k")),
+        ),
+        (
+            lambda c: c.window("t", dd.sliding("1 hour", "10 minutes")),
+            lambda c: c.window("t", dd.sliding(dt.timedelta(hours=1), dt.timedelta(minutes=10))),
+        ),
+    ],
+)
+def test_what_other_libraries_write_is_the_same_plan(
+    elsewhere: Callable[[dd.Collection], dd.Collection], here: Callable[[dd.Collection], dd.Collection]
+) -> None:
+    lines = [re.sub(r"\w+\.py:\d+", "", made(_typed()).explain()) for made in (elsewhere, here)]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("k > 1", "col.k > 1"),
+        ("name = 'a b'", "col.name == 'a b'"),
+        ("n<>2.5", "col.n != 2.5"),
+        ("flag", "col.flag"),
+        ("k > 1 and d < 2", "(col.x > 1) & (col.y == 'a')"),
+    ],
+)
+def test_a_condition_that_is_a_text_is_told_as_an_expression(text: str, meant: str) -> None:
+    assert condition_of(text) == meant

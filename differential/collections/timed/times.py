@@ -22,6 +22,7 @@ from ...linear.shapes import (
     words_of_length,
     words_of_moment,
 )
+from ...other_spellings import written_as
 from ...plan.nodes import Concat, During, Filter, OnTime, Select, Slide, Sweep
 from ..groups import GroupOperators
 from ..handle import in_one_place
@@ -37,6 +38,7 @@ H = TypeVar("H", bound=GroupOperators)
 class TimeOperators(GroupOperators):
     """What looks at times: at a column of them, or at epochs."""
 
+    @written_as("window('time', dd.tumbling(minutes=5)), or, by keys, dd.session(minutes=30, by='user')")
     def window(
         self,
         time: str,
@@ -103,6 +105,10 @@ class TimeOperators(GroupOperators):
                 )
         return made.with_node(During(made.node))
 
+    @written_as(
+        "last('time', timedelta(hours=1), clock=dd.clock(start, minutes=1)); for the last row in an order, "
+        "order_by('time').last()"
+    )
     def last(self, time: str, size: Length, *, clock: Clock) -> Self:
         """The rows of the last `size` by their `time`: those with now - size < time ≤ now, where now is
         what `clock` says at the end of the epoch: `last("at", timedelta(hours=24), clock=dd.clock(start,

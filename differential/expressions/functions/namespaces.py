@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-__all__ = ["ListMethods", "StringMethods", "TimeMethods", "explain_method"]
+__all__ = ["ListMethods", "StringMethods", "TimeMethods", "explain_item", "explain_method"]
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
@@ -234,12 +234,22 @@ _METHODS: Final = {
     **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
     **dict.fromkeys(("name", "as_"), "x.alias('name')"),
     **dict.fromkeys(("sum", "count", "min", "max", "mean", "avg"), "group_by('key').agg(n=dd.count(), …)"),
+    **dict.fromkeys(("desc_nulls_last", "desc_nulls_first"), "x.desc(nulls_last=True), or …=False"),
+    **dict.fromkeys(("asc_nulls_last", "asc_nulls_first"), "x.asc(nulls_last=True), or …=False"),
     "ilike": "x.str.lower().like(pattern)",
     "fill_nan": "dd.when(x.is_nan()).then(y).otherwise(x)",
     "map_elements": "map(function), an operator of collections",
     "apply": "map(function), an operator of collections",
     "over": "group_by('key').rank('place', by='time'), or an aggregate and a join",
 }
+
+
+def explain_item(written: str, key: object) -> str:
+    """The message of the error for `x[key]`, where `written` is `x`."""
+    if isinstance(key, slice):
+        return f"{written}[a:b] is no expression. Write instead: {written}.str.slice(offset, length)"
+    part = f"field({key!r})" if isinstance(key, str) else f"get({key!r})"
+    return f"{written}[{key!r}] is no expression. Write instead: {written}.list.{part}"
 
 
 def explain_method(written: str, name: str) -> str:
