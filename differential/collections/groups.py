@@ -24,14 +24,14 @@ __all__ = ["GroupOperators", "Grouped"]
 
 C = TypeVar("C", bound=Handle)
 
-Key: TypeAlias = str | Expr | Aliased
+_Key: TypeAlias = str | Expr | Aliased
 """What rows may be grouped by: a column, or an expression with a name."""
 
 
 class GroupOperators(OrderOperators):
     """Cutting a collection into groups."""
 
-    def group_by(self, *keys: Key | Sequence[Key], **named: ExprLike) -> Grouped[Self]:
+    def group_by(self, *keys: _Key | Sequence[_Key], **named: ExprLike) -> Grouped[Self]:
         """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
         all rows.
 
@@ -49,7 +49,7 @@ class GroupOperators(OrderOperators):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         return Grouped(source, tuple(names))
 
-    def groupBy(self, *keys: Key | Sequence[Key], **named: ExprLike) -> Grouped[Self]:
+    def groupBy(self, *keys: _Key | Sequence[_Key], **named: ExprLike) -> Grouped[Self]:
         """The same as `group_by`, as PySpark spells it."""
         return self.group_by(*keys, **named)
 
