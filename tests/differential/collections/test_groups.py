@@ -261,7 +261,7 @@ def test_refused_aggregates_without_a_name_or_with_one_twice() -> None:
     said = _refused(lambda c: c.group_by("k").agg(dd.sum("v")), SchemaError, "k: int, v: int")
     assert "dd.sum(v)" in said and "alias('total')" in said
     said = _refused(lambda c: c.agg({"v": "sum"}), SchemaError, "k: int, v: int")
-    assert "{'v': 'sum'}" in said and "agg(total=dd.sum('x'))" in said
+    assert "{'v': 'sum'}" in said and "Write agg(v=dd.sum('v'))" in said
     twice = [dd.sum("v").alias("v"), dd.max("v").alias("v")]
     assert "'v'" in _refused(lambda c: c.agg(*twice), SchemaError, "k: int, v: int")
     assert "'v'" in _refused(lambda c: c.agg(twice[0], v=dd.count()), SchemaError, "k: int, v: int")
