@@ -149,6 +149,13 @@ class Aggregate(_OfGroup):
             )
         return NamedAggregate(name, self)
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it is computed of, and ordered by."""
+        named = frozenset() if self.column is None else frozenset((self.column,))
+        computed = [each for each in (self.argument, *(order.expr for order in self.by)) if each is not None]
+        return named.union(*(each.columns() for each in computed))
+
     def belongs(self) -> str:
         """What to write where it is computed with."""
         return (

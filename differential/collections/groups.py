@@ -47,7 +47,8 @@ class GroupOperators(OrderOperators):
             source.schema.offset(name)
         if len(set(names)) != len(names):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
-        return Grouped(source, tuple(names))
+        replaced = frozenset({*computed, *named} & set(self.schema.names))
+        return Grouped(source, tuple(names), replaced)
 
     def groupBy(self, *keys: _Key | Sequence[_Key], **named: ExprLike) -> Grouped[Self]:
         """The same as `group_by`, as PySpark spells it."""
@@ -76,6 +77,8 @@ class Grouped(Generic[C]):
 
     collection: C
     keys: tuple[str, ...]
+    replaced: frozenset[str] = frozenset()
+    """Keys that were computed, and took the place of a column of the same name."""
 
     if not TYPE_CHECKING:
 
@@ -103,6 +106,11 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
+            for column in sorted(aggregate.columns & self.replaced):
+                raise SchemaError(
+                    f"agg({name}={aggregate.describe()}): {column!r} is a key here, computed in place of the "
+                    "column of that name. Give the key another name in group_by"
+                )
         add = self.collection.plan.add
         found = aggregated(add, self.collection.node, self.keys, aggregates)
         return self.collection.with_node(found if self.keys else always_one_row(add, found, aggregates))

@@ -7,7 +7,7 @@ are put in the order of the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 from timely.user_code.call_site import call_site
 
@@ -31,9 +31,11 @@ from ..plan.nodes import (
     Weigh,
 )
 from .functions import FunctionOperators
-from .handle import in_one_place
+from .handle import Handle, in_one_place
 
 __all__ = ["SetOperators"]
+
+H = TypeVar("H", bound=Handle)
 
 _ONE_ROW = "drop_duplicates('x'); to choose the row that stays, group_by('x').first(by='time')"
 
@@ -209,16 +211,7 @@ class SetOperators(FunctionOperators):
         if made is None:
             weighed = counted.applied("threshold", function, None)
             return weighed.with_node(Weigh(weighed.node, number))
-        given = made
-        columns = tuple((name, col(name)) for name in names)
-        weight = _not_in("times", names)
-        weighed = counted.with_node(Select(counted.node, (*columns, (weight, given))))
-        if weighed.schema[weight].type != integer:
-            raise SchemaError(
-                f"threshold: {given.describe()} is {weighed.schema[weight].type}; a multiplicity is a whole "
-                "number, never null"
-            )
-        return weighed.with_node(Weigh(weighed.node, weight))
+        return _weighed(counted, names, made, "threshold")
 
     def repeat(self, times: str | ExprLike) -> Self:
         """Rows with other multiplicities: each as often as it is there, times what `times` says of it.
@@ -230,16 +223,7 @@ class SetOperators(FunctionOperators):
         more than 64 bits is an error that names the row.
         """
         given = as_expr(col(times) if isinstance(times, str) else times)
-        names = self.schema.names
-        number = _not_in("times", names)
-        columns = tuple((name, col(name)) for name in names)
-        counted = self.with_node(Select(self.node, (*columns, (number, given))))
-        if counted.schema[number].type != integer:
-            raise SchemaError(
-                f"repeat: {given.describe()} is {counted.schema[number].type}; a multiplicity is a whole "
-                "number, never null"
-            )
-        return counted.with_node(Weigh(counted.node, number))
+        return _weighed(self, self.schema.names, given, "repeat")
 
     def unionAll(self, other: Self) -> Self:  # PySpark's spelling, as those below
         """The same as `concat`."""
@@ -303,6 +287,19 @@ def _as_expression(function: MapFunction, number: str) -> Expr | None:
             "there cannot be made to be there. For a constant write an expression, as in lambda n: dd.lit(1)"
         )
     return None
+
+
+def _weighed(rows: H, names: Sequence[str], times: Expr, who: str) -> H:
+    """The columns `names` of `rows`, each row as often as it is there times what `times` says of it."""
+    number = _not_in("times", names)
+    columns = tuple((name, col(name)) for name in names)
+    counted = rows.with_node(Select(rows.node, (*columns, (number, times))))
+    if counted.schema[number].type != integer:
+        raise SchemaError(
+            f"{who}: {times.describe()} is {counted.schema[number].type}; a multiplicity is a whole number, "
+            "never null"
+        )
+    return counted.with_node(Weigh(counted.node, number))
 
 
 def _not_in(name: str, names: Sequence[str]) -> str:

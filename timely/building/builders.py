@@ -154,7 +154,7 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         builder(dataflow, **arguments)
     except TimelyError as error:
         site = site_of(error)
-        if str(site) not in str(error):  # its traceback stays behind when it is told again
+        if site.line and str(site) not in str(error):  # its traceback stays behind when it is told again
             add_note(error, f"  {site}: here it was asked for")
         raise
     except BaseException as error:

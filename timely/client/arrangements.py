@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..wire.requests import Reply, Value
 
-__all__ = ["arrangements_of"]
+__all__ = ["arrangements_of", "dataflow_in"]
 
 _SCHEMA: Final = pa.schema(
     [
@@ -31,13 +31,17 @@ def arrangements_of(replies: Sequence[Reply], dataflow: int) -> pa.Table:
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _rows(worker: int, reply: Reply, dataflow: int) -> Iterator[dict[str, Value]]:
+def dataflow_in(reply: Reply, dataflow: int) -> Value:
+    """What an answer to `Stats` says of a dataflow; None if nothing."""
     match reply.values.get("dataflows"):
         case {**dataflows}:
-            found = dataflows.get(dataflow)
+            return dataflows.get(dataflow)
         case _:
-            found = None
-    match found:
+            return None
+
+
+def _rows(worker: int, reply: Reply, dataflow: int) -> Iterator[dict[str, Value]]:
+    match dataflow_in(reply, dataflow):
         case {"stages": [*stages]}:
             pass
         case _:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from progress.errors import MisuseError
 
 from ..wire.requests import Reply, Value
+from .arrangements import dataflow_in
 
 __all__ = ["iterations_of"]
 
@@ -31,16 +32,14 @@ def iterations_of(replies: Sequence[Reply], dataflow: int, loop: str | None) -> 
     loops: set[str] = set()
     rows: dict[_Time, int] = {}
     for reply in replies:
-        match reply.values.get("dataflows"):
-            case {**dataflows}:
-                found = dataflows.get(dataflow)
-            case _:
-                continue
-        match found:
-            case {"loops": [*names], "rounds": [*rounds]}:
-                loops.update(map(str, names))
-                for time, count in _times(rounds):
-                    rows[time] = rows.get(time, 0) + count
+        for name, rounds in _loops(dataflow_in(reply, dataflow)):
+            loops.add(name)
+            for each in rounds:
+                match each:
+                    case [[int(epoch), *around, int(iteration)], int(count)]:
+                        counters = tuple(one for one in around if isinstance(one, int))
+                        time = (name, epoch, counters, iteration)
+                        rows[time] = rows.get(time, 0) + count
     if loop is not None and loop not in loops:
         known = ", ".join(map(repr, sorted(loops))) or "none"
         raise MisuseError(f"the dataflow has no loop {loop!r}; its loops: {known}")
@@ -49,11 +48,10 @@ def iterations_of(replies: Sequence[Reply], dataflow: int, loop: str | None) -> 
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in chosen], _SCHEMA)
 
 
-def _times(rounds: Sequence[Value]) -> Iterator[tuple[_Time, int]]:
-    for each in rounds:
-        match each:
-            case {"loop": str(loop), "time": [int(epoch), *around, int(iteration)], "rows": int(rows)}:
-                yield (
-                    (loop, epoch, tuple(int(one) for one in around if isinstance(one, int)), iteration),
-                    rows,
-                )
+def _loops(dataflow: Value) -> Iterator[tuple[str, list[Value]]]:
+    match dataflow:
+        case {"loops": [*loops]}:
+            for each in loops:
+                match each:
+                    case {"name": str(name), "rounds": [*rounds]}:
+                        yield name, rounds

@@ -62,24 +62,22 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
             }
             for spec, connector in zip(instance.frozen.connectors, instance.connectors, strict=True)
         ],
-        **_of_loops(instance),
+        "loops": _of_loops(instance),
     }
 
 
-def _of_loops(instance: Instance) -> dict[str, Value]:
-    """Names of loops, and the rows that went on to each of their last iterations, as far as that is kept."""
+def _of_loops(instance: Instance) -> list[Value]:
+    """The loops, one entry for each way round, and of its last times the rows: [counters, rows]."""
     frozen = instance.frozen
-    counted = [
-        (spec.rounds, frozen.codes[spec.target], connector.rounds)
+    return [
+        {
+            "name": spec.rounds.loop,
+            # The stage that counts may be in a loop within this one.
+            "rounds": [
+                [list(frozen.codes[spec.target].unpack(word)[: spec.rounds.coordinates]), rows]
+                for word, rows in connector.rounds
+            ],
+        }
         for spec, connector in zip(frozen.connectors, instance.connectors, strict=True)
         if spec.rounds is not None and connector.rounds is not None
     ]
-    return {
-        "loops": sorted({rounds.loop for rounds, _, _ in counted}),
-        "rounds": [
-            # The stage that counts may be in a loop within this one.
-            {"loop": rounds.loop, "time": list(code.unpack(word)[: rounds.coordinates]), "rows": rows}
-            for rounds, code, counts in counted
-            for word, rows in counts
-        ],
-    }

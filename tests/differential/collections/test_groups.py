@@ -257,6 +257,14 @@ def test_columns_keys_may_be_expressions_with_an_alias() -> None:
 # refused_
 
 
+def test_refused_an_aggregate_of_a_column_whose_place_a_key_has_taken() -> None:
+    for grouped in (lambda c: c.group_by((col.v // 10).alias("v")), lambda c: c.group_by("k", v=col.v // 10)):
+        for aggregate in (dd.sum("v"), dd.max(col.v + 1), dd.first("k", by="v")):
+            said = _refused(lambda c, g=grouped, a=aggregate: g(c).agg(x=a), SchemaError, "k: int, v: int")  # type: ignore[misc]
+            assert "'v' is a key here" in said and "another name" in said
+        assert grouped(_numbers("k: int, v: int")).agg(n=dd.count()).schema.names[-1] == "n"
+
+
 def test_refused_aggregates_without_a_name_or_with_one_twice() -> None:
     said = _refused(lambda c: c.group_by("k").agg(dd.sum("v")), SchemaError, "k: int, v: int")
     assert "dd.sum(v)" in said and "alias('total')" in said

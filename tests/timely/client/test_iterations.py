@@ -53,9 +53,9 @@ def test_each_iteration_says_what_went_on_to_it_and_a_change_what_changed(worker
 
 
 def test_two_processes_are_asked_and_summed() -> None:
-    values = {"dataflows": {3: {"loops": ["a"], "rounds": [{"loop": "a", "time": [0, 5, 2], "rows": 4}]}}}
-    other = {"dataflows": {3: {"loops": ["a"], "rounds": [{"loop": "a", "time": [0, 5, 2], "rows": 3}]}}}
-    table = iterations_of([Reply(values), Reply(other), Reply({})], 3, "a")
+    loops = [[{"name": "a", "rounds": [[[0, 5, 2], rows]]}] for rows in (4, 3)]
+    replies = [Reply({"dataflows": {3: {"loops": said}}}) for said in loops]
+    table = iterations_of([*replies, Reply({})], 3, "a")
     assert table.to_pylist() == [{"loop": "a", "epoch": 0, "around": [5], "iteration": 2, "rows": 7}]
     assert iterations_of([Reply({"dataflows": {}})], 3, None).num_rows == 0
     with pytest.raises(MisuseError, match="its loops: none"):

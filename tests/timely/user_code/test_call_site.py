@@ -9,7 +9,9 @@ import pytest
 import differential as dd
 import timely
 from differential.expressions.expression import col
+from progress.errors import GraphError
 from timely import Dataflow
+from timely.building.builders import build_dataflow
 from timely.errors import TimelyError
 from timely.user_code.call_site import call_site
 
@@ -49,3 +51,10 @@ def test_an_error_of_a_query_names_its_line_once_where_it_has_none_of_its_own() 
                 cluster.install(query)
             assert str(caught.value).count(f"{__file__}:") == 1
             assert f"{__file__}:{line + (3 if query is another else 0)}" in str(caught.value)
+
+
+def test_an_error_that_passes_no_line_of_a_user_is_told_without_one() -> None:
+    builder = eval("lambda flow: (flow.input('a'), flow.input('a'))")
+    with pytest.raises(GraphError) as caught:
+        build_dataflow(builder, "twice", {})
+    assert "already has an input 'a'" in str(caught.value) and "asked for" not in str(caught.value)
