@@ -77,7 +77,7 @@ class Grouped(Generic[C]):
 
     collection: C
     keys: tuple[str, ...]
-    replaced: frozenset[str] = frozenset()
+    _replaced: frozenset[str] = frozenset()
     """Keys that were computed, and took the place of a column of the same name."""
 
     if not TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
-            for column in sorted(aggregate.columns & self.replaced):
+            for column in sorted(aggregate.columns & self._replaced):
                 raise SchemaError(
                     f"agg({name}={aggregate.describe()}): {column!r} is a key here, computed in place of the "
                     "column of that name. Give the key another name in group_by"
