@@ -31,9 +31,8 @@ BUILD = "import timely\n@timely.builder\ndef build(flow):\n    flow.output('out'
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Writes modules, each time with a later time of change; their names are forgotten at the end."""
+    """Writes modules, each time with a later time of change; they are forgotten at the end."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
 
     def write(name: str, source: str) -> Path:
         path = tmp_path / f"{name}.py"
@@ -44,8 +43,29 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         return path
 
     yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    forget_modules_of(tmp_path)
+
+
+def forget_modules_of(folder: Path) -> None:
+    """Forget the modules that were imported from `folder`, and no others: what the code under test was the
+    first to import, numpy's or numba's, cannot be imported a second time.
+    """
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):
+            del sys.modules[name]
+
+
+def test_what_is_forgotten_is_what_was_written(
+    write: Write, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(f"{name}/__init__", "")
+    write(f"{name}/inner", "")
+    importlib.invalidate_caches()
+    importlib.import_module(f"{name}.inner")
+    monkeypatch.setitem(sys.modules, f"{name}_meanwhile", ModuleType(f"{name}_meanwhile"))
+    others = set(sys.modules) - {name, f"{name}.inner"}
+    forget_modules_of(tmp_path)
+    assert set(sys.modules) == others
 
 
 @pytest.fixture
