@@ -315,7 +315,8 @@ def _settings() -> list[Frames]:
 def _reports() -> list[Frames]:
     ready: dict[str, object] = {"ready": 0, "address": "tcp://h:1"}
     failed: dict[str, object] = {"failed": "PeerError: why", "is_cause": True}
-    return [[json.dumps(values).encode()] for values in (ready, failed)]
+    bound: dict[str, object] = {"bound": "tcp://h:2"}
+    return [[json.dumps(values).encode()] for values in (ready, bound, failed)]
 
 
 TARGETS = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
+import timely
 from timely import PeerError
 from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
 from timely.worker.settings import WorkerSettings, local_settings
@@ -61,6 +63,42 @@ def test_workers_that_never_meet_are_given_up_in_time() -> None:
         pytest.raises(PeerError, match="worker 0 was not ready within 1 s"),
     ):
         launcher.wait_ready(timeout_seconds=1.0)
+
+
+def without_ports(index: int, workers: int) -> WorkerSettings:
+    """A worker of a launcher of its own, as one on another host would be: nobody knows the ports before."""
+    listen = "tcp://127.0.0.1:0"
+    return WorkerSettings(index, workers, (listen,), (), listen, client_host="localhost")
+
+
+def test_workers_of_several_launchers_take_free_ports_and_are_introduced() -> None:
+    with Launcher([without_ports(0, 2)]) as first, Launcher([without_ports(1, 2)]) as second:
+        peers = [*first.wait_bound(), *second.wait_bound()]
+        assert all(re.fullmatch(r"tcp://localhost:[1-9]\d+", peer) for peer in peers), peers
+        for launcher in (first, second):
+            launcher.introduce(peers)
+        addresses = [*first.wait_ready(), *second.wait_ready()]
+        with timely.connect(*(address.removeprefix("tcp://") for address in addresses)) as cluster:
+            assert len(cluster.stats()) == 2
+        os.kill(second.pids[0], signal.SIGKILL)
+        for launcher, is_cause in ((first, False), (second, True)):
+            with pytest.raises(PeerError):
+                launcher.wait_end()
+            assert launcher.is_cause == is_cause, "the one has lost the other"
+
+
+def test_workers_that_are_never_introduced_end_with_their_launcher_and_its_reason() -> None:
+    launcher = Launcher([without_ports(0, 2)])
+    launcher.wait_bound()
+    launcher.stop("the others did not come")
+    assert not Path(f"/proc/{launcher.pids[0]}").exists()
+
+
+def test_workers_have_the_variables_that_they_are_given() -> None:
+    with Launcher([without_ports(0, 2)], environment={"OMP_NUM_THREADS": "1"}) as launcher:
+        launcher.wait_bound()
+        environment = Path(f"/proc/{launcher.pids[0]}/environ").read_bytes().split(b"\0")
+    assert b"OMP_NUM_THREADS=1" in environment
 
 
 def test_hooks_run_before_each_launch() -> None:

@@ -3,8 +3,8 @@
     RemoteWorkers   all workers of a cluster, asked together: what `cluster.py` stands on
     AppendClient    only appends, to be used where rows are made (a Spark executor, a loader)
 
-Nothing waits for a worker that is gone: while an answer is outstanding, connections and, for workers that
-this process has started, the processes themselves are watched.
+Nothing waits for a worker that is gone: while an answer is outstanding, connections are watched and, of
+workers that this program has started, their `Keeper`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -30,10 +31,10 @@ from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from ..wire.transport.zeromq import ClientSockets
-from ..worker.launcher import Launcher
 
 __all__ = [
     "AppendClient",
+    "Keeper",
     "RemoteWorkers",
     "append_target",
     "checked",
@@ -49,18 +50,35 @@ word.
 """
 
 
+class Keeper(Protocol):
+    """Who has started the workers, and hears first of their end: a launcher, a job of Spark."""
+
+    @property
+    def descriptors(self) -> list[int]:
+        """File descriptors that become readable when there is something to `check`."""
+        ...
+
+    def check(self) -> None:
+        """`PeerError` if a worker has ended unasked: which, and by what."""
+        ...
+
+    def stop(self) -> None:
+        """End the workers; returns when none is left."""
+        ...
+
+
 class RemoteWorkers:
     """All workers of a cluster, in order of their indices, over sockets.
 
     Args:
         addresses: of the client ports, one per worker in order.
-        launcher: of these workers, if this process has started them; they are stopped by `close`.
+        launcher: of these workers, if this program has started them; they are stopped by `close`.
         token: shows them that a request comes from who has started them.
 
     Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
 
-    def __init__(self, addresses: Sequence[str], launcher: Launcher | None = None, token: str = "") -> None:
+    def __init__(self, addresses: Sequence[str], launcher: Keeper | None = None, token: str = "") -> None:
         self.token = token
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
@@ -122,7 +140,7 @@ class _Channel:
     `lock` is held while `launcher` is asked, which all threads share.
     """
 
-    def __init__(self, addresses: Sequence[str], launcher: Launcher | None, lock: threading.Lock) -> None:
+    def __init__(self, addresses: Sequence[str], launcher: Keeper | None, lock: threading.Lock) -> None:
         self.thread = threading.current_thread()
         self._addresses = addresses
         self._launcher = launcher

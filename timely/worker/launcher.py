@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +29,7 @@ from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERD
 from ..own_files import ROOT
 from .settings import WorkerSettings
 
-__all__ = ["Launcher", "LocalFolder", "before_launch", "read_report"]
+__all__ = ["Launcher", "LocalFolder", "before_launch", "hook_names", "read_report"]
 
 _hooks: list[Callable[[], None]] = []
 
@@ -41,6 +41,11 @@ def before_launch(hook: Callable[[], None]) -> Callable[[], None]:
     """
     _hooks.append(hook)
     return hook
+
+
+def hook_names() -> list[str]:
+    """The hooks as "module:function", for whoever starts workers on other hosts."""
+    return [f"{hook.__module__}:{hook.__qualname__}" for hook in _hooks if "<" not in hook.__qualname__]
 
 
 class LocalFolder:
@@ -65,6 +70,7 @@ class _Child:
     last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=STDERR_COUNT_MAX))
     reader: threading.Thread | None = None
     unread: str = ""
+    mesh_address: str | None = None
     address: str | None = None
     failure: str = ""
     is_cause: bool = False
@@ -77,6 +83,7 @@ class Launcher:
     Args:
         settings: the workers of this host. forward: gets each line that a worker writes to its error stream,
         with the worker's index; called from threads. folder: removed when all processes have ended.
+        environment: variables for the workers, beside those of this process.
     """
 
     def __init__(
@@ -84,7 +91,9 @@ class Launcher:
         settings: Sequence[WorkerSettings],
         forward: Callable[[int, str], None] | None = None,
         folder: LocalFolder | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self._environment = _environment(environment or {})
         self._forward = forward
         self._folder = folder
         self._children: list[_Child] = []
@@ -117,28 +126,50 @@ class Launcher:
         """Process numbers, in order of the workers."""
         return [child.process.pid for child in self._children]
 
+    @property
+    def addresses(self) -> list[str | None]:
+        """Where clients reach each worker, as far as it has said that it is ready."""
+        return [child.address for child in self._children]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all have ended because they were told to."""
+        return all(child.has_hung_up and child.process.wait() == 0 for child in self._children)
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether one of its workers has ended by itself, and not since it lost one of another host."""
+        return any(self._is_cause(child) for child in self._children)
+
+    def wait_bound(self, timeout_seconds: float = START_SECONDS_MAX) -> list[str]:
+        """Where each of this host's workers listens for its peers, of those whose settings name no peers;
+        `PeerError` when one ends or is not in time.
+        """
+        self._wait_until(lambda child: child.mesh_address is not None, "listening", timeout_seconds)
+        return [child.mesh_address or "" for child in self._children]
+
+    def introduce(self, peers: Sequence[str]) -> None:
+        """Tell them where all workers of the cluster listen, in order."""
+        for child in self._children:
+            _say(child.process.stdin, json.dumps(list(peers)) + "\n")
+
     def wait_ready(
         self, on_ready: Callable[[int, str], None] | None = None, timeout_seconds: float = START_SECONDS_MAX
     ) -> list[str]:
         """Client addresses of this host's workers once all are ready; `PeerError` when one ends or is not in
         time.
         """
-        deadline = time.monotonic() + timeout_seconds
         told: set[int] = set()
-        while True:
-            self.check()
-            for child in self._children:
-                if child.address is not None and child.index not in told:
-                    told.add(child.index)
-                    if on_ready is not None:
-                        on_ready(child.index, child.address)
-            if len(told) == len(self._children):
-                return [child.address or "" for child in self._children]
-            rest = deadline - time.monotonic()
-            if rest <= 0:
-                late = ", ".join(str(child.index) for child in self._children if child.address is None)
-                raise PeerError(f"worker {late} was not ready within {timeout_seconds:.0f} s")
-            select.select(self.descriptors, [], [], rest)
+
+        def is_ready(child: _Child) -> bool:
+            if child.address is not None and child.index not in told:
+                told.add(child.index)
+                if on_ready is not None:
+                    on_ready(child.index, child.address)
+            return child.address is not None
+
+        self._wait_until(is_ready, "ready", timeout_seconds)
+        return [child.address or "" for child in self._children]
 
     def check(self) -> None:
         """Read what workers report; `PeerError` if one has ended unasked."""
@@ -180,12 +211,14 @@ class Launcher:
         cause = next((child for child in ended if self._is_cause(child)), [*silent, *ended][0])
         return self._obituary(cause)
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "") -> None:
         """End all workers: ask, then insist, then kill. Returns when none is left.
 
-        If one of them has ended unasked, the others are told of what, so that they can tell their clients.
+        If one of them has ended unasked, or there is another `reason`, they are told of it, so that they can
+        tell their clients.
         """
         self._is_stopping = True
+        self._reason = self._reason or reason
         for child in self._children:
             _say(child.process.stdin, self._reason)
             _close(child.process.stdin)
@@ -218,7 +251,7 @@ class Launcher:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=_environment(),
+            env=self._environment,
         )
         child = _Child(settings.index, process)
         child.reader = threading.Thread(target=self._read_errors, args=(child,), daemon=True)
@@ -226,12 +259,20 @@ class Launcher:
         os.set_blocking(_output(child).fileno(), False)
         if process.stdin is None:
             raise InternalError("a child without standard input")
-        try:
-            process.stdin.write(settings.to_json() + "\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended already; `check` says why
+        _say(process.stdin, settings.to_json() + "\n")
         return child
+
+    def _wait_until(self, has: Callable[[_Child], bool], what: str, timeout_seconds: float) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            self.check()
+            lacking = [str(child.index) for child in self._children if not has(child)]
+            if not lacking:
+                return
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                raise PeerError(f"worker {', '.join(lacking)} was not {what} within {timeout_seconds:.0f} s")
+            select.select(self.descriptors, [], [], rest)
 
     def _read_errors(self, child: _Child) -> None:
         stream = child.process.stderr
@@ -293,14 +334,13 @@ class Launcher:
 
 
 def read_report(index: int, line: str) -> dict[str, object]:
-    """What a worker says on its standard output: that it is ready, and where, or that it has failed."""
+    """What a worker says on its standard output: where it is bound, that it is ready, or has failed."""
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InternalError(f"worker {index} reported {line[:200]!r}, which is not JSON") from error
-    if not isinstance(values, dict) or ("ready" not in values or "address" not in values) == (
-        "failed" not in values
-    ):
+    kinds = ({"ready", "address"}, {"bound"}, {"failed"})
+    if not isinstance(values, dict) or sum(kind <= values.keys() for kind in kinds) != 1:
         raise InternalError(f"worker {index} reported {line[:200]!r}, which is neither ready nor failed")
     return values
 
@@ -309,16 +349,19 @@ def _note_report(child: _Child, line: str) -> None:
     values = read_report(child.index, line)
     if "ready" in values:
         child.address = str(values["address"])
+    elif "bound" in values:
+        child.mesh_address = str(values["bound"])
     else:
         child.failure = str(values["failed"])
         child.is_cause = bool(values.get("is_cause"))
 
 
-def _environment() -> dict[str, str]:
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """The launcher's, with this package on the path: workers must import the same release."""
     root = str(ROOT)
-    path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
+    known = {**os.environ, **more}
+    path = known.get("PYTHONPATH", "")
+    return {**known, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
 
 
 def _output(child: _Child) -> IO[str]:
@@ -332,7 +375,7 @@ def _say(stream: IO[str] | None, text: str) -> None:
             stream.write(text)
             stream.flush()
         except BrokenPipeError:
-            pass
+            pass  # it has ended already; `check` says why
 
 
 def _close(stream: IO[str] | None) -> None:

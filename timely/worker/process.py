@@ -1,7 +1,7 @@
 """One worker process: step, serve, wait.
 
     standard input    one line of settings; its end means that the launcher is gone
-    standard output   one JSON line when ready {"ready": index, "address": …} or failed {"failed": message};
+    standard output   a JSON line when ready {"ready": index, "address": …} or failed {"failed": message};
                       what user code prints goes to the error stream instead
 
 The loop owns the sockets and looks at them between steps. What a dataflow raises ends that dataflow
@@ -9,8 +9,11 @@ The loop owns the sockets and looks at them between steps. What a dataflow raise
 waiting clients and the other workers are told why, and the exit status is not 0. Nothing that a client sends
 ends it.
 
-After its settings standard input brings at most one line more: why the launcher ends this worker, which is
-what its clients are told.
+Settings without peers leave ports to the system: then the worker says first where it listens
+({"bound": address}), and the next line of standard input is a list of where all do.
+
+After that standard input brings at most one line more: why the launcher ends this worker, which is what its
+clients are told.
 """
 
 from __future__ import annotations
@@ -25,10 +28,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from ..errors import MisuseError, PeerError, TimelyError
+from ..errors import InternalError, MisuseError, PeerError, TimelyError
 from ..failure import as_told, story_of
 from ..limits import (
     CALLERS_MAX,
@@ -78,6 +82,25 @@ class WorkerProcess:
         trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         self._server = Server(self._worker, self.address, installs=settings.installs)
+
+    @property
+    def mesh_address(self) -> str:
+        """Where peers reach this worker, by the host's name."""
+        return _public_address(self._mesh.addresses[-1], self._settings.client_host)
+
+    def meet(self, orders: IO[str]) -> bool:
+        """Say where this worker listens, and wait to be told where all do; false if nobody tells."""
+        self._report({"bound": self.mesh_address})
+        told = orders.readline()
+        if not told.endswith("\n"):  # the end, perhaps after the reason for it
+            self._close()
+            return False
+        peers = [str(address) for address in json.loads(told)]
+        if len(peers) != self._settings.workers:
+            raise InternalError(f"{len(peers)} addresses for {self._settings.workers} workers")
+        self._settings = replace(self._settings, peers=tuple(peers))
+        self._mesh.join({index: at for index, at in enumerate(peers) if index != self._settings.index})
+        return True
 
     def stop_soon(self, reason: str = "") -> None:
         """End after the present step; may be called from a signal handler or another thread."""
@@ -299,6 +322,8 @@ def main() -> int:
     sys.path[:0] = [path for path in settings.paths if path not in sys.path]
     try:
         process = WorkerProcess(settings, report)
+        if not settings.peers and not process.meet(sys.stdin):
+            return EXIT_PEER_LOST
     except TimelyError as error:
         report({"failed": f"{type(error).__name__}: {error}", "is_cause": True})
         return EXIT_FAILED

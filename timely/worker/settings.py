@@ -31,7 +31,8 @@ class WorkerSettings:
 
     index, workers    which worker of how many
     listen            its own mesh addresses
-    peers             mesh address of every worker (the own one is not used)
+    peers             mesh address of every worker (the own one is not used); none: the launcher says them
+                      once every worker has a port
     client_listen     where it listens for clients
     client_host       the host by which clients know it, for tcp
     paths             prepended to `sys.path`: for workers started by their client, where that imports from

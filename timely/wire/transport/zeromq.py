@@ -110,7 +110,7 @@ class WorkerMesh:
     Args:
         index: of this worker.
         listen: where it listens, such as "ipc:///tmp/x/mesh-0" or "tcp://*:7301"; several are possible.
-        peers: where each other worker listens.
+        peers: where each other worker listens; `join` may name them later, once all ports are known.
         mend: what to tell the user if an address of `listen` is taken.
 
     Raises `MisuseError` when it cannot listen there.
@@ -118,25 +118,33 @@ class WorkerMesh:
 
     def __init__(self, index: int, listen: Sequence[str], peers: Mapping[int, str], mend: str = "") -> None:
         self.index = index
-        self._peers = dict(peers)
+        self._peers: dict[int, str] = {}
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = _Poller()
         self._looks = 0
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
         self._connections: dict[int, _Connection] = {}
-        self._names = {_NAME + str(peer).encode(): peer for peer in peers}
+        self._names: dict[bytes, int] = {}
+        self.addresses: list[str] = []  # those of `listen`, with the port in place of 0
         try:
             self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
             _prepare(self._inbound)
             for address in listen:
                 _listen(self._inbound, address, mend)
+                self.addresses.append(_endpoint(self._inbound))
         except BaseException:
             self._context.destroy(linger=0)
             raise
         self._poller.add(self._inbound)
+        self.join(peers)
+
+    def join(self, peers: Mapping[int, str]) -> None:
+        """Connect to these workers, too; before the first message."""
+        self._peers.update(peers)
+        self._names.update({_NAME + str(peer).encode(): peer for peer in peers})
         for peer, address in peers.items():
-            self._join(peer, address)
+            self._connect(peer, address)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """Queue a message for `peer`; raises `MisuseError` for a frame that is too large. That a peer is lost
@@ -189,7 +197,7 @@ class WorkerMesh:
         self._connections.clear()
         self._context.destroy(linger=_LINGER_MS)
 
-    def _join(self, peer: int, address: str) -> None:
+    def _connect(self, peer: int, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
         _prepare(socket)
         socket.set(zmq.IDENTITY, _NAME + str(self.index).encode())
@@ -224,7 +232,7 @@ class ServerSocket:
         except BaseException:
             self._context.destroy(linger=0)
             raise
-        self.address = cast(bytes, self.socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
+        self.address = _endpoint(self.socket)
 
     def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
         """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
@@ -358,6 +366,11 @@ def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> None:
         if error.errno == zmq.EADDRINUSE:
             raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
         raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
+
+
+def _endpoint(socket: zmq.Socket[bytes]) -> str:
+    """Where it listens by what it was told last."""
+    return cast(bytes, socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
 
 
 def _send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
