@@ -14,6 +14,7 @@ from timely.user_code.call_site import CallSite
 
 from .nodes import Node
 from .rewriting import beneath, rewrite
+from .rules.circles import join_circle
 from .rules.columns import needed_columns, with_needed_only
 from .rules.filters import push_filter
 from .rules.sets import drop_distinct
@@ -45,6 +46,7 @@ def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[C
     found = Improved(list(roots))
     _everywhere(found, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
     _everywhere(found, "filter pushed", push_filter, add, sites)
+    _everywhere(found, "joins in a circle at once", join_circle, add, sites)
     _prune(found, add, sites)
     return found
 

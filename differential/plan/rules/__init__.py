@@ -5,6 +5,7 @@ nobody needed; they never appear.
 
     sets         a distinct of what is a set already goes
     filters      filters go to where rows come from
+    circles      joins that go round in a circle become one join of all
     columns      columns that nobody reads are dropped before they are kept
 
 Equal operators are one node by construction (`building.py`); linear ones are fused when stages are made

