@@ -118,9 +118,12 @@ class Module:
 
     @cached_property
     def reexported_names(self) -> set[str]:
-        """Public names that come from this project's own packages through `from … import …` at the top."""
+        """Public names that come from this project's own packages through `from … import …` at the top, also
+        if for types only: a package may import what it offers when it is first asked for.
+        """
         names = set()
-        for statement in self.tree.body:
+        types = [part.body for part in self.tree.body if isinstance(part, ast.If) and _is_for_types(part)]
+        for statement in [*self.tree.body, *(part for body in types for part in body)]:
             if isinstance(statement, ast.ImportFrom) and self._absolute(statement).split(".")[0] in PACKAGES:
                 names |= {alias.asname or alias.name for alias in statement.names}
         return {name for name in names if not name.startswith("_")}
@@ -146,6 +149,10 @@ def _bound_names(statements: list[ast.stmt]) -> Iterator[str]:
                 yield from _bound_names(body + orelse)
             case _:
                 pass
+
+
+def _is_for_types(statement: ast.If) -> bool:
+    return isinstance(statement.test, ast.Name) and statement.test.id == "TYPE_CHECKING"
 
 
 def _strings(value: ast.expr) -> list[str]:

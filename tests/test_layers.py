@@ -51,6 +51,7 @@ ROOMS = {
         "operators",
         "plan",
         "other_spellings collections",
+        "queries",
         "algorithms testing",
         "warming",
     ],

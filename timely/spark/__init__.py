@@ -2,9 +2,9 @@
 Parquet.
 
 Spark is the data pipeline; the dataflow is not run by it. Imports `progress`, `timely` and PySpark, and is
-the only folder of the packages that imports PySpark. It re-exports nothing, because `java` must start
-without importing PySpark. PySpark, pandas and Java are an extra of the installation: `pip install
-'naiad[spark]'`.
+the only folder of the packages that imports PySpark. What it offers is imported when it is first asked for,
+because `java` must start without importing PySpark. PySpark, pandas and Java are an extra of the
+installation: `pip install 'naiad[spark]'`.
 
 Read in this order, which is the order in which rows pass:
 
@@ -16,9 +16,19 @@ Read in this order, which is the order in which rows pass:
     feed.py                  executors send them to the workers; the driver learns what must have arrived
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
+    jobs/                    all of it in one call: `timely.spark.run`
 """
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from timely.spark.jobs.outputs import to_callback, to_parquet, to_table
+    from timely.spark.jobs.run import run
+    from timely.spark.jobs.spans import growing, sliding, tumbling
+
+__all__ = ["growing", "run", "sliding", "to_callback", "to_parquet", "to_table", "tumbling"]
 
 _missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
 if _missing:
@@ -26,3 +36,20 @@ if _missing:
         f"timely.spark needs {' and '.join(_missing)}, which the installation left out: "
         "pip install 'naiad[spark]'. The rest of timely, and differential, do without"
     )
+
+_OFFERED = {
+    "growing": "jobs.spans",
+    "run": "jobs.run",
+    "sliding": "jobs.spans",
+    "to_callback": "jobs.outputs",
+    "to_parquet": "jobs.outputs",
+    "to_table": "jobs.outputs",
+    "tumbling": "jobs.spans",
+}
+"""What is offered, and the file that has it."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OFFERED:
+        raise AttributeError(f"timely.spark has no {name!r}: there are {', '.join(__all__)}")
+    return getattr(import_module(f"timely.spark.{_OFFERED[name]}"), name)

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from timely.spark.errors import InputFormatError
 from timely.spark.lost import java_watched
 
-__all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "epoch_rows"]
+__all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "chunks_of", "epoch_rows"]
 
 EPOCH = "epoch"
 DIFF = "diff"
@@ -74,37 +74,49 @@ class EpochRows:
         Spark job sends, so it bounds what the workers hold of epochs that are not sealed yet.
         """
         stop = epochs if epochs is not None else max(self.sizes, default=-1) + 1
-        chunks: list[range] = []
-        first = rows = 0
-        for epoch in sorted(self.sizes):
-            if epoch >= stop:
-                break
-            if epoch > first and rows + self.sizes[epoch].rows > rows_max:
-                chunks.append(range(first, epoch))
-                first, rows = epoch, 0
-            rows += self.sizes[epoch].rows
-        if first < stop:
-            chunks.append(range(first, stop))
-        return chunks
+        return chunks_of({epoch: size.rows for epoch, size in self.sizes.items()}, range(stop), rows_max)
 
     def release(self) -> None:
         """Let Spark forget the cached rows."""
         self.frame.unpersist()
 
 
+def chunks_of(rows: Mapping[int, int], epochs: range, rows_max: int = 262_144) -> list[range]:
+    """`epochs`, cut so that each piece has at most `rows_max` rows in all, or is one epoch; `rows` says how
+    many an epoch has.
+    """
+    chunks: list[range] = []
+    first, waiting = epochs.start, 0
+    for epoch in sorted(epoch for epoch in rows if epoch in epochs):
+        if epoch > first and waiting + rows[epoch] > rows_max:
+            chunks.append(range(first, epoch))
+            first, waiting = epoch, 0
+        waiting += rows[epoch]
+    if first < epochs.stop:
+        chunks.append(range(first, epochs.stop))
+    return chunks
+
+
 @java_watched()
 def epoch_rows(
-    frame: DataFrame, *, epoch: str = EPOCH, diff: str | None = None, writers: int = 2
+    frame: DataFrame,
+    *,
+    epoch: str = EPOCH,
+    diff: str | None = None,
+    writers: int = 2,
+    nullable: Mapping[str, bool] | None = None,
 ) -> EpochRows:
     """Check `frame`, lay its rows out for `writers` writers, and count them by epoch: one Spark job.
 
-    `epoch` and `diff` name columns; without `diff` every row is added once. Raises `InputFormatError` for a
-    column that is missing or of a type that has no place in a collection, for nulls, negative epochs and
-    diffs of 0.
+    `epoch` and `diff` name columns; without `diff` every row is added once. `nullable` says of each data
+    column whether the input takes nulls in it, for who has held its type against that of the input already;
+    without it no column has nulls, and types are those that need no declaration. Raises `InputFormatError`
+    for a column that is missing or of a type that has no place in a collection, for nulls where none may be,
+    negative epochs and diffs of 0.
     """
     if writers < 1:
         raise ValueError(f"writers is 1 or more, not {writers}")
-    columns = _checked_schema(frame, epoch, diff)
+    columns = _checked_schema(frame, epoch, diff, are_known=nullable is not None)
     diffs = F.lit(1) if diff is None else F.col(_quoted(diff))
     plain = frame.select(
         *(_widened(frame, name) for name in columns),
@@ -117,11 +129,12 @@ def epoch_rows(
         .sortWithinPartitions(EPOCH, *by_content, DIFF)
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
-    return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, columns))
+    full = tuple(name for name in columns if nullable is None or not nullable[name])
+    return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, full))
 
 
-def _checked_schema(frame: DataFrame, epoch: str, diff: str | None) -> tuple[str, ...]:
-    """The names of the data columns."""
+def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: bool) -> tuple[str, ...]:
+    """The names of the data columns; `are_known`: their types have been checked."""
     types = {field.name: field.dataType for field in frame.schema.fields}
     if len(types) < len(frame.columns):
         raise InputFormatError(
@@ -139,7 +152,7 @@ def _checked_schema(frame: DataFrame, epoch: str, diff: str | None) -> tuple[str
             )
     columns = tuple(name for name in types if name not in (epoch, diff))
     for name in columns:
-        if not isinstance(types[name], _ALLOWED):
+        if not are_known and not isinstance(types[name], _ALLOWED):
             raise InputFormatError(
                 f"column {name!r} is {types[name].simpleString()}. A collection can have columns of these "
                 f"types: {_ALLOWED_NAMES}. Cast it, or take it out with drop({name!r})."
@@ -162,7 +175,9 @@ def _widened(frame: DataFrame, name: str) -> Column:
 
 
 def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, EpochSize]:
-    """Rows by epoch, ascending, counted in the same job that looks for what may not be in them."""
+    """Rows by epoch, ascending, counted in the same job that looks for nulls in `columns` and whatever else
+    may not be in them.
+    """
     nulls = [
         F.count_if(F.isnull(_quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
     ]

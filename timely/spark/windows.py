@@ -12,6 +12,8 @@ A row at `time` is in window k exactly for enter ≤ k < leave, where, with age 
 Only changes are sent: +1 in epoch enter and -1 in epoch leave. A row with enter = leave is in no window and
 sends nothing: it falls between two windows that leave a gap, or it is at the first time and the window is no
 longer than the slide. A leave after the last epoch is not sent. Times are integers, all in the same unit.
+
+A window that *grows* has no length (None): what has entered stays.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ EPOCHS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """A window of `window` time units that moves by `slide` units an epoch over the times from first to last.
+    """A window of `window` time units that moves by `slide` units an epoch over the times from first to last;
+    one that only grows if `window` is None.
 
     Raises `ValueError` for lengths that are not positive, and `InputFormatError` for more than `EPOCHS_MAX`
     epochs.
@@ -40,11 +43,11 @@ class SlidingWindow:
 
     first_time: int
     last_time: int
-    window: int
+    window: int | None
     slide: int
 
     def __post_init__(self) -> None:
-        if self.window < 1 or self.slide < 1:
+        if (self.window is not None and self.window < 1) or self.slide < 1:
             raise ValueError(f"window and slide are 1 or more, not {self.window} and {self.slide}")
         if self.last_time < self.first_time:
             raise ValueError(f"the last time {self.last_time} is before the first time {self.first_time}")
@@ -69,7 +72,9 @@ class SlidingWindow:
         return max(0, -(-(time - self.first_time) // self.slide) - 1)
 
     def leave_epoch(self, time: int) -> int:
-        """The first epoch whose window begins at `time` or later."""
+        """The first epoch whose window begins at `time` or later; windows that grow have none."""
+        if self.window is None:
+            raise ValueError("nothing leaves a window that grows")
         return -(-(time - self.first_time + self.window) // self.slide) - 1
 
     def changes(
@@ -81,6 +86,7 @@ class SlidingWindow:
         epochs: int | None = None,
     ) -> DataFrame:
         """What enters (diff 1) and leaves (diff -1): the columns `keep`, then epoch and diff, both bigint.
+        Without a length nothing leaves, and there is no column diff.
 
         `rows` is a DataFrame whose bigint column `time` lies between the first and the last time. `epochs`
         limits the result to that many epochs from the first.
@@ -88,6 +94,9 @@ class SlidingWindow:
         limit = self.epochs if epochs is None else min(epochs, self.epochs)
         age = F.col(time) - F.lit(self.first_time)
         enter = F.greatest(_ceiling(age, self.slide) - F.lit(1), F.lit(0))
+        if self.window is None:
+            growing = rows.select(*keep, enter.cast("bigint").alias("epoch"))
+            return growing.where(F.col("epoch") < F.lit(limit))
         leave = _ceiling(age + F.lit(self.window), self.slide) - F.lit(1)
         passages = F.array(
             F.struct(enter.cast("bigint").alias("epoch"), F.lit(1).cast("bigint").alias("diff")),

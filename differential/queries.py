@@ -1,0 +1,140 @@
+"""A query as a function of collections, for who has rows at hand and no dataflow yet.
+
+    def paid(orders, payments):                  # the names of the inputs
+        return orders.join(payments, on="order")
+
+`as_builder` makes of it what a cluster installs: it declares the inputs, calls the function, and asks for
+what it returns, a collection or a dict of named ones. `again` makes a builder of collections that are written
+already. `described` says of any dataflow that is being written what goes in, what comes out, and which query
+it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from timely.building.builders import Builder
+from timely.building.dataflow import Dataflow
+from timely.errors import MisuseError
+from timely.user_code.call_site import at_site, call_site
+
+from .collections.collection import Collection
+from .collections.sources import input as input_of
+from .columns.schema import SchemaSpec
+from .operators.table_io import TableIn
+from .operators.timed.keyed_io import KeyedTableIn
+from .plan.building import Plan
+from .plan.decoding import decode_plan
+from .plan.encoding import encode_plan, query_identity
+from .plan.nodes import Import, Input, Node, Output
+from .plan.stages.timed import input_codec
+
+__all__ = ["ANSWER", "Described", "again", "as_builder", "described"]
+
+ANSWER = "result"
+"""What the output of a query is called that returns one collection."""
+
+
+class Described(NamedTuple):
+    """The columns of inputs and outputs by name, and a text that is the same for the same query."""
+
+    inputs: dict[str, pa.Schema]
+    outputs: dict[str, pa.Schema]
+    identity: str
+
+
+def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Dataflow], None]:
+    """A builder that calls `query` with a collection for each of `inputs`, by name, and puts out what it
+    returns: one collection as "result", a dict of them under its names.
+
+    Raises MisuseError if `query` does not take inputs of these names; the builder does for an answer that is
+    neither of the two.
+    """
+    called = getattr(query, "__name__", type(query).__name__)
+    _check_parameters(query, called, inputs)
+    here = call_site()
+
+    def build(dataflow: Dataflow) -> None:
+        with at_site((here,)):
+            given = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
+        for name, collection in _named(query(**given), called).items():
+            collection.output(name)
+
+    build.__name__ = build.__qualname__ = called if called.isidentifier() else "query"
+    return build
+
+
+def again(answer: object) -> Callable[[Dataflow], None]:
+    """A builder of the same query as that of `answer`, collections that are written already: one, or a dict
+    of them under the names of outputs.
+    """
+    named = _named(answer, "that is given")
+    plan = next(iter(named.values())).plan
+    roots = [plan.add(Output(each.within(()).node, name)) for name, each in named.items()]
+    inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
+    written = encode_plan(plan, [*inputs, *roots])
+
+    def build(dataflow: Dataflow) -> None:
+        made = Plan.of(dataflow)
+        for root in decode_plan(written, made, partial(_add_input, dataflow, made), True):
+            if not isinstance(root, Input):
+                made.ask_for(root)
+
+    return build
+
+
+def _add_input(dataflow: Dataflow, made: Plan, node: Input | Import) -> Node:
+    if isinstance(node, Import):
+        raise MisuseError(
+            f"a query that imports {node.name!r} of another dataflow is installed by its builder"
+        )
+    return made.leaf(node, dataflow.input(node.name, input_codec(node)))
+
+
+def described(dataflow: Dataflow) -> Described:
+    """What a dataflow of collections takes and puts out; see `Described`."""
+    roots = Plan.of(dataflow).roots
+    outputs = {root.name: root.schema.to_arrow() for root in roots if type(root) is Output}
+    inputs = {
+        name: codec.arrow_schema()
+        for name, declared in dataflow.inputs.items()
+        if isinstance(codec := declared.codec, TableIn | KeyedTableIn)
+    }
+    return Described(inputs, outputs, query_identity(roots))
+
+
+def _check_parameters(query: Builder, called: str, inputs: Mapping[str, SchemaSpec]) -> None:
+    if not callable(query):
+        raise MisuseError(
+            f"a query is a function of its inputs, not a {type(query).__name__}: def "
+            f"query({', '.join(inputs)}): …"
+        )
+    try:
+        signature = inspect.signature(query)
+    except (TypeError, ValueError):  # some functions of C say nothing of their parameters
+        return
+    try:
+        signature.bind(**dict.fromkeys(inputs))
+    except TypeError as error:
+        raise MisuseError(
+            f"the query {called}{signature} does not fit the inputs {', '.join(inputs)}: {error}. Its "
+            "parameters are called as the inputs are"
+        ) from None
+
+
+def _named(answer: object, called: str) -> dict[str, Collection]:
+    if isinstance(answer, Collection):
+        return {ANSWER: answer}
+    if isinstance(answer, Mapping) and answer:
+        named = {str(name): each for name, each in answer.items()}
+        if all(isinstance(each, Collection) for each in named.values()):
+            return named
+    shown = f"a {type(answer).__name__}" if answer is not None else "nothing"
+    raise MisuseError(
+        f"the query {called} returns {shown}: return a collection, or a dict of them by the names of outputs"
+    )

@@ -1,0 +1,86 @@
+"""Rows of all inputs, laid out by epoch.
+
+diff_*        what comes and what goes
+condensed_*   epochs that are not needed one by one
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from timely.spark.epochs import EpochSize
+from timely.spark.errors import InputFormatError
+from timely.spark.jobs.calendar import calendar_of
+from timely.spark.jobs.columns import input_fields
+from timely.spark.jobs.feeding import Layout, lay_out
+
+
+def laid(frame: DataFrame, diff: str | None = None, condensed: int = 0) -> Layout:
+    fields = {"rows": input_fields("rows", frame, ["at", "said"])}
+    calendar = calendar_of({"rows": frame}, "at", None)
+    return lay_out({"rows": frame}, fields, calendar, diff, condensed)
+
+
+def rows_of(layout: Layout) -> list[tuple[object, ...]]:
+    found = sorted(tuple(row) for row in layout.rows["rows"].frame.collect())
+    layout.release()
+    return found
+
+
+@pytest.mark.parametrize(
+    "said", ["1, -1", "'insert', 'remove'", "'INSERT', ' delete '", "'update_postimage', 'update_preimage'"]
+)
+def test_diff_says_in_numbers_or_words_what_comes_and_goes(spark: SparkSession, said: str) -> None:
+    comes, goes = said.split(", ")
+    frame = spark.sql(f"SELECT * FROM VALUES (5, 1, {comes}), (5, 2, {goes}) AS t(k, at, said)")
+    layout = laid(frame, "said")
+    assert layout.size(0) == EpochSize(1, 0) and layout.size(1) == EpochSize(0, 1)
+    assert rows_of(layout) == [(5, 0, 1), (5, 1, -1)]
+
+
+def test_diff_of_another_word_or_type_is_refused(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 5 AS k, 1 AS at, 'perhaps' AS said")
+    with pytest.raises(
+        InputFormatError, match="input 'rows': 1 row .* has no value in column 'diff'"
+    ) as told:
+        laid(frame, "said")
+    assert "\n" not in str(told.value)
+    with pytest.raises(InputFormatError, match="'said' is double. Whether a row comes or goes"):
+        laid(frame.selectExpr("k", "at", "1.5D AS said"), "said")
+
+
+def test_nulls_are_taken_where_the_column_allows_them_and_refused_where_not(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 1 AS at, cast(null AS string) AS k, array(1, null) AS tags")
+    assert rows_of(laid(frame)) == [(None, [1, None], 0, 1)]
+
+
+def test_condensed_epochs_have_the_sum_of_all_up_to_the_last_of_them(spark: SparkSession) -> None:
+    values = [(key % 5, at, 1 if (key + at) % 3 else -1) for key in range(40) for at in range(6)]
+    listed = ", ".join(map(str, values))
+    frame = spark.sql(f"SELECT * FROM VALUES {listed} AS t(k, at, said)")
+    layout = laid(frame, "said", condensed=4)
+    assert layout.epochs == range(3, 6)
+    found: Counter[tuple[object, object]] = Counter()
+    for key, epoch, diff in rows_of(layout):
+        assert isinstance(diff, int) and diff != 0
+        found[key, epoch] += diff
+    wanted: Counter[tuple[object, object]] = Counter()
+    for key, at, diff in values:
+        wanted[key, max(at, 3)] += diff
+    assert found == Counter({place: count for place, count in wanted.items() if count})
+
+
+def test_condensed_rows_that_only_come_stay_as_they_are(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (5, 1), (5, 2), (5, 3), (6, 1) AS t(k, at)")
+    layout = laid(frame, condensed=2)
+    assert layout.epochs == range(1, 3)
+    assert rows_of(layout) == [(5, 1, 1), (5, 1, 1), (5, 2, 1), (6, 1, 1)]
+
+
+def test_chunks_cover_the_epochs_that_are_fed(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (5, 1), (5, 2), (5, 3) AS t(k, at)")
+    assert laid(frame).chunks() == [range(3)]
+    assert laid(frame, condensed=3).chunks() == [range(2, 3)]

@@ -1,0 +1,122 @@
+"""Who is handed which epoch, and when callbacks hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+import differential as dd
+import timely
+from differential.columns.symbols import unpack
+from timely.spark.epochs import EpochSize
+from timely.spark.errors import OutputError
+from timely.spark.jobs.columns import SparkForm
+from timely.spark.jobs.following import Answers, OneOutput, close_all
+from timely.spark.jobs.outputs import Epoch
+from timely.spark.jobs.shown import Screen
+
+
+@dataclass
+class Listed:
+    """A sink that notes what it is given; it commits when it is told to."""
+
+    wants: int = 0
+    committed: int = 0
+    fails: bool = False
+    given: list[tuple[int, int]] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    snapshots: list[int] = field(default_factory=list)
+
+    def commit(self, epoch: int, changes: pa.Table) -> None:
+        self.given.append((epoch, changes.num_rows))
+
+    def check_before(self, changes: pa.Table) -> None:
+        self.before.append(changes.num_rows)
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        self.snapshots.append(snapshot().num_rows)
+        self.committed = 1 << 62
+
+    def close(self) -> None:
+        if self.fails:
+            raise OutputError("the disk is full")
+        self.committed = 1 << 62
+
+    def snapshot(self) -> object:
+        raise NotImplementedError
+
+    changes = snapshot
+
+
+def passing(dataflow: timely.Dataflow) -> None:
+    rows = dd.input(dataflow, "rows", "k: int")
+    rows.output("rows")
+    rows.output("unread")
+
+
+def form() -> SparkForm:
+    return SparkForm("rows", {}, unpack)
+
+
+def answers_of(cluster: timely.Cluster, output: OneOutput, wants: int = 0) -> tuple[timely.Flow, Answers]:
+    flow = cluster.install(passing)
+    return flow, Answers(flow, [output], Screen(False), wants, ["unread"])
+
+
+def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
+    slow, heard = Listed(), list[tuple[int, object, int, int]]()
+
+    def note(epoch: Epoch, changes: pa.Table) -> None:
+        heard.append((int(epoch), epoch.value, epoch.entered, changes.num_rows))
+
+    with timely.connect(embedded=True) as cluster:
+        flow, answers = answers_of(cluster, OneOutput("rows", form(), [Listed(committed=9), slow], [note]))  # type: ignore[list-item]
+        for epoch, value in enumerate("abc"):
+            flow.input("rows").insert([(epoch,), (7,)])
+            answers.seal(epoch, value, EpochSize(2, 0), ())
+        assert heard == [] and slow.given == [(0, 2), (1, 2), (2, 2)]
+        slow.committed = 2
+        answers.tell()
+        assert heard == [(0, "a", 2, 2), (1, "b", 2, 2)]
+        answers.finish()
+        assert heard[2:] == [(2, "c", 2, 2)] and slow.snapshots == [6]
+
+
+def test_what_is_committed_is_held_against_the_sum_of_it_and_not_handed_over_again() -> None:
+    behind, before = Listed(wants=3), Listed(wants=4)
+    with timely.connect(embedded=True) as cluster:
+        flow, answers = answers_of(cluster, OneOutput("rows", form(), [behind, before]), wants=3)  # type: ignore[list-item]
+        flow.input("rows").append(pa.table({"k": [1, 2], "diff": [1, 1]}), epoch=2, writer="w", sequence=0)
+        answers.seal(2, None, EpochSize(2, 0), [("rows", "w", 0)])
+        answers.seal(3, None, EpochSize(0, 0), ())
+    assert (behind.before, behind.given) == ([2], [(3, 0)])
+    assert (before.before, before.given) == ([], [(3, 0)])
+
+
+def test_a_callback_that_raises_is_not_called_again_on_the_way_out() -> None:
+    called: list[int] = []
+
+    def fail(epoch: Epoch, changes: pa.Table) -> None:
+        called.append(epoch)
+        raise ZeroDivisionError
+
+    with timely.connect(embedded=True) as cluster:
+        _, answers = answers_of(cluster, OneOutput("rows", form(), [], [fail]))
+        for epoch in range(2):
+            with pytest.raises(ZeroDivisionError):
+                answers.seal(epoch, None, EpochSize(0, 0), ())
+            answers._is_told = answers._is_told or epoch == 0  # as if nothing had happened, once
+        answers.tell()
+    assert called == [0, 1]
+
+
+def test_closing_lets_go_of_all_sinks_and_tells_the_first_failure_unless_something_else_has_failed() -> None:
+    last = Listed()
+    outputs = [OneOutput("rows", form(), [Listed(fails=True), last])]  # type: ignore[list-item]
+    with pytest.raises(OutputError, match="the disk is full"):
+        close_all(outputs, is_failing=False)
+    assert last.committed
+    close_all(outputs, is_failing=True)

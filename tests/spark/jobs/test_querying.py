@@ -1,0 +1,83 @@
+"""From queries to dataflows: what fits the DataFrames, and errors with the user's line."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import differential as dd
+import timely
+from differential import Collection, col
+from timely.errors import MisuseError
+from timely.spark.errors import InputFormatError
+from timely.spark.jobs.querying import query_of
+
+
+@timely.builder
+def totals(dataflow: timely.Dataflow) -> None:
+    """Declares its input, with a column less than the DataFrame has."""
+    orders = dd.input(dataflow, "orders", "customer: string, cents: int")
+    orders.group_by("customer").agg(cents=dd.sum("cents")).output("totals")
+
+
+@pytest.fixture(scope="module")
+def orders(spark: SparkSession) -> DataFrame:
+    return spark.sql("SELECT 'ada' AS customer, 5 AS cents, 'x' AS note, 1 AS day")
+
+
+def test_a_function_takes_over_the_columns_and_says_what_comes_out(orders: DataFrame) -> None:
+    def kept(orders: Collection) -> dict[str, Collection]:
+        return {"large": orders.filter(col.cents > 3), "all": orders}
+
+    query = query_of(kept, {"orders": orders}, ["day"])
+    assert (query.name, query.fields["orders"].names) == ("kept", ["customer", "cents", "note"])
+    assert {name: schema.names for name, schema in query.outputs.items()} == {
+        "large": ["customer", "cents", "note"],
+        "all": ["customer", "cents", "note"],
+    }
+    assert query.identity == query_of(kept, {"orders": orders}, ["day"]).identity
+
+
+@pytest.mark.parametrize("form", ["builder", "collections"])
+def test_a_builder_and_collections_declare_their_inputs(orders: DataFrame, form: str) -> None:
+    def written() -> dict[str, Collection]:
+        dataflow = timely.Dataflow("written")
+        rows = dd.input(dataflow, "orders", "customer: string, cents: int")
+        return {"totals": rows.group_by("customer").agg(cents=dd.sum("cents"))}
+
+    asked: object = totals if form == "builder" else written()
+    query = query_of(asked, {"orders": orders}, ["day"])
+    assert query.fields["orders"].names == ["customer", "cents"]
+    assert not query.fields["orders"]["cents"].nullable
+    assert list(query.outputs) == ["totals"]
+    with pytest.raises(MisuseError, match="takes orders; there is no input lines"):
+        query_of(asked, {"orders": orders, "lines": orders}, [])
+    with pytest.raises(MisuseError, match="takes orders; there is no DataFrame for orders"):
+        query_of(asked, {"lines": orders}, [])
+    with pytest.raises(InputFormatError, match="has no cents, but customer, note, day"):
+        query_of(asked, {"orders": orders.drop("cents")}, [])
+
+
+def test_errors_of_a_query_name_its_line_in_one_line(orders: DataFrame) -> None:
+    def missing(orders: Collection) -> Collection:
+        return orders.select(x=col.nowhere)
+
+    def failing(orders: Collection) -> Collection:
+        return orders.filter(col.cents > int("many"))
+
+    with pytest.raises(timely.TimelyError, match=r"no column 'nowhere' \(.*test_querying.py:\d+\)"):
+        query_of(missing, {"orders": orders}, [])
+    with pytest.raises(MisuseError, match=r"failing failed at .*test_querying.py:\d+: ValueError: ") as told:
+        query_of(failing, {"orders": orders}, [])
+    assert "\n" not in str(told.value)
+    with pytest.raises(MisuseError, match="query <lambda>.* does not fit the inputs orders"):
+        query_of(lambda lines: lines, {"orders": orders}, [])
+
+
+def test_a_builder_without_outputs_is_refused(orders: DataFrame) -> None:
+    @timely.builder
+    def silent(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "orders", "customer: string")
+
+    with pytest.raises(MisuseError, match=r"silent puts nothing out: end it with collection.output"):
+        query_of(silent, {"orders": orders}, [])

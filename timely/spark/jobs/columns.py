@@ -1,0 +1,195 @@
+"""From a DataFrame's columns to those of an input, and from an answer's columns back to Spark's.
+
+An input takes over names, types and whether there may be nulls, so that nothing is declared twice:
+
+    byte, short, int, long, float, double     int, float (64 bits)
+    boolean, date, string, binary             the same
+    timestamp, timestamp_ntz                  timestamp; the second is read as UTC, and comes back with a zone
+    decimal(p, s), p ≤ 18                     decimal(p, s)
+    array, struct                             any
+
+In an answer a column of type `any` is what msgpack makes of its values. It becomes what an input's column of
+the same name is in Spark, and otherwise text, as JSON: Spark has no type for values of any kind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
+
+from timely.spark.epochs import DIFF, EPOCH
+from timely.spark.errors import InputFormatError, OutputError
+
+__all__ = ["SparkForm", "fitted_fields", "input_fields", "nested_types"]
+
+_ANY = {b"differential.type": b"any"}
+"""What a field of packed values says of itself."""
+
+_DIGITS_MAX = 18
+_TAKEN = (
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.BooleanType,
+    T.StringType,
+    T.BinaryType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.DateType,
+)
+
+
+def input_fields(name: str, frame: DataFrame, beside: Iterable[str]) -> T.StructType:
+    """The columns of the input called `name`: those of `frame` without `beside`, which say when rows come.
+
+    Raises InputFormatError that names a column that cannot travel, its type, and what to write.
+    """
+    left_out = set(beside)
+    fields = [field for field in frame.schema.fields if field.name not in left_out]
+    names = [field.name for field in fields]
+    for field in fields:
+        if names.count(field.name) > 1:
+            raise InputFormatError(
+                f"input {name!r}: two columns are called {field.name!r}. Rename one: toDF('a', 'b', …)"
+            )
+        if field.name in (EPOCH, DIFF):
+            raise InputFormatError(
+                f"input {name!r}: a column cannot be called {field.name!r}, which tables of changes use. "
+                f"Write withColumnRenamed({field.name!r}, …), or name it in epochs= or diff="
+            )
+        mend = _mend(field.dataType, field.name)
+        if mend:
+            raise InputFormatError(
+                f"input {name!r}: column {field.name!r} is {field.dataType.simpleString()}, which a "
+                f"collection cannot have. Write {mend}"
+            )
+    if not fields:
+        raise InputFormatError(
+            f"input {name!r} has no column besides those that say when rows come ({', '.join(frame.columns)})"
+        )
+    return T.StructType(fields)
+
+
+def fitted_fields(name: str, frame: DataFrame, declared: pa.Schema, beside: Iterable[str]) -> T.StructType:
+    """The columns that an input declares, in its order, as `frame` has them; others do not travel.
+
+    Raises InputFormatError for columns that are missing, or of another type.
+    """
+    given = {field.name: field for field in input_fields(name, frame, beside).fields}
+    missing = [column for column in declared.names if column not in given]
+    if missing:
+        raise InputFormatError(
+            f"input {name!r} takes {', '.join(declared.names)}; the DataFrame has no {', '.join(missing)}, "
+            f"but {', '.join(given)}"
+        )
+    for field in declared:
+        kind = given[field.name].dataType
+        is_packed = field.metadata is not None and field.metadata.items() >= _ANY.items()
+        if not is_packed and not _widened(kind).equals(field.type):
+            raise InputFormatError(
+                f"input {name!r}: column {field.name!r} is {field.type} in the query and "
+                f"{kind.simpleString()} in the DataFrame. Cast one of them"
+            )
+    return T.StructType(
+        [T.StructField(field.name, given[field.name].dataType, field.nullable) for field in declared]
+    )
+
+
+def _widened(kind: T.DataType) -> pa.DataType:
+    """The Arrow type in which a column of this type travels."""
+    if isinstance(kind, T.IntegralType):
+        return pa.int64()
+    if isinstance(kind, T.FractionalType) and not isinstance(kind, T.DecimalType):
+        return pa.float64()
+    if isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        return pa.timestamp("us", tz="UTC")
+    return pa.string() if isinstance(kind, T.StringType) else to_arrow_type(kind, timezone="UTC")
+
+
+def _mend(kind: T.DataType, name: str) -> str:
+    """What to write in place of a column of this type; "" if it can travel."""
+    column = f"withColumn({name!r}, col({name!r})"
+    if isinstance(kind, _TAKEN):
+        return ""
+    if isinstance(kind, T.DecimalType):
+        if kind.precision <= _DIGITS_MAX:
+            return ""
+        scale = min(kind.scale, _DIGITS_MAX)
+        return f"{column}.cast('decimal({_DIGITS_MAX},{scale})')) if its values fit, or .cast('double')"
+    if isinstance(kind, T.ArrayType):
+        return _mend_inside(kind.elementType, name)
+    if isinstance(kind, T.StructType):
+        return next(filter(None, (_mend_inside(field.dataType, name) for field in kind.fields)), "")
+    if isinstance(kind, T.MapType):
+        return f"withColumn({name!r}, map_entries({name!r})), a list of its keys and values"
+    if isinstance(kind, T.NullType):
+        return f"{column}.cast('string')), or another type that it is to have"
+    return f"{column}.cast('string')), or drop({name!r})"
+
+
+def _mend_inside(kind: T.DataType, name: str) -> str:
+    """The same for what is inside of another type: numbers of any length travel there, as their digits."""
+    if isinstance(kind, T.DecimalType):
+        return ""
+    if isinstance(kind, T.ArrayType | T.StructType):
+        return _mend(kind, name)
+    return "" if isinstance(kind, _TAKEN) else f"drop({name!r}), or to_json({name!r}) in its place"
+
+
+def nested_types(inputs: Mapping[str, T.StructType]) -> dict[str, pa.DataType]:
+    """Types of the nested columns of all inputs, by column; those of one name that differ are left out."""
+    found: dict[str, T.DataType] = {}
+    differing: set[str] = set()
+    for fields in inputs.values():
+        for field in fields.fields:
+            if isinstance(field.dataType, T.ArrayType | T.StructType):
+                if found.setdefault(field.name, field.dataType) != field.dataType:
+                    differing.add(field.name)
+    return {
+        name: to_arrow_type(kind, timezone="UTC") for name, kind in found.items() if name not in differing
+    }
+
+
+@dataclass(frozen=True)
+class SparkForm:
+    """How tables of one output become what Spark can hold; `nested` as `nested_types` says, `unpack` reads a
+    packed value.
+    """
+
+    output: str
+    nested: Mapping[str, pa.DataType]
+    unpack: Callable[[bytes], object]
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """`table` with columns of `any` written out; the same table if it has none."""
+        for at, field in enumerate(table.schema):
+            if field.metadata is not None and field.metadata.items() >= _ANY.items():
+                column = self._written_out(table.column(at), field.name)
+                table = table.set_column(at, pa.field(field.name, column.type, field.nullable), column)
+        return table
+
+    def _written_out(self, packed: pa.ChunkedArray, name: str) -> pa.Array:
+        values = [None if each is None else self.unpack(each) for each in packed.to_pylist()]
+        kind = self.nested.get(name)
+        if kind is None:
+            return pa.array([None if each is None else _as_text(each) for each in values], pa.string())
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise OutputError(
+                f"output {self.output!r}: column {name!r} is {kind} in an input and holds something else "
+                f"here: {error}. Give it another name in the query, and it is written as text"
+            ) from None
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""The rows of all inputs, laid out by epoch, and sent to the workers chunk by chunk.
+
+A job that goes on behind what an earlier one has committed needs no epoch before that by itself: what has
+come and gone until then is *condensed*, its sum comes in the last of those epochs. So starting again costs
+the rows that are there, not their history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from timely.operators.appends import ExpectedAppend
+from timely.spark.epochs import DIFF, EPOCH, EpochRows, EpochSize, chunks_of, epoch_rows
+from timely.spark.errors import InputFormatError
+from timely.spark.feed import EpochFeed, TargetFactory
+
+from .calendar import Calendar
+
+__all__ = ["Layout", "lay_out"]
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_COMES = ("insert", "+", "+1", "update_postimage", "update_after")
+_GOES = ("remove", "delete", "-", "-1", "update_preimage", "update_before")
+"""What a column of texts may say of a row; the last two of each are those of change feeds."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows of each input by name, and the epochs that are fed: from `epochs.start` on."""
+
+    rows: Mapping[str, EpochRows]
+    epochs: range
+
+    def size(self, epoch: int) -> EpochSize:
+        """Rows of all inputs that come and go in an epoch."""
+        sizes = [rows.sizes.get(epoch, EpochSize(0, 0)) for rows in self.rows.values()]
+        return EpochSize(sum(size.entered for size in sizes), sum(size.left for size in sizes))
+
+    def chunks(self) -> list[range]:
+        """What one Spark job for each input sends; see `EpochRows.chunks`."""
+        known = {epoch for rows in self.rows.values() for epoch in rows.sizes}
+        return chunks_of({epoch: self.size(epoch).rows for epoch in known}, self.epochs)
+
+    def send(self, chunk: range, target: TargetFactory) -> dict[int, list[ExpectedAppend]]:
+        """Send these epochs of all inputs; what must have arrived when each of them is sealed."""
+        expected: dict[int, list[ExpectedAppend]] = {epoch: [] for epoch in chunk}
+        for name, rows in self.rows.items():
+            if not any(epoch in rows.sizes for epoch in chunk):
+                continue
+            for epoch, receipts in EpochFeed(rows, name, target).send(chunk).items():
+                expected[epoch] += [append for receipt in receipts for append in receipt.expected(name)]
+        return expected
+
+    def release(self) -> None:
+        """Let Spark forget the rows."""
+        for rows in self.rows.values():
+            rows.release()
+
+
+def lay_out(
+    inputs: Mapping[str, DataFrame],
+    fields: Mapping[str, T.StructType],
+    calendar: Calendar,
+    diff: str | None,
+    condensed: int = 0,
+) -> Layout:
+    """Each input's rows, with the columns `fields`, at the epochs of `calendar`.
+
+    `diff` names a column that says how often a row comes (negative: goes), or "insert" and "remove". Epochs
+    before `condensed` are summed up in the last of them. One Spark job for each input.
+    """
+    writers = max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
+    laid: dict[str, EpochRows] = {}
+    for name, frame in inputs.items():
+        keep = fields[name].names
+        said = frame
+        if diff is not None and diff in frame.columns:
+            said = frame.withColumn(DIFF, _how_often(name, frame, diff))
+            keep = [*keep, DIFF]
+        dated = calendar.dated(said, keep)
+        if condensed:
+            dated = _condensed(dated, fields[name].names, condensed - 1)
+        nullable = {field.name: field.nullable for field in fields[name].fields}
+        has_diff = DIFF in dated.columns
+        try:
+            laid[name] = epoch_rows(
+                dated, diff=DIFF if has_diff else None, writers=writers, nullable=nullable
+            )
+        except InputFormatError as error:
+            raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
+    return Layout(laid, range(max(0, condensed - 1), calendar.count))
+
+
+def _condensed(frame: DataFrame, columns: Sequence[str], last: int) -> DataFrame:
+    """Rows of epochs before `last` in that epoch, and what has come and gone until then not at all."""
+    if DIFF not in frame.columns:
+        return frame.withColumn(EPOCH, F.greatest(F.col(EPOCH), F.lit(last).cast("bigint")))
+    by = ["`" + name.replace("`", "``") + "`" for name in columns]
+    at = F.greatest(F.col(EPOCH), F.lit(last).cast("bigint")).alias(EPOCH)
+    summed = frame.select(*by, at, DIFF).groupBy(*by, EPOCH).agg(F.sum(DIFF).alias(DIFF))
+    return summed.where((F.col(DIFF) != 0) | F.col(DIFF).isNull())
+
+
+def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
+    kind = frame.schema[diff].dataType
+    column = F.col("`" + diff.replace("`", "``") + "`")
+    if isinstance(kind, _WHOLE):
+        return column.cast("bigint")
+    if isinstance(kind, T.StringType):
+        said = F.lower(F.trim(column))
+        return F.when(said.isin(*_COMES), F.lit(1)).when(said.isin(*_GOES), F.lit(-1)).cast("bigint")
+    raise InputFormatError(
+        f"input {name!r}: the column {diff!r} is {kind.simpleString()}. Whether a row comes or goes is said "
+        "by a whole number (1, -1), or by the texts 'insert' and 'remove'"
+    )

@@ -1,0 +1,67 @@
+"""What a job leaves in the hand of its caller: the answers as DataFrames.
+
+Without outputs they are kept in the driver's memory; of outputs in folders and tables they are read from
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from timely.errors import MisuseError
+
+from .sinks import Sink
+
+__all__ = ["Result"]
+
+
+class Result:
+    """The answers of `timely.spark.run`, by the names of the query's outputs.
+
+    `epochs`: how many there are; `values`: what each stands for, or None.
+    """
+
+    def __init__(
+        self, sinks: Mapping[str, Sequence[Sink]], epochs: int, values: Sequence[object] | None
+    ) -> None:
+        self._sinks = dict(sinks)
+        self.epochs = epochs
+        self.values = values
+
+    @property
+    def names(self) -> list[str]:
+        """The outputs of the query."""
+        return list(self._sinks)
+
+    def table(self, name: str | None = None) -> DataFrame:
+        """The rows of an output as of the last epoch; its name may be left out if there is one only.
+
+        Raises MisuseError if it went to callbacks alone.
+        """
+        return self._sink(name).snapshot()
+
+    def changes(self, name: str | None = None) -> DataFrame:
+        """The change log of an output: its columns, `epoch`, `diff`."""
+        return self._sink(name).changes()
+
+    def to_df(self) -> DataFrame:
+        """The rows of the only output, as of the last epoch."""
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"Result(outputs {', '.join(self._sinks)}; epochs {self.epochs})"
+
+    def _sink(self, name: str | None) -> Sink:
+        if name is None and len(self._sinks) == 1:
+            (name,) = self._sinks
+        if name is None or name not in self._sinks:
+            which = "" if name is None else f", and nothing called {name!r}"
+            raise MisuseError(f"the query puts out {', '.join(self._sinks)}{which}: table(name)")
+        if not self._sinks[name]:
+            raise MisuseError(
+                f"output {name!r} went to callbacks alone: name a folder as well, or no outputs to keep it "
+                "here"
+            )
+        return self._sinks[name][0]

@@ -1,0 +1,302 @@
+"""Where answers are kept: folders and tables with commits, or the memory of the driver.
+
+    DIR/changes/     the change log, one commit for each epoch          timely/spark/sink.py
+    DIR/snapshot/    the rows as of the last epoch
+    DIR/epochs/      what each epoch stands for: its number, and the value of the column or the window's end
+
+A sink says from which epoch on it has to be given changes (`wants`): behind those that an earlier run has
+committed. What is there already is held against what this run finds: the job's description, the values of
+epochs, and the rows in all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from timely.counted import counted
+from timely.errors import MisuseError
+from timely.spark.epochs import DIFF, EPOCH
+from timely.spark.errors import OutputError
+from timely.spark.output_folder import OutputFolder
+from timely.spark.sink import ChangesSink, write_snapshot
+
+from .calendar import Calendar
+from .outputs import Keep, ToParquet, ToTable
+
+__all__ = ["FolderSink", "Kept", "Sink", "TableSink", "sink_of"]
+
+R = TypeVar("R")
+
+
+class Sink(Protocol):
+    """Takes the changes of one output, epoch by epoch."""
+
+    wants: int
+    """The first epoch that it has to be given; those before are committed."""
+
+    @property
+    def committed(self) -> int:
+        """Epochs before this one are committed."""
+        ...
+
+    def commit(self, epoch: int, changes: pa.Table) -> None:
+        """Take the changes of the next epoch, or of one that is committed already."""
+        ...
+
+    def check_before(self, changes: pa.Table) -> None:
+        """Hold what has accumulated before `wants` against what is committed."""
+        ...
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        """All epochs have been handed over: commit them, and the snapshot, if that is kept."""
+        ...
+
+    def close(self) -> None:
+        """Commit what has been handed over, and let go."""
+        ...
+
+    def snapshot(self) -> DataFrame:
+        """The rows as of the last epoch."""
+        ...
+
+    def changes(self) -> DataFrame:
+        """The change log."""
+        ...
+
+
+class Kept:
+    """Keeps everything in memory, for who has named no output."""
+
+    wants = 0
+
+    def __init__(self, spark: SparkSession, nothing: pa.Table) -> None:
+        """`nothing`: a change log without rows."""
+        self._spark = spark
+        self._log = [nothing]
+        self._snapshot = nothing.drop_columns([EPOCH, DIFF])
+
+    @property
+    def committed(self) -> int:
+        """All that there will ever be."""
+        return 1 << 62
+
+    def commit(self, epoch: int, changes: pa.Table) -> None:
+        """See `Sink`."""
+        del epoch
+        if changes.num_rows:
+            self._log.append(changes)
+
+    def check_before(self, changes: pa.Table) -> None:
+        """There is nothing before."""
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        """See `Sink`."""
+        self._snapshot = snapshot()
+
+    def close(self) -> None:
+        """It stays."""
+
+    def snapshot(self) -> DataFrame:
+        """See `Sink`."""
+        frame: DataFrame = self._spark.createDataFrame(self._snapshot)
+        return frame
+
+    def changes(self) -> DataFrame:
+        """See `Sink`."""
+        frame: DataFrame = self._spark.createDataFrame(
+            pa.concat_tables([table.cast(self._log[0].schema) for table in self._log])
+        )
+        return frame
+
+
+class FolderSink:
+    """Parquet below a folder; raises OutputError if what is there is of another job, or of another input."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, keep: Keep, job: Mapping[str, object], calendar: Calendar
+    ) -> None:
+        self.folder = folder.expanduser().absolute()
+        self.keep = keep
+        self._spark = spark
+        self._log: ChangesSink | None = None
+        self.wants = calendar.count
+        if keep != "snapshot":
+            self._log = _in_one_line(lambda: ChangesSink(spark, self.folder, job))
+            self.wants = self._log.committed
+        try:
+            _in_one_line(lambda: self._note_epochs(calendar))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def committed(self) -> int:
+        """See `Sink`; snapshots alone have no commits."""
+        return 1 << 62 if self._log is None else self._log.committed
+
+    def commit(self, epoch: int, changes: pa.Table) -> None:
+        """See `Sink`."""
+        if self._log is not None:
+            self._log.commit(int(epoch), changes)
+
+    def check_before(self, changes: pa.Table) -> None:
+        """See `Sink`."""
+        if self._log is None or not self.wants:
+            return
+        there = pq.read_table(self.folder / "changes", columns=[DIFF]).column(DIFF)
+        rows, found = pc.sum(there).as_py() or 0, pc.sum(changes.column(DIFF)).as_py() or 0
+        if rows != found:
+            raise OutputError(
+                f"{self.folder} has {counted(rows, 'row')} after epoch {self.wants - 1}, committed by an "
+                f"earlier run; this run finds {found:,}: the input has changed since. Remove the folder, or "
+                "give another"
+            )
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        """See `Sink`."""
+        if self._log is not None:
+            self._log.flush()
+        if self.keep != "changes":
+            write_snapshot(self._spark, self.folder, snapshot())
+
+    def close(self) -> None:
+        """See `Sink`."""
+        if self._log is not None:
+            self._log.close()
+
+    def progress(self) -> str:
+        """How far the commits have come, in words."""
+        return "" if self._log is None else self._log.progress()
+
+    def snapshot(self) -> DataFrame:
+        """See `Sink`; summed up from the change log, if only that is kept."""
+        if self.keep != "changes":
+            return self._spark.read.parquet(str(self.folder / "snapshot"))
+        return _accumulated(self.changes())
+
+    def changes(self) -> DataFrame:
+        """See `Sink`."""
+        if self._log is None:
+            raise MisuseError(f"{self.folder} keeps no change log: write to_parquet(…, keep='both')")
+        return self._spark.read.parquet(str(self.folder / "changes"))
+
+    def _note_epochs(self, calendar: Calendar) -> None:
+        """Write what each epoch stands for, after a look at what those that are committed stood for."""
+        committed = 0 if self._log is None else self._log.committed
+        if committed > calendar.count:
+            raise OutputError(
+                f"{self.folder} has {counted(committed, 'epoch')}, committed by an earlier run, and this run "
+                f"only {calendar.count}: the input has changed since. Remove the folder, or give another"
+            )
+        values = calendar.values()
+        if values is None:
+            return
+        folder = OutputFolder(self.folder / "epochs", job=None)
+        try:
+            numbers = pa.array(range(calendar.count), pa.int64())
+            _check_values(self.folder, folder.path / "snapshot.parquet", values, committed)
+            staged = folder.fresh_staging("epochs").with_suffix(".parquet")
+            pq.write_table(pa.Table.from_arrays([numbers, values], names=[EPOCH, calendar.column]), staged)
+            folder.replace_snapshot(staged)
+        finally:
+            folder.close()
+
+
+class TableSink(FolderSink):
+    """The same folders as tables of Spark's catalog, where the database of the table lies."""
+
+    def __init__(
+        self, spark: SparkSession, target: ToTable, job: Mapping[str, object], calendar: Calendar
+    ) -> None:
+        self.name = target.name
+        self._known: set[str] = set()
+        super().__init__(spark, _location(spark, target.name), target.keep, job, calendar)
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        """See `Sink`."""
+        super().finish(snapshot)
+        for suffix, part in (("", "snapshot"), ("_changes", "changes"), ("_epochs", "epochs")):
+            if any((self.folder / part).glob("*.parquet")):
+                self._register(self.name + suffix, self.folder / part)
+
+    def _register(self, table: str, folder: Path) -> None:
+        if not self._spark.catalog.tableExists(table):
+            self._spark.catalog.createTable(table, path=folder.as_uri(), source="parquet")
+            return
+        told = self._spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
+        if not told or _path_of(told[0]["data_type"]) != folder:
+            raise OutputError(
+                f"there is a table {table} already, which is not of this job. Give another name"
+            )
+        self._spark.catalog.refreshTable(table)
+
+
+def sink_of(
+    spark: SparkSession, target: ToParquet | ToTable, job: Mapping[str, object], calendar: Calendar
+) -> FolderSink:
+    """The sink of a target; `job` describes the query, its inputs and its epochs."""
+    if isinstance(target, ToTable):
+        return TableSink(spark, target, job, calendar)
+    return FolderSink(spark, target.folder, target.keep, {**job, **target.job}, calendar)
+
+
+def _accumulated(log: DataFrame) -> DataFrame:
+    names = [name for name in log.columns if name not in (EPOCH, DIFF)]
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    summed = log.groupBy(*quoted).agg({DIFF: "sum"}).withColumnRenamed(f"sum({DIFF})", DIFF)
+    return summed.selectExpr(*quoted, f"explode(array_repeat(0, int({DIFF})))").select(*quoted)
+
+
+def _check_values(folder: Path, there: Path, values: pa.Array, committed: int) -> None:
+    """The epochs that are committed must stand for what they stood for."""
+    if not there.exists() or not committed:
+        return
+    before = pq.read_table(there).column(1).slice(0, committed).to_pylist()
+    now = values.slice(0, committed).to_pylist()
+    for epoch, (old, new) in enumerate(zip(before, now, strict=False)):
+        if old != new:
+            raise OutputError(
+                f"{folder}: epoch {epoch} is committed and was {old}; of the present input it would be "
+                f"{new}. What is new must come behind what is committed. Remove the folder, or give another"
+            )
+
+
+def _location(spark: SparkSession, name: str) -> Path:
+    """Where the database of a table lies, and in it what is called as the table."""
+    if not re.fullmatch(r"(\w+\.)?\w+", name):
+        raise MisuseError(f"{name!r} is no name of a table: write 'table' or 'database.table'")
+    database, _, table = name.rpartition(".")
+    told = spark.catalog.getDatabase(database or spark.catalog.currentDatabase()).locationUri
+    folder = _path_of(told)
+    if folder is None:
+        raise OutputError(
+            f"the database of {name} lies at {told}; commits are made on a file system of this machine. "
+            "Write to_parquet(folder)"
+        )
+    return folder / f"{table}.naiad"
+
+
+def _path_of(uri: str) -> Path | None:
+    parsed = urlparse(uri)
+    return Path(unquote(parsed.path)) if parsed.scheme in ("", "file") else None
+
+
+def _in_one_line(make: Callable[[], R]) -> R:
+    """What `make` returns; the OutputError of a folder, which says several things, in one line."""
+    try:
+        return make()
+    except OutputError as error:
+        said, *more = str(error).replace("another --output", "another folder").split("\n")
+        listed = "; ".join(line.strip() for line in more if line.startswith(" "))
+        rest = " ".join(line for line in more if not line.startswith(" "))
+        told = " ".join(part for part in (said, listed + "." if listed else "", rest) if part)
+        raise OutputError(told) from None

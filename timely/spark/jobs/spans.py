@@ -1,0 +1,111 @@
+"""Windows over a column of times: what `window=` may be.
+
+    sliding("24 hours", every="1 hour", on="time")     a row stays for a day; an epoch is an hour
+    tumbling("1 hour", on="time")                      a row stays for the epoch that it comes in
+    growing(every="1 hour", on="time")                 a row stays for ever
+
+Epoch k ends at T = first + (k + 1) · every, and its window is (T − length, T]: what has come up to T. `first`
+is the last multiple of `every` (counted from 1970 in UTC) before the first row, unless another one is given.
+How rows become changes is said in `timely/spark/windows.py`.
+
+The column is a timestamp, a date, or whole numbers: seconds, if lengths are texts or timedeltas.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+
+from timely.errors import MisuseError
+
+__all__ = ["Length", "Time", "Window", "growing", "seconds_of", "sliding", "tumbling"]
+
+Length = str | dt.timedelta | int
+"""`"90 minutes"`, `timedelta(hours=1)`, or a number in the unit of a column of whole numbers."""
+
+Time = dt.datetime | dt.date | int
+
+_UNITS = {"second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+_PART = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Made by `sliding`, `tumbling` and `growing`; `length` is None where nothing leaves."""
+
+    kind: str
+    length: Length | None
+    every: Length
+    on: str
+    first: Time | None = None
+    last: Time | None = None
+    epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        for length in (self.length, self.every):
+            if length is not None and seconds_of(length) < 1:
+                raise MisuseError(f"a window's length and step are 1 second or more, not {length!r}")
+        if self.epochs is not None and self.epochs < 1:
+            raise MisuseError(f"epochs is 1 or more, not {self.epochs}")
+
+    def __str__(self) -> str:
+        length = "" if self.length is None else f" of {seconds_of(self.length)}"
+        return f"{self.kind}{length} every {seconds_of(self.every)} on {self.on}"
+
+
+def sliding(
+    length: Length,
+    *,
+    every: Length,
+    on: str,
+    first: Time | None = None,
+    last: Time | None = None,
+    epochs: int | None = None,
+) -> Window:
+    """A window of `length` that moves by `every` an epoch over the column `on`; a row leaves by itself.
+
+    `first`, `last`: the times from and up to which there are epochs; by default a round one before the first
+    row, and the last row. `epochs`: stop after so many. Raises MisuseError for lengths that are none.
+    """
+    return Window("sliding", length, every, on, first, last, epochs)
+
+
+def tumbling(
+    length: Length,
+    *,
+    on: str,
+    first: Time | None = None,
+    last: Time | None = None,
+    epochs: int | None = None,
+) -> Window:
+    """One window after the other: `sliding(length, every=length, …)`."""
+    return Window("tumbling", length, length, on, first, last, epochs)
+
+
+def growing(
+    *, every: Length, on: str, first: Time | None = None, last: Time | None = None, epochs: int | None = None
+) -> Window:
+    """All rows up to the end of each epoch; epochs are `every` apart. The rest as in `sliding`."""
+    return Window("growing", None, every, on, first, last, epochs)
+
+
+def seconds_of(length: Length) -> int:
+    """A length in whole seconds (a number as it is).
+
+    Raises MisuseError for a text that is no length, and for parts of a second.
+    """
+    if isinstance(length, int):
+        return length
+    if isinstance(length, dt.timedelta):
+        if length % dt.timedelta(seconds=1):
+            raise MisuseError(f"a window's length is in whole seconds, not {length}")
+        return int(length.total_seconds())
+    text = str(length).strip().lower()
+    parts = _PART.findall(text)
+    if not parts or _PART.sub("", text).strip() or any(unit not in _UNITS for _, unit in parts):
+        raise MisuseError(
+            f"{length!r} is no length of time: write '90 minutes', '1 hour 30 minutes', '7 days', or a "
+            "timedelta"
+        )
+    return sum(int(number) * _UNITS[unit] for number, unit in parts)
