@@ -3,16 +3,26 @@
 A run of a small dataflow in this process calls every kernel that operators use, and what is compiled is kept
 on disk. That it has been done is noted beside the user's caches under a name made of all that the machine
 code depends on, so that later starts pay for reading one file's status.
+
+Half of the time goes into two kernels and what these alone call. So the first process that has to compile,
+here or because of a query of its own, starts a *helper*: another process that begins with those two, and ends
+with the one that started it. Who comes to a kernel that the other has in hand waits for it, see
+`progress/one_process.py`.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.metadata
 import os
 import platform
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +32,18 @@ from differential.aggregates import max as greatest
 from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
+from differential.kernels.history.first import reduce_first
+from differential.kernels.history.groups import reduce_groups
+from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
 from timely.worker.launcher import before_launch
 
-__all__ = ["warm", "warm_once"]
+__all__ = ["help_to_warm", "warm", "warm_once"]
 
 _ROOT = Path(__file__).resolve().parent.parent
+_HELPER = "import sys, differential.warming; differential.warming.help_to_warm(sys.stdin)"
+_SECONDS_BETWEEN = 10.0
 _EDGES_MANY = 20_000
 """Enough rows for the kernels that only large runs need."""
 
@@ -40,6 +55,7 @@ def warm_once() -> None:
     if marker.exists():
         return
     warm()
+    _told.warmed()
     try:
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
@@ -68,6 +84,87 @@ def warm() -> None:
         edges.remove(many)
         flow.wait(flow.seal())
         flow.output("components").snapshot()
+
+
+def help_to_warm(caller: IO[str]) -> None:
+    """Compile the two kernels that take longest, and end at once when the other end of `caller` is closed."""
+    on_compile(None)
+    threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
+    _compile_large_kernels()
+
+
+def _compile_large_kernels() -> None:
+    """The one that more queries need comes first."""
+    line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    compile_for(reduce_groups, table, table, table, table, line, line, table)
+    compile_for(reduce_first, table, table, table, table, line, line, table, table)
+
+
+class _Told:
+    """What is said on the error stream while kernels are compiled; and the helper."""
+
+    def __init__(self) -> None:
+        self.helper: subprocess.Popen[str] | None = None
+        self.begin = 0.0
+        self.next = 0.0
+
+    def first(self) -> None:
+        """The first kernel has to be compiled."""
+        _say(COMPILE_NOTICE)
+        self.begin = time.monotonic()
+        self.next = self.begin + _SECONDS_BETWEEN
+        if is_cache_shared() and _cores() > 1 and not _marker().exists():
+            self.helper = _start_helper()
+
+    def each(self, ready: int, known: int) -> None:
+        """One more can be called."""
+        now = time.monotonic()
+        if now >= self.next:
+            _say(f"{ready} of {known} kernels after {now - self.begin:.0f} s")
+            self.next = now + _SECONDS_BETWEEN
+
+    def warmed(self) -> None:
+        """All of them are there."""
+        if self.begin:
+            _say(f"kernels are compiled, after {time.monotonic() - self.begin:.0f} s")
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(what + "\n")
+    sys.stderr.flush()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start_helper() -> subprocess.Popen[str] | None:
+    """None where no other process can be started: then this one compiles everything."""
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    try:
+        helper = subprocess.Popen(
+            [sys.executable, "-c", _HELPER],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+    except (OSError, ValueError):  # an interpreter within another program does not know its own name
+        return None
+    atexit.register(_end, helper)
+    return helper
+
+
+def _end(helper: subprocess.Popen[str]) -> None:
+    assert helper.stdin is not None
+    helper.stdin.close()
+    helper.wait()
+
+
+_told = _Told()
+on_compile(_told.first)
+on_ready(_told.each)
 
 
 def _every_operator(dataflow: Dataflow) -> None:

@@ -13,20 +13,26 @@ Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a ha
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import Type, unliteral
 
+from .one_process import claimed
+
 if TYPE_CHECKING:
+    from numba.core.caching import IndexDataCacheFile
     from numba.core.dispatcher import Dispatcher
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -34,13 +40,15 @@ Int32s: TypeAlias = npt.NDArray[np.int32]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 CHECK_BOUNDS: Final = os.environ.get("NAIAD_CHECK_BOUNDS", "0") not in ("", "0")
-COMPILE_NOTICE: Final = "compiling kernels (first start on this machine, about 20 s) …"
+COMPILE_NOTICE: Final = "compiling kernels (first start on this machine: up to a minute on two cores) …"
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _stamps: dict[int, tuple[str, ...]] = {}
 """For each kernel (by identity): what its machine code was made of; see `_stamp_of`."""
+_private: list[str] = []
+"""The folder of this process's own, where no other can be written to."""
 
 
 def _print_notice() -> None:
@@ -50,11 +58,15 @@ def _print_notice() -> None:
 
 
 class _CompileWatch(event.Listener):
-    """Calls `hook` when the first of our kernels is really compiled; loading from disk is no compile."""
+    """Calls `hook` when the first of our kernels is really compiled; loading from disk is no compile. After
+    that, `each` with every kernel that can be called.
+    """
 
     def __init__(self) -> None:
         self.hook: Callable[[], None] | None = _print_notice
+        self.each: Callable[[int, int], None] | None = None
         self.compiled = 0
+        self.ready = 0
 
     def on_start(self, event: event.Event) -> None:
         """Count one compilation; announce the first."""
@@ -67,6 +79,12 @@ class _CompileWatch(event.Listener):
     def on_end(self, event: event.Event) -> None:
         """Nothing is said at the end: the first answer says enough."""
 
+    def on_ready(self) -> None:
+        """Count one more kernel that can be called, compiled here or loaded."""
+        self.ready += 1
+        if self.each is not None and self.compiled > 0:
+            self.each(self.ready, len(_stamps))
+
 
 _watch: Final = _CompileWatch()
 event.register("numba:compile", _watch)
@@ -75,6 +93,19 @@ event.register("numba:compile", _watch)
 def on_compile(hook: Callable[[], None] | None) -> None:
     """Replace what happens when the first kernel of this process has to be compiled; None: nothing."""
     _watch.hook = hook
+
+
+def on_ready(each: Callable[[int, int], None] | None) -> None:
+    """Once this process has to compile, call `each` with every kernel: how many can be called, compiled or
+    loaded, and how many there are in the modules that are imported.
+    """
+    _watch.each = each
+
+
+def compile_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Compile or load `kernel` for arguments like these, without calling it."""
+    assert not kwargs, "kernels are called by position"
+    cast("Dispatcher[Callable[P, object]]", kernel).compile(tuple(numba.typeof(each) for each in args))
 
 
 def kernels_compiled() -> int:
@@ -106,6 +137,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     cache._source_stamp = stamp
     _stamps[id(dispatcher)] = stamp
     _take_numbers_as_numbers(dispatcher)
+    _compile_in_one_process(dispatcher, cache._cache_path, cache._index_name)
+    _renew_code_before_index(cache)
     return cast("Callable[P, R]", dispatcher)
 
 
@@ -127,10 +160,56 @@ def _take_numbers_as_numbers(dispatcher: Dispatcher[Callable[P, R]]) -> None:
     setattr(dispatcher, choose.__name__, choose_by_kind)
 
 
+def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str, name: str) -> None:
+    """Let whoever needs this kernel at the same time wait for the one who compiles it.
+
+    The claim is taken before numba looks into its cache: what is being written there is never read by half.
+    """
+    compile_or_load = dispatcher.compile
+
+    def compile_in_turn(signature: tuple[Type, ...]) -> object:
+        is_new = not dispatcher.overloads
+        with global_compiler_lock, claimed(folder, name):
+            code = compile_or_load(signature)
+        if is_new:
+            _watch.on_ready()
+        return code
+
+    setattr(dispatcher, compile_or_load.__name__, compile_in_turn)
+
+
+def _renew_code_before_index(cache: IndexDataCacheFile) -> None:
+    """Remove old machine code before an index names it as new.
+
+    Numba writes the index first. Who ends in between, by force or because the user is tired of waiting, would
+    leave the code of another source under the stamp of this one, for all later starts.
+    """
+    save: Callable[[object, object], None] = cache.save
+
+    def save_anew(key: object, data: object) -> None:
+        known = set(cache._load_index().values())
+        for number in itertools.count(1):
+            name = cache._data_name(number)
+            code = Path(cache._data_path(name))
+            if not code.exists():
+                break
+            if name not in known:
+                code.unlink(missing_ok=True)
+        save(key, data)
+
+    setattr(cache, save.__name__, save_anew)
+
+
+def is_cache_shared() -> bool:
+    """Whether other processes can use what this one compiles."""
+    return not _private
+
+
 def _private_folder() -> str:
     """A new folder that nobody else can write to (what lies in a cache is executed), gone at exit."""
     folder = tempfile.mkdtemp(prefix="naiad-kernels-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _private.append(folder)
     return folder
 
 

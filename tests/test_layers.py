@@ -31,7 +31,7 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
 """What `progress` may not import: it takes counts and returns frontiers, others talk to the world."""
 
 ROOMS = {
-    "progress": ["errors", "kernel", "times", "graph", "tracking checking"],
+    "progress": ["errors one_process", "kernel", "times", "graph", "tracking checking"],
     "timely": [
         "own_files counted errors limits failure",
         "user_code wire",

@@ -23,14 +23,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Final
+from typing import Final, TypeAlias
 
 from timely.user_code.code_digest import digest_of
 
-__all__ = ["Function", "import_name", "names_used", "source_tree"]
+__all__ = ["Function", "Syntax", "import_name", "names_used", "source_tree"]
 
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _DEPTH_MAX: Final = 8
+
+Syntax: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+"""How a function is written down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +74,30 @@ def import_name(function: object) -> str | None:
     return f"{module}:{name}" if found is function else None
 
 
-def source_tree(function: FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+def source_tree(function: FunctionType) -> Syntax | None:
     """The syntax of `function`, out of the file or cell that it was written in; None if that is not there.
+    It is kept for the next one who asks: not to be changed.
 
     A lambda is found by the columns that its instructions come from: there may be several on its line.
+    Cost: a file is parsed once, as long as few others are asked for in between.
     """
     code = function.__code__
     try:
         text = "".join(linecache.getlines(code.co_filename, function.__globals__))
         if code not in _codes_in(text):
             return None  # the file was edited since, or written by another hand than Python's compiler
-        tree = ast.parse(text)
+        written = _functions_in(text)
     except (SyntaxError, ValueError, OSError, RecursionError):
         return None
     where = _body_position(code)
-    found: list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
-            if where is not None and _starts(node.body) <= where <= _ends(node.body):
+    found: list[Syntax] = []
+    for node in written:
+        if isinstance(node, ast.Lambda):
+            if code.co_name != "<lambda>" or where is None:
+                continue
+            if _starts(node.body) <= where <= _ends(node.body):
                 found.append(node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+        elif node.name == code.co_name:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first == code.co_firstlineno:
                 found.append(node)
@@ -114,6 +121,16 @@ def _starts(node: ast.expr) -> tuple[int, int]:
 
 def _ends(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+@lru_cache(maxsize=16)
+def _functions_in(text: str) -> tuple[Syntax, ...]:
+    """The functions that this source writes down, in the order of `ast.walk`."""
+    return tuple(
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    )
 
 
 @lru_cache(maxsize=64)

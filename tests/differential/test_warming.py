@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+from house import ROOT
+from numba.core.dispatcher import Dispatcher
 
 from differential import warming
 
@@ -48,3 +54,68 @@ def test_a_folder_that_cannot_be_written_stops_nobody(
 
 def test_warming_runs_every_operator_to_its_end() -> None:
     warming.warm()
+
+
+def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
+    """Arrays of other shapes would be another signature: machine code that nobody asks for."""
+    warming.warm()
+    warming._compile_large_kernels()
+    for large in (warming.reduce_groups, warming.reduce_first):
+        assert len(cast("Dispatcher[object]", large).signatures) == 1
+
+
+HELPER = """
+import sys, time
+from differential import warming
+warming._compile_large_kernels = lambda: (print("here", flush=True), time.sleep(1000))
+warming.help_to_warm(sys.stdin)
+"""
+
+
+def test_a_helper_ends_with_the_one_that_it_helps() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HELPER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as helper:
+        assert helper.stdin is not None and helper.stdout is not None
+        assert helper.stdout.readline() == b"here\n"
+        helper.stdin.close()
+        assert helper.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("is_warm", "cores", "is_shared", "helpers"),
+    [(False, 2, True, 1), (True, 2, True, 0), (False, 1, True, 0), (False, 2, False, 0)],
+)
+def test_a_helper_is_started_where_it_can_help(
+    is_warm: bool, cores: int, is_shared: bool, helpers: int, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[None] = []
+    monkeypatch.setattr(warming, "_start_helper", lambda: started.append(None))
+    monkeypatch.setattr(warming, "_cores", lambda: cores)
+    monkeypatch.setattr(warming, "is_cache_shared", lambda: is_shared)
+    if is_warm:
+        monkeypatch.setattr(warming, "warm", lambda: None)
+        warming.warm_once()
+    warming._Told().first()
+    assert len(started) == helpers
+
+
+def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, clock = warming._Told(), iter([100.0, 101.0, 110.5, 111.0, 121.0, 122.0])
+    monkeypatch.setattr(warming.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(warming, "_start_helper", lambda: None)
+    told.warmed()
+    assert capsys.readouterr().err == "", "nothing had to be compiled"
+    told.first()
+    for ready in (1, 2, 3, 4):
+        told.each(ready, 200)
+    told.warmed()
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:] == [
+        "2 of 200 kernels after 10 s",
+        "4 of 200 kernels after 21 s",
+        "kernels are compiled, after 22 s",
+    ]

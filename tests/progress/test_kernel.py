@@ -92,6 +92,23 @@ def test_a_kernel_is_renewed_when_a_constant_from_another_file_changes(folder: P
     assert run(folder)[0] == "201 2"
 
 
+DIES_WHILE_IT_WRITES = """
+import os
+from numba.core.caching import IndexDataCacheFile
+IndexDataCacheFile._save_data = lambda cache, name, data: os._exit(9)
+"""
+
+
+def test_a_process_that_ends_while_it_keeps_code_leaves_no_old_code_under_a_new_name(folder: Path) -> None:
+    run(folder)
+    (folder / "callee.py").write_text(CALLEE.replace("x + 1", "x + 10"))
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(folder, DIES_WHILE_IT_WRITES + PROGRAM)
+    assert caught.value.returncode == 9
+    assert run(folder)[0] == "21 2"
+    assert run(folder)[0] == "21 0"
+
+
 def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
     """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
     (folder / "__pycache__").write_text("")
@@ -121,6 +138,17 @@ def test_bounds_are_checked_on_request_and_the_code_is_kept_apart(folder: Path) 
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run(folder, program, NAIAD_CHECK_BOUNDS="1")
     assert "IndexError" in caught.value.stderr
+
+
+COUNTED = """
+from progress.kernel import on_ready
+on_ready(lambda ready, known: print(ready, known > ready, end=" "))
+"""
+
+
+def test_each_kernel_is_told_of_once_it_has_to_be_compiled(folder: Path) -> None:
+    assert run(folder, COUNTED + PROGRAM)[0] == "1 True 2 True 3 2"
+    assert run(folder, COUNTED + PROGRAM)[0] == "3 0", "what is loaded is no news"
 
 
 def test_the_hook_replaces_the_notice(folder: Path) -> None:

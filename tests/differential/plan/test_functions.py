@@ -8,6 +8,7 @@ named_*    what another process finds by import
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import math
 import re
@@ -109,6 +110,17 @@ def test_same_source_is_read_from_the_file_as_long_as_it_is_still_what_runs(tmp_
     edited = module(tmp_path, "def f(x):\n    return x + other(x)\n")
     Path(str(edited.__file__)).write_text("def f(x):\n    return x * nothing.of(x)\n")
     assert source_tree(edited.f) is None, "the file says something else by now"
+
+
+def test_same_file_is_parsed_once_for_all_of_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = module(tmp_path, "def f(x):\n    return [x, 'once']\n\n\ndef g(x):\n    return lambda y: x + y\n")
+    parsed: list[str] = []
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda text: parsed.append(text) or parse(text))
+    kinds = [type(source_tree(function)) for function in (made.f, made.g, made.g(1), made.f)]
+    assert kinds == [ast.FunctionDef, ast.FunctionDef, ast.Lambda, ast.FunctionDef] and len(parsed) == 1
 
 
 def test_same_without_a_source_are_equal_instructions() -> None:
