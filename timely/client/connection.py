@@ -45,9 +45,9 @@ __all__ = [
 
 _SHORT_WAIT_SECONDS = 0.5
 _KNOWS = -1
-"""Stands for the worker in a failure that is known to be the cause: from the launcher, or a worker's last
-word.
-"""
+"""Stands for the worker in a failure that is known to be the cause: a worker's last word."""
+_KEEPS = -2
+"""The same, from who keeps the workers, and knows best."""
 
 
 class Keeper(Protocol):
@@ -56,6 +56,11 @@ class Keeper(Protocol):
     @property
     def descriptors(self) -> list[int]:
         """File descriptors that become readable when there is something to `check`."""
+        ...
+
+    @property
+    def knows_best(self) -> bool:
+        """Whether a worker's last word is no reason yet not to wait for what this one says."""
         ...
 
     def check(self) -> None:
@@ -187,7 +192,7 @@ class _Channel:
             if (failures or lost) and grace == deadline:
                 grace = min(deadline, now + VERDICT_SECONDS_MAX)
             failures.extend(lost)
-            if not pending or _has_cause(failures) or (failures and now >= grace):
+            if not pending or self._has_cause(failures) or (failures and now >= grace):
                 break
             if now >= deadline:
                 late = ", ".join(
@@ -234,7 +239,7 @@ class _Channel:
                     self._launcher.check()
             except PeerError as error:
                 self._forget_ended()
-                return [(_KNOWS, error)]
+                return [(_KEEPS, error)]
         return [
             (
                 worker,
@@ -253,6 +258,11 @@ class _Channel:
             self._sockets.unwatch(descriptor)
         self._descriptors = [old for old in self._descriptors if old in alive]
 
+    def _has_cause(self, failures: list[tuple[int, TimelyError]]) -> bool:
+        """Whether one of the failures explains itself; of a lost peer another worker may know the cause."""
+        known = _KEEPS if self._launcher is not None and self._launcher.knows_best else _KNOWS
+        return any(worker <= known or not isinstance(error, PeerError) for worker, error in failures)
+
     def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
         """The failure that explains the others."""
         ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
@@ -260,11 +270,6 @@ class _Channel:
         if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
             error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
         return error
-
-
-def _has_cause(failures: list[tuple[int, TimelyError]]) -> bool:
-    """Whether one of the failures explains itself; a lost peer may have a cause that another worker knows."""
-    return any(worker < 0 or not isinstance(error, PeerError) for worker, error in failures)
 
 
 def greeted(workers: RemoteWorkers) -> list[Reply]:

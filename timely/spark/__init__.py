@@ -1,10 +1,10 @@
 """Spark in and Spark out: epochs from DataFrames to a running cluster, outputs back as DataFrames and
 Parquet.
 
-Spark is the data pipeline; the dataflow is not run by it. Imports `progress`, `timely` and PySpark, and is
-the only folder of the packages that imports PySpark. What it offers is imported when it is first asked for,
-because `java` must start without importing PySpark. PySpark, pandas and Java are an extra of the
-installation: `pip install 'naiad[spark]'`.
+Spark is the data pipeline; it does not run the dataflow, though workers may be tasks of it. Imports
+`progress`, `timely` and PySpark, and is the only folder of the packages that imports PySpark. What it offers
+is imported when it is first asked for, because `java` must start without importing PySpark. PySpark, pandas
+and Java are an extra of the installation: `pip install 'naiad[spark]'`.
 
 Read in this order, which is the order in which rows pass:
 
@@ -17,6 +17,7 @@ Read in this order, which is the order in which rows pass:
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
     jobs/                    all of it in one call: `timely.spark.run`
+    scheduled/               workers as tasks of Spark: `timely.spark.cluster`
 """
 
 from importlib import import_module
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from timely.spark.jobs.outputs import to_callback, to_parquet, to_table
     from timely.spark.jobs.run import run
     from timely.spark.jobs.spans import growing, sliding, tumbling
+    from timely.spark.scheduled.starting import cluster
 
-__all__ = ["growing", "run", "sliding", "to_callback", "to_parquet", "to_table", "tumbling"]
+__all__ = ["cluster", "growing", "run", "sliding", "to_callback", "to_parquet", "to_table", "tumbling"]
 
 _missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
 if _missing:
@@ -38,6 +40,7 @@ if _missing:
     )
 
 _OFFERED = {
+    "cluster": "scheduled.starting",
     "growing": "jobs.spans",
     "run": "jobs.run",
     "sliding": "jobs.spans",

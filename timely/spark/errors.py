@@ -3,8 +3,10 @@
 MisuseError
 ├─ InputFormatError       an input file, or a row of a DataFrame, is not what it has to be
 ├─ OutputError            the output directory holds something else, or another run writes to it
+├─ ScheduleError          Spark cannot run these workers as it is set up
 └─ SparkStartError        no Java, one that is too old, or Spark did not start
 PeerError                 an executor could not reach a worker, or lost it
+├─ ClusterLostError       a task that hosted a worker is lost, and the cluster with it
 └─ SparkLostError         the Java process of Spark ended
 """
 
@@ -12,7 +14,15 @@ from __future__ import annotations
 
 from progress.errors import MisuseError, PeerError
 
-__all__ = ["InputFormatError", "OutputError", "SparkLostError", "SparkStartError", "first_line"]
+__all__ = [
+    "ClusterLostError",
+    "InputFormatError",
+    "OutputError",
+    "ScheduleError",
+    "SparkLostError",
+    "SparkStartError",
+    "first_line",
+]
 
 
 class InputFormatError(MisuseError):
@@ -23,12 +33,23 @@ class OutputError(MisuseError):
     """Results cannot be written there. The message names the directory and what is in the way."""
 
 
+class ScheduleError(MisuseError):
+    """Spark cannot run workers as it is set up. The message names the setting, and what it has to be."""
+
+
 class SparkStartError(MisuseError):
     """Spark cannot start on this machine. The message names what is missing and how to get it."""
 
 
 class SparkLostError(PeerError):
     """Spark's Java process ended while it was needed. The message says which process, and by what."""
+
+
+class ClusterLostError(PeerError):
+    """A worker, or the task of Spark that hosted it, is lost, and its cluster is over.
+
+    The message says which, and by what; `restart` of the cluster starts another.
+    """
 
 
 def first_line(error: BaseException) -> str:

@@ -127,6 +127,11 @@ class Launcher:
         return [child.process.pid for child in self._children]
 
     @property
+    def knows_best(self) -> bool:
+        """A worker that ends in order says itself why."""
+        return False
+
+    @property
     def addresses(self) -> list[str | None]:
         """Where clients reach each worker, as far as it has said that it is ready."""
         return [child.address for child in self._children]

@@ -1,0 +1,156 @@
+"""task.py: what a task of the barrier stage does; Spark and the driver are played here.
+
+ends_*     the worker with the task, the task with the driver
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import timely
+from timely.errors import PeerError
+from timely.spark.scheduled import task as module
+from timely.spark.scheduled.line import Line
+from timely.spark.scheduled.task import BarrierTask, Shared
+
+TOKEN = "a token"
+
+
+class Info:
+    """Where a task runs."""
+
+    address = "127.0.0.1:1234"
+
+
+class Context:
+    """In place of Spark: a stage with one task."""
+
+    @classmethod
+    def get(cls) -> Context:
+        return cls()
+
+    def stageId(self) -> int:
+        return 5
+
+    def cpus(self) -> int:
+        return 1
+
+    def getTaskInfos(self) -> list[Info]:
+        return [Info()]
+
+    def barrier(self) -> None:
+        pass
+
+    def allGather(self, message: str) -> list[str]:
+        return [message]
+
+
+class Running:
+    """A task in a thread, and the driver's end of its line."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, hooks: list[str]) -> None:
+        ours, self.line = _pair()
+        self.error: Exception | None = None
+        self.hello: dict[str, object] = {}
+
+        def call(driver: tuple[str, int], token: str, hello: dict[str, object]) -> Line:
+            self.hello = hello
+            return ours
+
+        monkeypatch.setattr(module, "called", call)
+        monkeypatch.setattr(module, "BarrierTaskContext", Context)
+        self._task = BarrierTask(("127.0.0.1", 1), TOKEN, Shared(), hooks)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            assert list(self._task(0, [])) == []
+        except Exception as error:
+            self.error = error
+
+    def end(self) -> None:
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+
+
+def _pair() -> tuple[Line, Line]:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        first = socket.create_connection(door.getsockname())
+        second, _ = door.accept()
+        return Line(first), Line(second)
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    made = Running(monkeypatch, [])
+    yield made
+    made.line.close()
+    made.end()
+
+
+def _worker_of(running: Running) -> tuple[str, int]:
+    """Its address and process, once it is ready."""
+    running.line.say(start=True)
+    address = str(running.line.wait(60)["ready"])
+    with timely.connect(address) as cluster:
+        (counters,) = cluster.stats()
+    return address, int(str(counters["process"]))
+
+
+def test_a_task_says_what_it_is_like_and_starts_nothing_unasked(running: Running) -> None:
+    running.line.say(end="the versions differ")
+    running.end()
+    assert running.error is None
+    assert running.hello["task"] == 0 and running.hello["process"] == os.getpid()
+    assert "numba" in running.hello["facts"]  # type: ignore[operator]  # a dict
+    assert TOKEN not in repr(running._task)
+
+
+def test_ends_when_the_driver_says_so(running: Running) -> None:
+    address, process = _worker_of(running)
+    assert address.startswith("tcp://127.0.0.1:")
+    environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    assert b"OMP_NUM_THREADS=1" in environment, "as many threads as the task has cores"
+    running.line.say(end="enough")
+    running.end()
+    assert running.error is None and not Path(f"/proc/{process}").exists()
+
+
+def test_ends_when_the_driver_is_gone(running: Running) -> None:
+    _, process = _worker_of(running)
+    running.line.close()
+    running.end()
+    assert isinstance(running.error, EOFError) and not Path(f"/proc/{process}").exists()
+
+
+def test_ends_with_its_worker_whose_error_becomes_that_of_the_task(running: Running) -> None:
+    _, process = _worker_of(running)
+    os.kill(process, signal.SIGKILL)
+    said = running.line.wait(30)
+    running.end()
+    assert said["is_cause"] is True and "was killed by SIGKILL" in str(said["failed"])
+    assert isinstance(running.error, PeerError) and str(running.error) == said["failed"]
+
+
+def test_ends_in_order_when_a_client_ends_the_cluster(running: Running) -> None:
+    address, _ = _worker_of(running)
+    timely.connect(address).shutdown()
+    assert running.line.wait(30) == {"ended": True}
+    running.end()
+    assert running.error is None
+
+
+def test_hooks_are_called_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Running(monkeypatch, ["os:getpid", "os:abort"])
+    made.line.say(start=True)
+    made.end()
+    assert isinstance(made.error, RuntimeError) and "os:abort failed" in str(made.error)
+    made.line.close()

@@ -1,0 +1,390 @@
+"""The driver's end of a cluster in Spark: the job in its thread, the lines of its tasks, the verdict.
+
+    job thread     runs the barrier stage, and comes back when that is over
+    line thread    answers the door, hears what tasks say, and decides what has ended the cluster
+
+Whoever uses the cluster asks through `check`, and is woken by a file descriptor. The door is shut as soon as
+all tasks have come. From the first loss on the cluster is over: the other tasks are told why, so that their
+workers tell the same to every client, and the job is cancelled, before Spark tries the stage again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark import SparkContext, cloudpickle
+
+from timely.counted import counted
+from timely.errors import TimelyError
+from timely.failure import again
+from timely.limits import INSTALL_SECONDS_MAX, START_SECONDS_MAX, STOP_SECONDS_MAX
+from timely.spark.errors import ClusterLostError, ScheduleError, first_line
+from timely.spark.lost import spark_lost
+from timely.spark.scheduled import facts, line, task
+from timely.spark.scheduled.line import Line, proof
+from timely.spark.scheduled.roster import End, Roster, Task, Trouble
+from timely.spark.scheduled.status import busy_slots, reason_of, running_tasks, slots_of
+from timely.spark.scheduled.task import BarrierTask, Shared
+
+__all__ = ["SparkJob"]
+
+for _module in (facts, line, task):
+    cloudpickle.register_pickle_by_value(_module)
+
+_LOOK_SECONDS = 0.2
+_VERDICT_SECONDS_MAX = 4.0
+_GUEST_SECONDS_MAX = 5.0
+_GUESTS_MAX = 64
+_HELLO_BYTES_MAX = 65_536
+
+
+class _Guest:
+    """A connection that has not shown yet that it knows the token."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.line = Line(stream, _HELLO_BYTES_MAX)
+        self.nonce = secrets.token_hex(16)
+        self.since = time.monotonic()
+        self.line.say(nonce=self.nonce)
+
+
+class SparkJob:
+    """The workers of one cluster, as a job of Spark; a `Keeper` of them.
+
+    Args:
+        context: of Spark. workers: how many. shared: what all of them are told alike. hooks: to be called
+        once on each host before workers start.
+    """
+
+    def __init__(
+        self, context: SparkContext, workers: int, shared: Shared, hooks: Sequence[str] = ()
+    ) -> None:
+        self.token = secrets.token_hex(16)
+        self._context = context
+        self._group = f"naiad-{secrets.token_hex(8)}"
+        self._roster = Roster(workers)
+        self._changed = threading.Condition()
+        self._failure: TimelyError | None = None
+        self._is_stopping = False
+        self._is_over = False
+        self._signal_recv, self._signal_send = os.pipe()
+        self._wake_recv, self._wake_send = os.pipe()
+        self._selector = selectors.DefaultSelector()
+        self._looking = selectors.DefaultSelector()
+        self._lines: dict[int, Line] = {}
+        self._saying = threading.Lock()
+        conf = context.getConf()
+        host = conf.get("spark.driver.host") or "localhost"
+        self._door: socket.socket | None = _door(conf.get("spark.driver.bindAddress") or host)
+        self._selector.register(self._door, selectors.EVENT_READ, None)
+        self._selector.register(self._wake_recv, selectors.EVENT_READ, None)
+        port = self._door.getsockname()[1]
+        self._task = BarrierTask((host, port), self.token, shared, hooks)
+        self._threads = [
+            threading.Thread(target=work, name=f"naiad in Spark: {name}", daemon=True)
+            for name, work in (("job", self._run), ("lines", self._listen))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # What a starting program asks.
+
+    def wait_for_tasks(self, seconds: float) -> dict[int, Task]:
+        """The tasks, once all have come; `ScheduleError`, which says what Spark waits for, if not all have
+        before `seconds` are over.
+        """
+        begun = time.monotonic()
+
+        def is_late(waited: float) -> bool:
+            """What Spark has started, or has the slots for, may still have to start Python."""
+            if waited < seconds:
+                return False
+            is_coming = bool(self._roster.tasks) or running_tasks(self._context, self._group) > 0
+            free = slots_of(self._context) - busy_slots(self._context)
+            has_room = is_coming or free >= self._roster.count
+            return not has_room or waited >= seconds + START_SECONDS_MAX
+
+        self._wait(lambda: self._roster.is_complete, begun, is_late, self._not_scheduled)
+        return dict(self._roster.tasks)
+
+    def begin(self) -> None:
+        """Let all tasks start their workers."""
+        self._tell(start=True)
+
+    def wait_ready(self, seconds: float = START_SECONDS_MAX + INSTALL_SECONDS_MAX) -> list[str]:
+        """Where clients reach the workers, once all are ready; a fresh host compiles kernels before."""
+        begun = time.monotonic()
+        self._wait(lambda: self._roster.is_ready, begun, lambda waited: waited >= seconds, self._not_ready)
+        return self._roster.addresses
+
+    def is_of(self, context: SparkContext) -> bool:
+        """Whether it runs in this Spark, and takes slots there."""
+        return context is self._context and not self._is_over and self._failure is None
+
+    # What a `Keeper` is asked.
+
+    @property
+    def descriptors(self) -> list[int]:
+        """One that becomes readable when the cluster is over; none afterwards."""
+        return [] if self._failure is not None or self._is_over else [self._signal_recv]
+
+    @property
+    def knows_best(self) -> bool:
+        """A worker whose task is lost knows only that it was told to end."""
+        return True
+
+    def check(self) -> None:
+        """Raise `ClusterLostError` if the cluster is over unasked; waits for the verdict if one is due."""
+        with self._changed:
+            if (
+                self._failure is None
+                and not self._is_stopping
+                and (self._has_news() or self._roster.is_troubled)
+            ):
+                self._changed.wait_for(
+                    lambda: self._failure is not None or self._is_idle(), _VERDICT_SECONDS_MAX
+                )
+            if self._failure is not None:
+                raise again(self._failure)
+
+    def stop(self) -> None:
+        """End the workers and the job. Twice is once."""
+        with self._changed:
+            if self._is_over:
+                return
+            self._is_stopping = True
+        self._tell(end="")
+        job, lines = self._threads
+        job.join(STOP_SECONDS_MAX)
+        if job.is_alive():
+            self._cancel()
+            job.join(STOP_SECONDS_MAX)
+        with self._changed:
+            self._is_over = True
+        os.write(self._wake_send, b"!")
+        if lines is not threading.current_thread():
+            lines.join(STOP_SECONDS_MAX)
+
+    # The threads.
+
+    def _run(self) -> None:
+        """The job thread."""
+        context, count = self._context, self._roster.count
+        try:
+            context.setJobGroup(self._group, f"naiad: {counted(count, 'worker')}")
+            stage = context.parallelize(range(count), count).barrier()
+            stage.mapPartitionsWithIndex(self._task).collect()
+            text = "Spark has ended the job of the workers"
+        except Exception as error:  # Py4J's, PySpark's
+            text = _of_spark(error)
+        with self._changed:
+            self._roster.job_ends(text, time.monotonic())
+        os.write(self._wake_send, b"!")
+
+    def _listen(self) -> None:
+        """The line thread."""
+        guests: list[_Guest] = []
+        while not self._is_over:
+            for key, _ in self._selector.select(_LOOK_SECONDS):
+                self._answer(key.fileobj, key.data, guests)
+            for guest in [one for one in guests if time.monotonic() - one.since > _GUEST_SECONDS_MAX]:
+                self._turn_away(guest, guests)
+            with self._changed:
+                if self._roster.is_complete:
+                    self._shut(guests)
+                trouble = self._roster.verdict(time.monotonic())
+                is_news = trouble is not None and self._failure is None and not self._is_stopping
+                self._changed.notify_all()
+            if is_news and trouble is not None:
+                self._conclude(trouble)
+        self._close(guests)
+
+    def _answer(self, source: object, whose: object, guests: list[_Guest]) -> None:
+        if source is self._door:
+            self._let_in(guests)
+        elif source == self._wake_recv:
+            os.read(self._wake_recv, 64)
+        elif isinstance(whose, _Guest):
+            self._greet(whose, guests)
+        elif isinstance(whose, int):
+            self._hear(whose)
+
+    def _let_in(self, guests: list[_Guest]) -> None:
+        assert self._door is not None
+        with contextlib.suppress(OSError):
+            stream, _ = self._door.accept()
+            if len(guests) >= _GUESTS_MAX:
+                stream.close()
+                return
+            guest = _Guest(stream)
+            guests.append(guest)
+            self._selector.register(guest.line, selectors.EVENT_READ, guest)
+
+    def _greet(self, guest: _Guest, guests: list[_Guest]) -> None:
+        """Whoever knows the token is a task."""
+        try:
+            for hello in guest.line.hear():
+                mine, theirs = guest.nonce, str(hello.get("nonce"))
+                known = proof(self.token, "task", mine, theirs)
+                if not hmac.compare_digest(str(hello.get("proof")), known):
+                    raise EOFError("a stranger")
+                who = _introduced(hello)
+                guest.line.say(proof=proof(self.token, "driver", theirs, mine))
+                with self._changed:
+                    if not self._roster.comes(who):
+                        raise EOFError("it is there already")
+                    self._lines[who.index] = guest.line
+                    self._looking.register(guest.line, selectors.EVENT_READ)
+                guests.remove(guest)
+                self._selector.modify(guest.line, selectors.EVENT_READ, who.index)
+                return
+        except (EOFError, OSError):
+            self._turn_away(guest, guests)
+
+    def _turn_away(self, guest: _Guest, guests: list[_Guest]) -> None:
+        if guest in guests:
+            guests.remove(guest)
+            self._selector.unregister(guest.line)
+            guest.line.close()
+
+    def _hear(self, index: int) -> None:
+        its = self._lines[index]
+        try:
+            heard = its.hear()
+        except EOFError:
+            self._selector.unregister(its)
+            with self._changed:
+                self._looking.unregister(its)
+                self._roster.hangs_up(index, time.monotonic())
+            return
+        with self._changed:
+            for message in heard:
+                self._roster.says(index, message, time.monotonic())
+
+    def _shut(self, guests: list[_Guest]) -> None:
+        """All are here: nobody else is let in."""
+        if self._door is not None:
+            self._selector.unregister(self._door)
+            self._door.close()
+            self._door = None
+        for guest in list(guests):
+            self._turn_away(guest, guests)
+
+    def _conclude(self, trouble: Trouble) -> None:
+        """From here on the cluster is over; who uses it hears why."""
+        text = trouble.text
+        if trouble.end == End.GONE:
+            lost = self._roster.tasks[trouble.index]
+            reason = reason_of(self._context, lost.stage, lost.index)
+            text = f"Spark's task of {text}{f' ({reason})' if reason else ''}"
+        error = ClusterLostError(
+            f"{text}\nThe cluster of {counted(self._roster.count, 'worker')} that Spark ran is over, and "
+            "what it held is gone: restart() starts all workers anew, to be fed behind the last commit."
+        )
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
+        os.write(self._signal_send, b"!")
+        self._tell(end=text)
+        self._cancel()
+
+    def _close(self, guests: list[_Guest]) -> None:
+        self._shut(guests)
+        for its in self._lines.values():
+            its.close()
+        self._selector.close()
+        with self._changed:
+            self._looking.close()
+        for descriptor in (self._wake_recv, self._wake_send, self._signal_recv, self._signal_send):
+            os.close(descriptor)
+
+    # What both do.
+
+    def _tell(self, **order: object) -> None:
+        with self._saying:
+            for its in list(self._lines.values()):
+                with contextlib.suppress(OSError):
+                    its.say(**order)
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(Exception):  # of a Java that has ended
+            self._context.cancelJobGroup(self._group)
+
+    def _has_news(self) -> bool:
+        """Whether some task has said something, or hung up, that the line thread has not taken in yet."""
+        return not self._is_over and bool(self._looking.get_map()) and bool(self._looking.select(0))
+
+    def _is_idle(self) -> bool:
+        return not self._roster.is_troubled and not self._has_news()
+
+    def _wait(
+        self,
+        has: Callable[[], bool],
+        begun: float,
+        is_late: Callable[[float], bool],
+        late: Callable[[float], TimelyError],
+    ) -> None:
+        with self._changed:
+            while not has():
+                if self._failure is not None:
+                    raise again(self._failure)
+                waited = time.monotonic() - begun
+                if is_late(waited):
+                    raise late(waited)
+                self._changed.wait(_LOOK_SECONDS)
+
+    def _not_scheduled(self, waited: float) -> ScheduleError:
+        count, come = self._roster.count, len(self._roster.tasks)
+        busy = busy_slots(self._context)
+        return ScheduleError(
+            f"Spark has not started the tasks of {counted(count, 'worker')} within {waited:.0f} s ({come} of "
+            f"them are there). It starts them together, and waits for {counted(count, 'slot')} to be free at "
+            f"once: of {slots_of(self._context)} slots {busy} are busy with other jobs. Let those end first, "
+            "raise spark.cores.max or spark.executor.instances, or wait longer with wait=…"
+        )
+
+    def _not_ready(self, waited: float) -> TimelyError:
+        late = ", ".join(task.who for task in self._roster.unready)
+        return ClusterLostError(f"not ready within {waited:.0f} s: {late}; its executor's log may say why")
+
+
+def _introduced(hello: Mapping[str, object]) -> Task:
+    """`EOFError` for what no task says."""
+    match hello:
+        case {
+            "task": int(index), "stage": int(stage), "process": int(process), "host": str(host),
+            "facts": dict(found),
+        }:  # fmt: skip
+            known = {str(name): str(value) for name, value in found.items()}
+            return Task(index, host, process, stage, known)
+        case _:
+            raise EOFError("no hello of a task")
+
+
+def _door(bind: str) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(bind.strip("[]"), 0, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(address[:2], family=family)
+
+
+def _of_spark(error: Exception) -> str:
+    """Why Spark has ended the job, in a line."""
+    lost = spark_lost(error)
+    if lost is not None:
+        return str(lost)
+    text = str(error)
+    if "PYTHON_VERSION_MISMATCH" in text:
+        own = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return (
+            f"an executor has another Python than the driver, which has {own}: set spark.pyspark.python (or "
+            "PYSPARK_PYTHON) to the same version on both, or ship one with spark.archives"
+        )
+    return f"Spark has ended the job of the workers: {first_line(error)}"

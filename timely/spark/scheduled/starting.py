@@ -1,0 +1,122 @@
+"""The one call that starts a cluster in Spark, and the cluster that it returns."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from timely.client.cluster import Cluster
+from timely.client.connection import RemoteWorkers, greeted
+from timely.spark.errors import ScheduleError
+from timely.spark.lost import java_watched
+from timely.spark.scheduled.checking import SLOT_SECONDS_MAX, check_settings, check_slots
+from timely.spark.scheduled.facts import NAIAD, difference, facts
+from timely.spark.scheduled.job import SparkJob
+from timely.spark.scheduled.shipping import ship
+from timely.spark.scheduled.task import Shared
+from timely.worker.launcher import hook_names
+from timely.worker.settings import check_workers
+
+__all__ = ["ScheduledCluster", "cluster"]
+
+_running: weakref.WeakSet[ScheduledCluster] = weakref.WeakSet()
+
+
+class ScheduledCluster(Cluster):
+    """A cluster whose workers are tasks of Spark. Made by `cluster`; `close` ends them, and the job.
+
+    When a task is lost, every call raises the one `ClusterLostError` that says which, from then on; `restart`
+    returns another cluster.
+    """
+
+    def __init__(self, workers: RemoteWorkers, job: SparkJob, again: Callable[[], ScheduledCluster]) -> None:
+        super().__init__(workers)
+        self._job = job
+        self._again = again
+        _running.add(self)
+
+    def check(self) -> None:
+        """Raise `ClusterLostError` if the cluster is over because a task is lost; otherwise nothing."""
+        self._job.check()
+
+    def restart(self) -> ScheduledCluster:
+        """End what is left of this cluster, and start one with as many workers.
+
+        They are empty: install, and feed behind the last commit. Errors are those of `timely.spark.cluster`.
+        """
+        self.close()
+        return self._again()
+
+    def close(self) -> None:
+        """End the workers and their job. May be repeated."""
+        super().close()
+        _running.discard(self)
+
+
+@java_watched()
+def cluster(
+    spark: SparkSession,
+    *,
+    workers: int,
+    wait: float = SLOT_SECONDS_MAX,
+    log_level: str = "warning",
+    check_progress: bool = False,
+) -> ScheduledCluster:
+    """Start `workers` workers as tasks of Spark, and return their cluster once they take clients.
+
+    Each takes a slot of Spark (`spark.task.cpus` cores) until the cluster is closed, and uses as many threads
+    as these are cores; its memory is bounded by `spark.executor.pyspark.memory`, if set, and by what bounds
+    the executor. One slot more has to stay free for tasks that feed. Executors without our packages are sent
+    them; NumPy, numba, pyzmq, msgpack, pyarrow and Python must be the same as here. Functions of queries
+    travel as with `timely.connect(workers=…)`.
+
+    `wait`: how many seconds executors may take to come, and the tasks to be scheduled. Raises `ScheduleError`
+    that names the setting if Spark cannot run them, and `ClusterLostError` if one ends while it starts.
+    """
+    check_workers(workers)
+    context = check_settings(spark, workers)
+    own = facts()
+    shared = Shared(log_level, check_progress)
+
+    def again() -> ScheduledCluster:
+        return cluster(spark, workers=workers, wait=wait, log_level=log_level, check_progress=check_progress)
+
+    for _ in range(2):
+        check_slots(context, workers, _taken(context), wait)
+        job = SparkJob(context, workers, shared, hook_names())
+        try:
+            tasks = job.wait_for_tasks(wait)
+            differing = [
+                f"{task.host} has {said}" for task in tasks.values() if (said := difference(own, task.facts))
+            ]
+            if differing:
+                raise ScheduleError(_other_versions(differing))
+            if all(task.facts.get(NAIAD) for task in tasks.values()):
+                job.begin()
+                remote = RemoteWorkers(job.wait_ready(), job, job.token)
+                greeted(remote)
+                return ScheduledCluster(remote, job, again)
+        except BaseException:
+            job.stop()
+            raise
+        job.stop()
+        ship(context)
+    raise ScheduleError(
+        "executors do not find our packages, though Spark was given them by addPyFile: install naiad there, "
+        "or pass its zip by --py-files"
+    )
+
+
+def _taken(context: SparkContext) -> int:
+    """Slots of the other clusters of this program."""
+    return sum(other.workers for other in _running if other._job.is_of(context))
+
+
+def _other_versions(differing: list[str]) -> str:
+    return (
+        f"executors differ from the driver: {'; '.join(sorted(set(differing)))}. Install the same there, or "
+        "ship one environment to all with spark.archives and spark.pyspark.python"
+    )

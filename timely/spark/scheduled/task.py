@@ -1,0 +1,188 @@
+"""What does a task of the barrier stage do? It hosts one worker.
+
+    1. says to the driver what this executor is like, and waits for its word
+    2. kernels are made ready, once on each host, while the others wait at the barrier
+    3. starts the worker, whose port the system chooses; all tasks tell each other theirs (allGather)
+    4. says to the driver where clients reach the worker, and watches: the worker, the driver
+
+The worker ends with the task, however that ends (it watches a pipe), and the task with the driver. What ends
+the worker becomes the task's error. Spark tries a barrier stage again as a whole: such a second try finds the
+driver's door shut, for a cluster whose task is lost is over.
+
+Travels as code, so it imports nothing of ours at the top.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark import BarrierTaskContext
+
+from timely.spark.scheduled.facts import facts, own_root, threads_of, unpacked
+from timely.spark.scheduled.line import Line, called
+
+if TYPE_CHECKING:
+    from timely.worker.launcher import Launcher
+    from timely.worker.settings import WorkerSettings
+
+__all__ = ["BarrierTask", "Shared"]
+
+_ORDER_SECONDS_MAX = 3600.0
+_WARM = (
+    "import os, sys, threading\n"
+    "threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()\n"
+    "from timely.building.builders import load_function\n"
+    "for name in sys.argv[1:]: load_function(name, 'a hook')()\n"
+)
+
+
+class Shared(NamedTuple):
+    """What all workers of a cluster are told alike."""
+
+    log_level: str = "warning"
+    check_progress: bool = False
+
+
+class BarrierTask:
+    """Called by Spark with the number of the task; pickled to get there.
+
+    Args:
+        driver: host and port of the driver's door. token: shows that both ends belong to this job, and later
+        that a client may send functions. shared: what all workers are told alike.
+        hooks: what to call once on each host before workers start, "module:function".
+    """
+
+    def __init__(
+        self, driver: tuple[str, int], token: str, shared: Shared, hooks: Iterable[str] = ()
+    ) -> None:
+        self._driver = driver
+        self._token = token
+        self._shared = shared
+        self._hooks = list(hooks)
+
+    def __repr__(self) -> str:
+        return "BarrierTask()"  # no secret in a log
+
+    def __call__(self, index: int, rows: Iterable[object]) -> Iterator[object]:
+        """Until the driver says that it is over."""
+        del rows
+        context = BarrierTaskContext.get()
+        host, port = self._driver
+        hello = {
+            "task": index,
+            "stage": context.stageId(),
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "facts": facts(),
+        }
+        try:
+            line = called(self._driver, self._token, hello)
+        except (OSError, EOFError) as error:
+            raise ConnectionError(
+                f"{socket.gethostname()} cannot reach the driver at {host}:{port} ({error}): "
+                "spark.driver.host must be known to the executors, or the cluster is over"
+            ) from error
+        try:
+            if "start" in line.wait(_ORDER_SECONDS_MAX):
+                self._host(context, index, line)
+        finally:
+            line.close()
+        return iter(())
+
+    def _host(self, context: BarrierTaskContext, index: int, line: Line) -> None:
+        from timely.worker.launcher import Launcher
+
+        hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+        environment = self._environment(context.cpus())
+        if hosts.index(hosts[index]) == index:
+            self._warm(environment)
+        context.barrier()
+        with Launcher([self._worker(index, hosts)], _show, environment=environment) as launcher:
+            launcher.introduce(context.allGather(launcher.wait_bound()[0]))
+            _watch(line, launcher)
+
+    def _environment(self, cpus: int) -> dict[str, str]:
+        """Variables of the worker: where our packages are, and how many threads it may use."""
+        root = own_root()
+        assert root is not None, "the driver has seen that they are there"
+        paths = [str(unpacked(root)), *(path for path in sys.path if path and path != str(root))]
+        return {**threads_of(cpus), "PYTHONPATH": os.pathsep.join(paths)}
+
+    def _warm(self, environment: Mapping[str, str]) -> None:
+        """Call the hooks in a process of their own, which ends with this one."""
+        if not self._hooks:
+            return
+        command = [sys.executable, "-c", _WARM, *self._hooks]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=sys.stderr, env={**os.environ, **environment}
+        ) as warming:
+            if warming.wait() != 0:
+                raise RuntimeError(f"{', '.join(self._hooks)} failed; its error is in the executor's log")
+
+    def _worker(self, index: int, hosts: list[str]) -> WorkerSettings:
+        from timely.worker.settings import WorkerSettings
+
+        host = hosts[index]
+        listen = f"tcp://{_numeric(host)}:0"
+        return WorkerSettings(
+            index,
+            len(hosts),
+            (listen,),
+            (),
+            listen,
+            host,
+            log_level=self._shared.log_level,
+            check_progress=self._shared.check_progress,
+            token=self._token,
+        )
+
+
+def _watch(line: Line, launcher: Launcher) -> None:
+    """Until the driver says the end, or hangs up, or the worker ends."""
+    from timely.errors import PeerError
+
+    is_ready = False
+    while True:
+        try:
+            launcher.check()
+        except PeerError as error:
+            if launcher.has_ended:
+                line.say(ended=True)
+                return
+            line.say(failed=str(error), is_cause=launcher.is_cause)
+            raise
+        (address,) = launcher.addresses
+        if address is not None and not is_ready:
+            line.say(ready=address)
+            is_ready = True
+        readable, _, _ = select.select([line.fileno(), *launcher.descriptors], [], [])
+        if line.fileno() not in readable:
+            continue
+        try:
+            heard = line.hear()
+        except EOFError:
+            launcher.stop("the driver of the cluster is gone")
+            raise
+        for order in heard:
+            if "end" in order:
+                launcher.stop(str(order["end"]))
+                return
+
+
+def _numeric(host: str) -> str:
+    """The address at which this host listens by its name."""
+    bare = host.removeprefix("[").removesuffix("]")
+    address = str(socket.getaddrinfo(bare, None, type=socket.SOCK_STREAM)[0][4][0])
+    return f"[{address}]" if ":" in address else address
+
+
+def _show(index: int, line: str) -> None:
+    """What a worker writes belongs to the executor's log."""
+    sys.stderr.write(f"worker {index}: {line}\n")
+    sys.stderr.flush()
