@@ -29,6 +29,17 @@ NAME_CHARS_MAX: Final = 4_096
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
+PIECE_BYTES_MAX: Final = 8 * MIB
+"""About how large a piece of an output is that a reader takes at once: a worker gives no more time to it
+before it goes on with its work, and a reader that is slow leaves no more waiting. Rows of one piece have this
+in words."""
+
+HOLD_SECONDS_DEFAULT: Final = 600.0
+"""How long what a reader of another system is about to read is kept after it was heard of last."""
+
+READING_SECONDS_MAX: Final = 60.0
+"""How long a worker keeps a collection laid out for readers that take it in pieces, after the last piece."""
+
 COPIED_BYTES_MAX: Final = 64 * KIB
 """Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its
 sender must not change it any more."""
@@ -120,6 +131,8 @@ STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its death."""
 
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
+assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"
+assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "who reads in pieces is not waited for longer than others"
 assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
 assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"

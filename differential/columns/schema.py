@@ -198,9 +198,11 @@ class Schema:
                 start = stop
         return words
 
-    def decode(self, words: Int64s, symbols: SymbolTable | None = None) -> pa.Table:
+    def decode(
+        self, words: Int64s, symbols: SymbolTable | None = None, names: Sequence[str] | None = None
+    ) -> pa.Table:
         """The table with these words, int64[width or more, n]; words beyond the width (time, diff) are
-        ignored.
+        ignored. `names`: only these columns, in that order.
 
         Strings come back as strings, timestamps in UTC, `any` as msgpack bytes in binary (see `rows.py` for
         values).
@@ -209,11 +211,12 @@ class Schema:
         assert symbols is not None or not self.symbol_words, (
             f"{self} has symbols, but no SymbolTable was given"
         )
+        chosen = self if names is None else self.picked(names)
         arrays = [
             decode_column(words[self._offsets[column.name] :][: column.words], column.type, symbols)
-            for column in self.columns
+            for column in chosen.columns
         ]
-        return pa.Table.from_arrays(arrays, schema=self.to_arrow())
+        return pa.Table.from_arrays(arrays, schema=chosen.to_arrow())
 
     def describe(self) -> str:
         """A stable text for plans and fingerprints, which `Schema.of` reads back."""

@@ -21,6 +21,7 @@ from differential.columns.schema import Schema
 from differential.kernels.rows.sort import sort_consolidate
 from progress.times.time_words import TimeCode
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.pieces import Cut, Wanted
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
@@ -30,11 +31,9 @@ from ..columns.worker_symbols import SYMBOLS
 from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
+from .edge.table_pieces import DIFF, EPOCH, TablePieces
 
 __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut"]
-
-DIFF = "diff"
-EPOCH = "epoch"
 
 _OPEN_ROWS_MIN = 65_536
 
@@ -101,6 +100,10 @@ class TableOut:
         """The columns."""
         return f"table ({self.schema})"
 
+    def arrow_schema(self) -> pa.Schema:
+        """What clients are sent, beside epoch and diff."""
+        return self.schema.to_arrow()
+
     def new_log(self) -> OutputLog:
         """An empty log."""
         return TableLog(self.schema)
@@ -118,6 +121,9 @@ class TableLog:
         self._trace: Trace | None = None
         self._forgotten_before = 0
         self._complete = 0
+        self._last = 0
+        """The epoch behind the last one that had changes."""
+        self._pieces = TablePieces(schema)
         self._code: TimeCode | None = None
 
     def start(self, code: TimeCode) -> None:
@@ -139,6 +145,7 @@ class TableLog:
     def complete(self, epoch: int) -> None:
         """Consolidate all rows before `epoch` into one block of changes per epoch."""
         self._complete = epoch
+        self._pieces.tidy()
         if not self._open.rows:
             return
         assert self._code is not None and self._trace is not None
@@ -152,6 +159,7 @@ class TableLog:
             assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
             self._epochs.append(done)
             self._changes[done] = block
+            self._last = done + 1
         self._trace.set_since(bound)
         self._trace.insert(words)
 
@@ -171,8 +179,28 @@ class TableLog:
 
         Cost: that of all rows, and of the changes after `epoch`, which are taken back.
         """
-        assert self._trace is not None
         check_kept(epoch + 1, self._forgotten_before)
+        words = self._collected(epoch)
+        table = self._schema.decode(words, SYMBOLS)
+        return table.append_column(DIFF, int64_array(words[-1]))
+
+    def piece(self, wanted: Wanted) -> Cut:
+        """Some of the rows of `changes` or `snapshot`. Cost: of the first piece of a collection, that of a
+        snapshot; then that of the piece, and a little for each epoch.
+        """
+        check_kept(wanted.stop if wanted.is_snapshot else wanted.start, self._forgotten_before)
+        if wanted.is_snapshot:
+            return self._pieces.of_collection(wanted, self._collected)
+        epochs = self._epochs_of(wanted.start, wanted.stop)
+        return self._pieces.of_changes(wanted, epochs, [self._changes[epoch] for epoch in epochs])
+
+    def extent(self) -> tuple[int, int]:
+        """From what was forgotten to what has come."""
+        return self._forgotten_before, self._last
+
+    def _collected(self, epoch: int) -> Int64s:
+        """The rows at `epoch`, sorted and consolidated."""
+        assert self._trace is not None
         words = self._trace.snapshot()
         later = self._epochs_of(epoch + 1, self._epoch_max() + 1)
         if later:
@@ -181,8 +209,7 @@ class TableLog:
             back[-2] = 0
             np.negative(back[-1], out=back[-1])
             words = sort_consolidate(np.concatenate([words, back], axis=1))
-        table = self._schema.decode(words, SYMBOLS)
-        return table.append_column(DIFF, int64_array(words[-1]))
+        return words
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
@@ -219,6 +246,8 @@ class TableLog:
             self._trace.insert(before)
         self._changes = {**other._changes, **later}
         self._epochs = sorted(self._changes)
+        self._last = max([other._last, *(done + 1 for done in self._epochs)])
+        self._pieces = TablePieces(self._schema)
         self._forgotten_before = other._forgotten_before
         return True
 

@@ -206,7 +206,7 @@ def _replies() -> list[Frames]:
         "epoch": 3,
         "fingerprint": "ab",
         "inputs": [["lines", "records", None, None], ["rows", "table", schema, "m:f"]],
-        "outputs": [["counts", "records"]],
+        "outputs": [["counts", "records", None]],
         "exports": ["lines"],
         "stages": ["one", "two"],
     }

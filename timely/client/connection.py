@@ -111,6 +111,12 @@ class RemoteWorkers:
             self._break(error)
             raise
 
+    def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
+        """Wait until all workers are reached, though they may be at work and not free to answer; `PeerError`
+        if one is not.
+        """
+        self._channel().join(timeout_seconds)
+
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them."""
         self._break(MisuseError("this cluster is closed: connect again"))
@@ -173,6 +179,19 @@ class _Channel:
             self._sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
         return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+
+    def join(self, timeout_seconds: float) -> None:
+        """See `RemoteWorkers.join`."""
+        deadline = time.monotonic() + timeout_seconds
+        while absent := [at for at in range(len(self._addresses)) if not self._sockets.is_joined(at)]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                listed = ", ".join(self._addresses[at] for at in absent)
+                raise PeerError(
+                    f"no worker can be reached at {listed} within {timeout_seconds:g} s: is the cluster gone "
+                    "that was there? Start one with 'python -m timely.worker', or check host and port"
+                )
+            self._sockets.wait(min(_SHORT_WAIT_SECONDS, left))
 
     def close(self) -> None:
         """Let go of the sockets."""

@@ -34,12 +34,13 @@ _PULSE_SECONDS = READER_SECONDS_MAX / 60
 
 
 class FlowOutput:
-    """One output of an installed dataflow."""
+    """One output of an installed dataflow. `schema`: its columns, beside epoch and diff; None for records."""
 
-    def __init__(self, flow: Installed, name: str, description: str) -> None:
+    def __init__(self, flow: Installed, name: str, description: str, schema: pa.Schema | None = None) -> None:
         self._flow = flow
         self.name = name
         self.description = description
+        self.schema = schema
         self._reader = uuid4().hex
         self._place = 0
 

@@ -60,7 +60,7 @@ class Flow(Installed):
         writer = new_writer()
         self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
         self.exports = [str(name) for name in reply.items("exports")]
-        self._outputs = {name: FlowOutput(self, name, text) for name, text in _output_names(reply)}
+        self._outputs = {form[0]: FlowOutput(self, *form) for form in _output_forms(reply)}
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
@@ -357,10 +357,10 @@ def _input_forms(reply: Reply) -> Iterator[InputForm]:
                 raise PeerError(f"a worker describes an input as {shown(entry)}")
 
 
-def _output_names(reply: Reply) -> Iterator[tuple[str, str]]:
+def _output_forms(reply: Reply) -> Iterator[tuple[str, str, pa.Schema | None]]:
     for entry in reply.items("outputs"):
         match entry:
-            case [str(name), str(description)]:
-                yield name, description
+            case [str(name), str(description), packed]:
+                yield name, description, schema_from_bytes(packed) if isinstance(packed, bytes) else None
             case _:
                 raise PeerError(f"a worker describes an output as {shown(entry)}")

@@ -33,6 +33,7 @@ __all__ = [
     "is_of_pandas",
     "merged_changes",
     "records_of",
+    "summed",
 ]
 
 
@@ -143,7 +144,7 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return tables[0]
-    table = filled[0] if len(filled) == 1 else _summed(pa.concat_tables(filled))
+    table = filled[0] if len(filled) == 1 else summed(pa.concat_tables(filled))
     others = [name for name in table.column_names if name not in ("epoch", "diff")]
     order = [(name, "ascending") for name in ("epoch", *others, "diff") if name in table.column_names]
     return table.sort_by(order)
@@ -159,7 +160,7 @@ def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
 def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
     """The snapshots of all workers as changes that come in one epoch: columns, `epoch`, `diff`; sorted."""
     filled = [table for table in tables if table.num_rows]
-    table = _summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
+    table = summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
     others = [name for name in table.column_names if name != "diff"]
     if others and table.num_rows:
         table = table.sort_by([(name, "ascending") for name in others])
@@ -176,7 +177,7 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
     table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
     if "diff" in table.column_names:
         if len(filled) > 1 or (table.column("diff").to_numpy() < 0).any():
-            table = _summed(table)
+            table = summed(table)
         times = table.column("diff").to_numpy()
         if (times < 0).any():
             raise MisuseError(
@@ -202,7 +203,8 @@ def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
         yield table.slice(start, rows)
 
 
-def _summed(table: pa.Table) -> pa.Table:
+def summed(table: pa.Table) -> pa.Table:
+    """Equal rows as one, with the sum of their `diff`; those of which it is 0 left out. In no order."""
     if "diff" not in table.column_names:
         return table
     names = table.column_names

@@ -20,6 +20,7 @@ from progress.times.time_words import TimeCode
 from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
+from .pieces import Cut, Wanted
 from .places import Places
 from .vertex import Vertex
 
@@ -47,6 +48,14 @@ class OutputLog(Protocol):
 
     def snapshot(self, epoch: int) -> pa.Table:
         """The collection accumulated up to `epoch`, which is complete, with the column `diff`."""
+        ...
+
+    def piece(self, wanted: Wanted) -> Cut:
+        """Some of the rows that `changes` or `snapshot` would give; the order of all is always the same."""
+        ...
+
+    def extent(self) -> tuple[int, int]:
+        """The first epoch whose changes are kept, and the epoch behind the last complete one that had any."""
         ...
 
     def forget(self, stop: int) -> None:
@@ -118,6 +127,15 @@ class RecordLog:
         """Refused: records have no differences to accumulate."""
         del epoch
         raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
+
+    def piece(self, wanted: Wanted) -> Cut:
+        """Refused: records have no columns."""
+        del wanted
+        raise MisuseError("this output carries records, which have no columns: read changes()")
+
+    def extent(self) -> tuple[int, int]:
+        """From what was forgotten to what has come."""
+        return self._forgotten_before, self._done[-1] + 1 if self._done else self._forgotten_before
 
     def forget(self, stop: int) -> None:
         """Drop old records."""

@@ -22,6 +22,7 @@ __all__ = ["Places"]
 class _Place:
     epoch: int
     seen: float
+    seconds: float = READER_SECONDS_MAX
 
 
 class Places:
@@ -36,8 +37,9 @@ class Places:
     def __len__(self) -> int:
         return len(self._places)
 
-    def come(self, reader: str, epoch: int) -> None:
-        """A client is at `epoch` now, and has been heard of; one that never comes has no place.
+    def come(self, reader: str, epoch: int, seconds: float = READER_SECONDS_MAX) -> None:
+        """A client is at `epoch` now, and has been heard of; one that never comes has no place. It keeps the
+        place until it was silent for `seconds`.
 
         Who asks for what is dropped already will be told so, and holds nothing back.
         """
@@ -45,7 +47,7 @@ class Places:
         if epoch < self._dropped:
             return
         if place is not None:
-            place.epoch, place.seen = epoch, self._clock()
+            place.epoch, place.seen, place.seconds = epoch, self._clock(), seconds
             return
         if len(self._places) >= READERS_MAX:
             self._drop_silent()
@@ -54,7 +56,12 @@ class Places:
                     f"{READERS_MAX:,} clients have places in this output already: let go of one with "
                     "output.leave(), or read changes(start, stop), which takes no place"
                 )
-        self._places[reader] = _Place(epoch, self._clock())
+        self._places[reader] = _Place(epoch, self._clock(), seconds)
+
+    def hear(self, reader: str) -> None:
+        """A client is where it was, and has been heard of."""
+        if reader in self._places:
+            self._places[reader].seen = self._clock()
 
     def leave(self, reader: str) -> None:
         """A client reads no more."""
@@ -69,5 +76,5 @@ class Places:
 
     def _drop_silent(self) -> None:
         now = self._clock()
-        for reader in [name for name, place in self._places.items() if now - place.seen > READER_SECONDS_MAX]:
+        for reader in [name for name, place in self._places.items() if now - place.seen > place.seconds]:
             del self._places[reader]

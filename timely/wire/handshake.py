@@ -54,7 +54,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from .batch import Frame
 from .claims import check_table, check_uncompressed, shown
 from .handshake import PROTOCOL_VERSION
 from .nesting import is_too_deep
+from .task_requests import Hold, Piece, Value
 
 __all__ = [
     "FAREWELL",
@@ -42,9 +43,11 @@ __all__ = [
     "Forget",
     "Frontier",
     "Hello",
+    "Hold",
     "Insert",
     "Install",
     "Leave",
+    "Piece",
     "Replace",
     "Reply",
     "Request",
@@ -70,9 +73,6 @@ __all__ = [
 
 FAREWELL: Final = 0
 """No request has this number."""
-
-Value = object
-"""What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ class Replace:
 @dataclass(frozen=True)
 class Describe:
     """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
-    schema or None, converter or None], …], outputs [[name, description], …], exports, stages (lines of text).
+    schema or None, converter or None], …], outputs [[name, description, Arrow schema or None], …], exports,
+    stages (lines of text).
     """
 
     dataflow: int
@@ -282,14 +283,14 @@ class Shutdown:
 
 Request = (
     Hello | Install | Replace | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close
-    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Stats | Shutdown
+    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
         Hello, Install, Replace, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
-        Frontier, Wait, Changes, Snapshot, Forget, Leave, Stats, Shutdown,
+        Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, Stats, Shutdown,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {

@@ -247,9 +247,8 @@ def describe(instance: Instance, spec: str) -> Reply:
     frozen = instance.frozen
     inputs: list[Value] = []
     for name, declared in frozen.inputs.items():
-        arrow_schema = getattr(declared.codec, "arrow_schema", None)
-        packed = None if arrow_schema is None else schema_to_bytes(arrow_schema())
-        inputs.append([name, declared.codec.describe(), packed, getattr(declared.codec, "converter", None)])
+        converter = getattr(declared.codec, "converter", None)
+        inputs.append([name, declared.codec.describe(), _packed_schema(declared.codec), converter])
     return Reply(
         {
             "dataflow": instance.index,
@@ -258,8 +257,17 @@ def describe(instance: Instance, spec: str) -> Reply:
             "epoch": open_epoch(instance),
             "fingerprint": frozen.fingerprint,
             "inputs": inputs,
-            "outputs": [[name, declared.codec.describe()] for name, declared in frozen.outputs.items()],
+            "outputs": [
+                [name, declared.codec.describe(), _packed_schema(declared.codec)]
+                for name, declared in frozen.outputs.items()
+            ],
             "exports": sorted(frozen.exports),
             "stages": list(frozen.graph.describe()),
         }
     )
+
+
+def _packed_schema(codec: object) -> bytes | None:
+    """The Arrow schema of what has columns."""
+    arrow_schema = getattr(codec, "arrow_schema", None)
+    return None if arrow_schema is None else schema_to_bytes(arrow_schema())

@@ -60,9 +60,11 @@ from ..wire.requests import (
     Forget,
     Frontier,
     Hello,
+    Hold,
     Insert,
     Install,
     Leave,
+    Piece,
     Replace,
     Reply,
     Request,
@@ -78,6 +80,7 @@ from ..wire.requests import (
 from .counters import statistics
 from .installation import Installations, describe
 from .orders import Orders, open_epoch
+from .pieces import hold, piece
 
 __all__ = ["Later", "Server"]
 
@@ -229,6 +232,14 @@ class Server:
                 )
             case Forget(dataflow, output, reader, stop):
                 return self._forget(self._output(dataflow, output), reader, stop)
+            case Piece(dataflow, output):
+                return self._once_complete(
+                    dataflow,
+                    output,
+                    request.stop - 1,
+                    request.timeout_seconds,
+                    lambda _: piece(self._output(dataflow, output), request),
+                )
             case _:
                 return self._handle_rare(request)
 
@@ -284,6 +295,8 @@ class Server:
                 return self._uninstall(dataflow, cascade)
             case Arrived(dataflow, epoch, expected):
                 return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
+            case Hold(dataflow, output):
+                return hold(self._output(dataflow, output), request)
             case Leave(dataflow, output, reader):
                 self._output(dataflow, output).places.leave(reader)
                 return Reply()

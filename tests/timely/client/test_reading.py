@@ -121,7 +121,7 @@ def test_changes_are_handed_out_only_up_to_where_all_workers_confirm_them() -> N
         "inputs": [],
         "exports": [],
     }
-    output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int"]]})).output("out")
+    output = timely.Flow(Uneven(), Reply({**described, "outputs": [["out", "n: int", None]]})).output("out")
     assert pairs(output.changes_nowait()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert pairs(output.changes_nowait()) == []
     assert pairs(output.changes(0)) == [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -14,6 +14,7 @@ from timely import Dataflow, Records
 from timely.client.tables import records_of
 from timely.errors import ForgottenError
 from timely.operators.capture import FOREVER, RecordLog, RecordsOut
+from timely.operators.pieces import Wanted
 from timely.running.core import Worker
 
 
@@ -53,6 +54,15 @@ def test_log_of_records_has_no_snapshot_and_takes_no_other_batches() -> None:
         RecordLog().snapshot(0)
     with pytest.raises(InternalError, match="got a str"):
         RecordLog().add(0, "x")  # type: ignore[arg-type]  # that is the mistake
+
+
+def test_log_of_records_has_no_pieces_but_says_what_there_is() -> None:
+    log = log_of({0: ["a"], 3: ["b"], 5: ["open"]}, 4)
+    assert log.extent() == (0, 4)
+    log.forget(4)
+    assert log.extent() == (4, 4)
+    with pytest.raises(MisuseError, match="no columns"):
+        log.piece(Wanted(0, 4, 0, 0, 1, ("record",)))
 
 
 def test_complete_epochs_are_those_before_the_frontier() -> None:

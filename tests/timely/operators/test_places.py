@@ -104,3 +104,16 @@ def test_room_is_made_by_those_who_fell_silent_and_otherwise_refused() -> None:
     clock.now += READER_SECONDS_MAX + 1
     places.come("one more", 0)
     assert len(places) == 1
+
+
+def test_silent_a_client_may_ask_for_less_time_and_be_heard_of_where_it_is() -> None:
+    clock = Clock()
+    places = Places(clock)
+    places.come("tasks", 2, 60.0)
+    for _ in range(3):
+        clock.now += 50
+        places.hear("tasks")
+        assert places.forget(9) == 2
+    clock.now += 61
+    places.hear("nobody")
+    assert places.forget(9) == 9 and not len(places)

@@ -75,7 +75,7 @@ def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
     assert hello.items("dataflows") == [[0, "dataflows:word_count"]]
     described = answer(server, Describe(0))
     assert described.items("inputs") == [["lines", "records", None, None]]
-    assert described.items("outputs") == [["counts", "records"]]
+    assert described.items("outputs") == [["counts", "records", None]]
     assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 1
 
 

@@ -97,6 +97,12 @@ class _Connection:
             )
         return "its process ended, or its host cannot be reached"
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether the other side has taken it, and it did not break since."""
+        self.look()
+        return self._is_back
+
     def forgive(self) -> None:
         """A connection that broke and came back while nothing was under way is as good as new."""
         self.look()
@@ -295,6 +301,10 @@ class ClientSockets:
         connection = self._connections[worker]
         connection.look()
         return connection.loss()
+
+    def is_joined(self, worker: int) -> bool:
+        """Whether a worker is reached. It need not be free to answer for that."""
+        return self._connections[worker].is_joined
 
     def is_losing(self) -> bool:
         """Whether some connection has broken: `loss` will say more of it within a moment."""

@@ -1,0 +1,126 @@
+"""Which rows does a piece of an output hold?
+
+    of a collection   its rows at one epoch, sorted and consolidated: they are laid out once and kept while
+                      pieces are asked for, for at most `READING_SECONDS_MAX` after the last one
+    of changes        the blocks of the epochs one after another, each in its order
+
+Either order follows from the rows alone, so that piece by piece adds up to the whole whoever asks, and
+however often. A *share* is those rows whose hash says so: equal rows are in the same share on all workers,
+and a reader that takes one share of all workers can sum up what a row is there in all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Schema
+from differential.columns.worker_symbols import SYMBOLS
+from differential.kernels.rows.hashing import partition_by_key_hash
+from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
+from timely.operators.pieces import Cut, Wanted, rows_of_a_piece
+from timely.wire.arrow import int64_array
+
+__all__ = ["DIFF", "EPOCH", "TablePieces", "share_of"]
+
+DIFF = "diff"
+EPOCH = "epoch"
+
+_BUCKETS = 1 << 12
+_LONG_TEXTS = 4
+"""A piece whose texts make it so many times as large as it may be is cut again."""
+
+
+class TablePieces:
+    """Cuts pieces of one output on one worker.
+
+    Args:
+        schema: of its rows.
+        bytes_max: of the words of a piece.
+        clock: seconds, only their differences count.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        bytes_max: int = PIECE_BYTES_MAX,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._schema = schema
+        self._bytes_max = bytes_max
+        self._clock = clock
+        self._epoch = -1
+        self._laid_out: Int64s | None = None
+        self._is_negative = False
+        self._used = 0.0
+
+    def of_collection(self, wanted: Wanted, collect: Callable[[int], Int64s]) -> Cut:
+        """A piece of the collection as of `wanted.stop` - 1, of which `collect` gives the words."""
+        epoch = wanted.stop - 1
+        if self._laid_out is None or self._epoch != epoch:
+            self._laid_out = None  # before the next one takes as much
+            self._laid_out = collect(epoch)
+            self._epoch = epoch
+            self._is_negative = bool((self._laid_out[-1] < 0).any())
+        self._used = self._clock()
+        words = self._laid_out
+        return self._cut(wanted, words.shape[1], lambda first, last: words[:, first:last])
+
+    def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[Int64s]) -> Cut:
+        """A piece of the changes of `epochs`, a block of words for each."""
+        ends = np.cumsum([block.shape[1] for block in blocks], dtype=np.int64)
+        rows = int(ends[-1]) if len(ends) else 0
+
+        def between(first: int, last: int) -> Int64s:
+            parts: list[Int64s] = []
+            at = int(np.searchsorted(ends, first, side="right"))
+            while at < len(blocks) and ends[at] - blocks[at].shape[1] < last:
+                start = int(ends[at]) - blocks[at].shape[1]
+                part = blocks[at][:, max(0, first - start) : last - start].copy()
+                part[-2] = epochs[at]
+                parts.append(part)
+                at += 1
+            empty = np.empty((self._schema.width + 2, 0), dtype=np.int64)
+            return np.concatenate(parts, axis=1) if parts else empty
+
+        return self._cut(wanted, rows, between)
+
+    def tidy(self) -> None:
+        """Let go of what nobody has asked for lately."""
+        if self._laid_out is not None and self._clock() - self._used > READING_SECONDS_MAX:
+            self._laid_out = None
+
+    def _cut(self, wanted: Wanted, rows: int, between: Callable[[int, int], Int64s]) -> Cut:
+        """Rows from `wanted.first` on: fewer than the words allow if their texts are long."""
+        first = min(max(0, wanted.first), rows)
+        length = rows_of_a_piece(self._bytes_max, self._schema.width + 2)
+        while True:
+            last = min(rows, first + length)
+            table = self._table(between(first, last), wanted)
+            if table.nbytes <= _LONG_TEXTS * self._bytes_max or last - first <= 1:
+                return Cut(table, last, rows, wanted.is_snapshot and self._is_negative)
+            length = max(1, (last - first) // 2)
+
+    def _table(self, words: Int64s, wanted: Wanted) -> pa.Table:
+        """The columns that are wanted, of the rows in the share that is wanted."""
+        if wanted.parts > 1:
+            words = share_of(words, self._schema.width, wanted.part, wanted.parts)
+        names = [name for name in wanted.columns if name not in (EPOCH, DIFF)]
+        decoded = self._schema.decode(words, SYMBOLS, names)
+        found = {name: (decoded.schema.field(name), decoded.column(name)) for name in names}
+        for name, row in ((EPOCH, -2), (DIFF, -1)):
+            found[name] = pa.field(name, pa.int64()), pa.chunked_array([int64_array(words[row])])
+        fields, columns = zip(*(found[name] for name in wanted.columns), strict=True)
+        return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
+
+
+def share_of(words: Int64s, width: int, part: int, parts: int) -> Int64s:
+    """The rows whose first `width` words hash to share `part` of `parts`, in their order."""
+    starts = np.array([np.iinfo(np.int64).min], dtype=np.int64)
+    owners = (np.arange(_BUCKETS, dtype=np.int64) * parts // _BUCKETS).reshape(1, _BUCKETS)
+    grouped, bounds = partition_by_key_hash(np.ascontiguousarray(words), width, parts, starts, owners)
+    return np.ascontiguousarray(grouped[:, bounds[part] : bounds[part + 1]])

@@ -1,0 +1,155 @@
+"""Pieces of an output: put together again they are the whole, whoever asks, and however often.
+
+whole_*    all pieces, against `changes` and `snapshot`
+share_*    equal rows are in one share
+kept_*     what is laid out once, and for how long
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.dataflow import Change, Cluster
+from strategies_collections import NUMBERS, examples, histories
+
+import differential as dd
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Schema
+from differential.columns.worker_symbols import SYMBOLS
+from differential.operators.edge.table_pieces import TablePieces, share_of
+from differential.operators.table_io import TableLog
+from timely import ForgottenError
+from timely.building.dataflow import Dataflow
+from timely.limits import READING_SECONDS_MAX
+from timely.operators.pieces import Cut, Wanted
+
+COLUMNS = ("k", "v", "epoch", "diff")
+
+
+def _same(flow: Dataflow) -> None:
+    dd.input(flow, "numbers", NUMBERS).output("result")
+
+
+def all_pieces(log: TableLog, wanted: Wanted) -> Iterator[Cut]:
+    first, cut = wanted.first, None
+    while cut is None or first < cut.rows:
+        cut = log.piece(Wanted(wanted.start, wanted.stop, first, wanted.part, wanted.parts, wanted.columns))
+        assert cut.next > first or cut.next == cut.rows
+        yield cut
+        first = cut.next
+
+
+def rows_of(tables: list[pa.Table]) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+
+@examples(1)
+@given(histories(1), st.integers(0, 3), st.integers(0, 4), st.integers(1, 3), st.integers(1, 3))
+def test_whole_pieces_of_changes_and_of_a_collection_are_all_of_it(
+    changes: list[Change], start: int, stop: int, rows: int, parts: int
+) -> None:
+    cluster = Cluster(_same, 1, 0)
+    for row, (epoch,), diff in changes:
+        cluster.change("numbers", [(row, diff)], epoch)
+    cluster.seal(3)
+    cluster.run()
+    log = cluster.instances[0].output("result").log
+    assert isinstance(log, TableLog)
+    log._pieces = TablePieces(Schema.of(NUMBERS), bytes_max=rows * 8 * 4)
+    for wanted, whole in (
+        (Wanted(start, stop, 0, 0, 1, COLUMNS), log.changes(start, stop)),
+        (Wanted(-1, stop, 0, 0, 1, ("k", "v", "diff")), log.snapshot(stop - 1)),
+    ):
+        cuts = list(all_pieces(log, wanted))
+        assert rows_of([cut.table for cut in cuts]) == rows_of([whole])
+        assert all(cut.table.num_rows <= rows and cut.rows == whole.num_rows for cut in cuts)
+        negative = wanted.is_snapshot and any(diff < 0 for diff in whole.column("diff").to_pylist())
+        assert {cut.is_negative for cut in cuts} == {negative}
+        again = log.piece(Wanted(wanted.start, stop, cuts[-1].rows - 1, 0, 1, wanted.columns))
+        assert again.table.equals(cuts[-1].table.slice(max(0, cuts[-1].table.num_rows - 1)))
+        shares = [
+            rows_of(
+                [
+                    cut.table
+                    for cut in all_pieces(log, Wanted(wanted.start, stop, 0, part, parts, wanted.columns))
+                ]
+            )
+            for part in range(parts)
+        ]
+        assert sorted(sum(shares, [])) == sorted(rows_of([whole]))
+        owners = {row[:2]: part for part, share in enumerate(shares) for row in share}
+        assert all(owners[row[:2]] == part for part, share in enumerate(shares) for row in share)
+
+
+def test_whole_pieces_have_the_columns_that_are_asked_for_in_that_order() -> None:
+    cluster = Cluster(_same, 1, 0)
+    cluster.change("numbers", [((1, 2), 3)], 0)
+    cluster.seal(0)
+    cluster.run()
+    log = cluster.instances[0].output("result").log
+    cut = log.piece(Wanted(0, 1, 0, 0, 1, ("diff", "v", "epoch")))
+    assert cut.table.column_names == ["diff", "v", "epoch"]
+    assert cut.table.to_pylist() == [{"diff": 3, "v": 2, "epoch": 0}]
+    assert log.extent() == (0, 1)
+    log.forget(1)
+    assert log.extent() == (1, 1)
+    for wanted in (Wanted(0, 1, 0, 0, 1, ("v",)), Wanted(-1, 0, 0, 0, 1, ("v",))):
+        with pytest.raises(ForgottenError):
+            log.piece(wanted)
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=40), st.integers(1, 5))
+def test_share_of_a_row_is_that_of_its_equals_whatever_their_times_and_diffs(
+    rows: list[tuple[int, int]], parts: int
+) -> None:
+    words = np.array([[*row, number, 1] for number, row in enumerate(rows * 2)], dtype=np.int64)
+    words = np.ascontiguousarray(words.reshape(-1, 4).T)
+    found = [share_of(words, 2, part, parts) for part in range(parts)]
+    owners: dict[tuple[int, int], int] = {}
+    for part, share in enumerate(found):
+        assert (np.diff(share[-2]) > 0).all(), "in their order"
+        for key, value in share[:2].T.tolist():
+            assert owners.setdefault((key, value), part) == part
+    assert sum(share.shape[1] for share in found) == len(rows) * 2
+
+
+def test_whole_rows_with_long_texts_make_shorter_pieces() -> None:
+    schema = Schema.of("text: string")
+    encoded = schema.encode(pa.table({"text": [str(n) * 2_000 for n in range(8)]}), SYMBOLS)
+    words = np.concatenate([encoded, np.zeros((1, 8), np.int64), np.ones((1, 8), np.int64)])
+    pieces = TablePieces(schema, bytes_max=24 * 100)
+    lengths, first = [], 0
+    while first < 8:
+        cut = pieces.of_collection(Wanted(-1, 1, first, 0, 1, ("text",)), lambda _: words)
+        lengths.append(cut.table.num_rows)
+        first = cut.next
+    assert sum(lengths) == 8 and max(lengths) < 8
+
+
+def test_kept_a_collection_is_laid_out_once_until_nobody_asks_any_more() -> None:
+    now = [0.0]
+    pieces = TablePieces(Schema.of("k: int"), bytes_max=24, clock=lambda: now[0])
+    made: list[int] = []
+
+    def collect(epoch: int) -> Int64s:
+        made.append(epoch)
+        return np.array([[1, 2], [0, 0], [1, 1]], dtype=np.int64)
+
+    def ask(epoch: int, first: int) -> None:
+        pieces.of_collection(Wanted(-1, epoch + 1, first, 0, 1, ("k",)), collect)
+
+    for first in (0, 1, 0):
+        ask(4, first)
+        now[0] += READING_SECONDS_MAX
+        pieces.tidy()
+    assert made == [4]
+    ask(5, 0)
+    now[0] += READING_SECONDS_MAX + 1
+    pieces.tidy()
+    ask(5, 0)
+    assert made == [4, 5, 5]

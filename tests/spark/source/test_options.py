@@ -1,0 +1,81 @@
+"""What may stand in `.option(…)`, and what is said of the rest.
+
+meant_*     what an option means
+refused_*   slips, and values that are none
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from timely.errors import MisuseError
+from timely.limits import HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX
+from timely.spark.source.options import COLLECTION, LIVE, SEALED, Options
+
+
+class Flows:
+    """A cluster that has these dataflows."""
+
+    def __init__(self, *specs: str) -> None:
+        self.specs = dict(enumerate(specs))
+
+    def flows(self) -> dict[int, str]:
+        return self.specs
+
+    def flow(self, index: int | str) -> str:
+        return f"flow {index}"
+
+
+def flow_in(options: Options, *specs: str) -> object:
+    return options.flow_in(Flows(*specs))  # type: ignore[arg-type]  # all that is asked of a cluster
+
+
+def test_meant_names_are_read_with_and_without_capitals_and_others_are_not_ours() -> None:
+    options = Options.of({"CLUSTER": " a:1, b:2 ,", "startingepoch": "3", "path": "x", "columns": "a, b"})
+    assert options.cluster == ("a:1", "b:2")
+    assert options.epoch("startingEpoch", COLLECTION, (COLLECTION,)) == 3
+    assert options.columns == ("a", "b") and Options.of({}).columns == ()
+
+
+def test_meant_without_a_word_are_the_sealed_epoch_and_the_usual_times() -> None:
+    options = Options.of({})
+    assert options.epoch("epoch", SEALED, (SEALED, LIVE)) == SEALED
+    assert (options.hold_seconds, options.timeout_seconds) == (HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX)
+    assert Options.of({"hold": "7", "timeout": "1.5"}).hold_seconds == 7
+
+
+def test_meant_is_the_dataflow_that_is_named_or_the_only_one() -> None:
+    assert flow_in(Options.of({"dataflow": "3"}), "a", "b") == "flow 3"
+    assert flow_in(Options.of({"dataflow": "mentions"})) == "flow mentions"
+    assert flow_in(Options.of({}), "only") == "flow 0"
+    for specs, listed in (((), "none"), (("a", "b"), r"0 \(a\), 1 \(b\)")):
+        with pytest.raises(MisuseError, match=f"'dataflow' says which .* there are {listed}"):
+            flow_in(Options.of({}), *specs)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"outptu": "x"}, "no option 'outptu' of naiad: write 'output'"),
+        ({"startingEpochs": "1"}, "write 'startingEpoch'"),
+    ],
+)
+def test_refused_slips_are_told_what_was_meant(given: dict[str, str], said: str) -> None:
+    with pytest.raises(MisuseError, match=said):
+        Options.of(given)
+
+
+def test_refused_values_name_their_option() -> None:
+    options = Options.of({"epoch": "-1", "hold": "soon", "timeout": "-3", "cluster": " , "})
+    with pytest.raises(
+        MisuseError, match="'epoch' is the number of an epoch or 'sealed' or 'live', not '-1'"
+    ):
+        options.epoch("epoch", SEALED, (SEALED, LIVE))
+    with pytest.raises(MisuseError, match="'hold' is a number of seconds, at most 3600, not 'soon'"):
+        _ = options.hold_seconds
+    with pytest.raises(MisuseError, match="'timeout' is a number of seconds, not '-3'"):
+        _ = options.timeout_seconds
+    with pytest.raises(MisuseError, match="'cluster' is empty"):
+        _ = options.cluster
+    with pytest.raises(MisuseError, match=r"'cluster' is missing: write .option\('cluster', 'host:port'\)"):
+        _ = Options.of({}).cluster

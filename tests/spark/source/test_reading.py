@@ -1,0 +1,201 @@
+"""Outputs of real workers as DataFrames.
+
+epoch_*      one fixed epoch, whatever happens meanwhile
+rows_*       which rows, as often as they are there, in which types
+kept_*       what is read is kept; what is gone is said to be
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import differential as dd
+import timely
+from timely.client.pieces import OutputSlice
+from timely.client.session import Flow
+from timely.operators.appends import place_of
+from timely.spark.source.connecting import workers_at
+from timely.spark.source.data_source import register
+from timely.spark.source.options import Options
+from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
+
+TYPES = (
+    "id: int, name: string?, at: timestamp, day: date?, price: decimal(9, 2), share: float, ok: bool, "
+    "raw: bytes"
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[timely.Cluster]:
+    with timely.connect(workers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def flow(cluster: timely.Cluster) -> Flow:
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int, text: string").output("rows")
+        dd.input(dataflow, "types", TYPES).output("types")
+
+    return cluster.install(passed_on)
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    register(spark)
+    return spark
+
+
+def load(spark: SparkSession, flow: Flow, output: str = "rows", **options: object) -> DataFrame:
+    reader = spark.read.format("naiad").option("cluster", flow._workers.addresses[0])
+    for name, value in {"dataflow": flow.index, "output": output, **options}.items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(map(tuple, frame.collect()))
+
+
+def on_worker(worker: int) -> str:
+    """A writer whose appends go there."""
+    return next(name for name in map(str, range(99)) if place_of(name, 0, 2) == worker)
+
+
+def append(flow: Flow, worker: int, table: dict[str, list[object]]) -> None:
+    flow.input("rows").append(pa.table(table), writer=on_worker(worker), sequence=0)
+
+
+def test_epoch_of_a_frame_is_the_one_that_was_sealed_when_it_was_made(
+    session: SparkSession, flow: Flow
+) -> None:
+    flow.input("rows").insert([(1, "a"), (2, "b")])
+    first = flow.seal()
+    frame, live = load(session, flow), load(session, flow, epoch="live")
+    assert rows(frame) == rows(live) == [(1, "a"), (2, "b")]
+    flow.input("rows").remove([(1, "a")])
+    flow.seal()
+    flow.output("rows").forget(flow.epoch)
+    assert rows(frame) == [(1, "a"), (2, "b")], "and what others forget is kept for it"
+    assert rows(frame.crossJoin(frame.selectExpr("n AS m"))) == [
+        (1, "a", 1), (1, "a", 2), (2, "b", 1), (2, "b", 2),
+    ]  # fmt: skip
+    assert rows(live.select("*")) == rows(load(session, flow)) == [(2, "b")]
+    assert rows(load(session, flow, epoch=first)) == [(1, "a"), (2, "b")]
+    assert frame.rdd.getNumPartitions() == 2
+
+
+def test_rows_that_one_worker_has_and_another_takes_away_are_no_rows(
+    session: SparkSession, flow: Flow
+) -> None:
+    """Each worker alone would have a collection that there cannot be."""
+    before = rows(load(session, flow))
+    numbers = list(range(100, 200))
+    append(flow, 0, {"n": numbers, "text": ["x"] * 100, "diff": [2] * 100})
+    append(flow, 1, {"n": numbers[:50], "text": ["x"] * 50, "diff": [-1] * 25 + [-2] * 25})
+    flow.seal()
+    wanted = [(n, "x") for n in range(100, 125)] + [(n, "x") for n in range(150, 200) for _ in range(2)]
+    assert rows(load(session, flow)) == sorted(before + wanted)
+    assert rows(load(session, flow, columns="text")) == sorted((text,) for _, text in before + wanted)
+
+
+def test_rows_of_changes_have_their_epoch_and_diff(session: SparkSession, flow: Flow) -> None:
+    start = flow.epoch
+    flow.input("rows").insert([(7, "new")])
+    flow.seal()
+    flow.input("rows").remove([(7, "new")])
+    flow.seal()
+    frame = load(session, flow, startingEpoch=start)
+    assert frame.columns == ["n", "text", "epoch", "diff"]
+    assert rows(frame) == [(7, "new", start, 1), (7, "new", start + 1, -1)]
+    assert rows(load(session, flow, startingEpoch=start, epoch=start)) == [(7, "new", start, 1)]
+    assert rows(load(session, flow, startingEpoch=start + 2)) == []
+
+
+def test_rows_of_every_type_are_what_they_were(session: SparkSession, flow: Flow) -> None:
+    at, day = dt.datetime(2026, 11, 22, 8, 30, tzinfo=dt.UTC), dt.date(2026, 11, 22)
+    flow.input("types").insert(
+        [
+            (1, "é", at, day, Decimal("1.50"), 0.5, True, b"\0"),
+            (2, None, at, None, Decimal("-7.00"), -1.0, False, b""),
+        ]
+    )
+    flow.seal()
+    frame = load(session, flow, "types")
+    assert [f"{field.name} {field.dataType.simpleString()} {field.nullable}" for field in frame.schema] == [
+        "id bigint False", "name string True", "at timestamp False", "day date True",
+        "price decimal(9,2) False", "share double False", "ok boolean False", "raw binary False",
+    ]  # fmt: skip
+    found = sorted(
+        frame.selectExpr("*", "unix_micros(at) AS micros").toArrow().to_pylist(), key=lambda r: r["id"]
+    )
+    assert [row["micros"] for row in found] == [round(at.timestamp() * 1e6)] * 2
+    assert [
+        (row["name"], row["day"], row["price"], row["share"], row["ok"], row["raw"]) for row in found
+    ] == [
+        ("é", day, Decimal("1.50"), 0.5, True, b"\0"),
+        (None, None, Decimal("-7.00"), -1.0, False, b""),
+    ]
+
+
+def test_rows_of_a_view_are_asked_for_in_sql(session: SparkSession, flow: Flow) -> None:
+    flow.input("rows").insert([(1_000, "sql"), (1_000, "sql"), (1_001, "sql")])
+    flow.seal()
+    session.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW of_naiad USING naiad OPTIONS (cluster "
+        f"'{flow._workers.addresses[0]}', dataflow '{flow.index}', output 'rows')"
+    )
+    found = session.sql("SELECT n, count(*) FROM of_naiad WHERE text = 'sql' GROUP BY n")
+    assert rows(found) == [(1_000, 2), (1_001, 1)]
+
+
+def test_rows_are_planned_and_read_without_spark(flow: Flow) -> None:
+    """What its processes do, step by step."""
+    flow.input("rows").insert([(5_000, "by hand")])
+    flow.seal()
+    plan = plan_of(
+        Options.of({"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"})
+    )
+    assert plan.epoch == flow.epoch - 1 and not plan.are_changes
+    reader = OutputReader(plan, plan.form)
+    partitions = reader.partitions()
+    assert len(partitions) == 2
+    found = [row for partition in partitions for batch in reader.read(partition) for row in batch.to_pylist()]
+    assert {"n": 5_000, "text": "by hand"} in found
+
+
+def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
+    plan = plan_of(
+        Options.of({"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"})
+    )
+    assert plan.epoch is not None
+    wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
+    with workers_at(plan.addresses) as workers:
+        whole = [
+            row
+            for partition in partitions_of(workers, wanted)
+            if isinstance(partition, OutputPartition)
+            for batch in read_partition(partition, plan.form)
+            for row in batch.to_pylist()
+        ]
+    shares = [
+        row
+        for part in range(3)
+        for batch in read_partition(
+            OutputPartition(
+                plan.addresses,
+                OutputSlice(
+                    flow.index, "rows", plan.reader, -1, wanted.stop, wanted.columns, part=part, parts=3
+                ),
+            ),
+            plan.form,
+        )
+        for row in batch.to_pylist()
+    ]
+    assert sorted(map(str, shares)) == sorted(map(str, whole))

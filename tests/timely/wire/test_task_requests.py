@@ -1,0 +1,14 @@
+"""What tasks of one reader ask: its names have no second meaning on the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from timely.wire import requests, task_requests
+
+
+def test_they_travel_as_all_requests_do() -> None:
+    for name in set(task_requests.__all__) - {"Value"}:
+        made = getattr(task_requests, name)
+        assert requests._REQUESTS[name.lower()] is made
+        assert {str(one.type) for one in dataclasses.fields(made)} <= set(requests._TYPES)

@@ -1,0 +1,92 @@
+"""What a worker answers to readers in pieces, without a socket.
+
+hold_*      what is kept for a reader, and how long
+piece_*     what is cut, sifted and left out
+refused_*   pieces that there cannot be
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import differential as dd
+import timely
+from timely import ForgottenError, RequestError
+from timely.client.session import Flow
+from timely.wire.requests import Forget, Reply, Request
+from timely.wire.task_requests import Hold, Piece
+
+ALL = Piece(0, "rows", "", 0, 2, 0, 0, 1, ["n", "epoch", "diff"], [], 0.0)
+
+
+@pytest.fixture(scope="module")
+def flow() -> Iterator[Flow]:
+    """Rows 0 to 4 in epoch 0, and 0 taken away in epoch 1."""
+
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int").output("rows")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(passed_on)
+        flow.input("rows").insert([(n,) for n in range(5)])
+        flow.seal()
+        flow.input("rows").remove([(0,)])
+        flow.seal()
+        yield flow
+
+
+def ask(flow: Flow, request: Request) -> Reply:
+    return flow.ask_first(request)
+
+
+def test_hold_keeps_what_others_forget_and_says_what_there_is(flow: Flow) -> None:
+    assert ask(flow, Hold(0, "rows", "us", 1, 60.0)).values == {"complete": 2, "kept": 0, "last": 2}
+    assert ask(flow, Forget(0, "rows", "", 2)).integer("kept") == 1
+    assert ask(flow, Hold(0, "rows", "", 0, 0.0)).integer("kept") == 1
+    with pytest.raises(ForgottenError, match="before 1"):
+        ask(flow, Hold(0, "rows", "others", 0, 60.0))
+    assert ask(flow, replace(ALL, start=1, reader="us")).columns().num_rows == 1
+
+
+def test_piece_leaves_out_diffs_that_are_all_one_and_rows_that_are_not_asked_for(flow: Flow) -> None:
+    wanted = replace(ALL, start=-1, columns=["n", "diff"], filters=[["n", ">", 2]])
+    reply = ask(flow, wanted)
+    assert reply.columns().to_pydict() == {"n": [3, 4]}
+    assert reply.values == {"next": -1, "rows": 4, "is_negative": False, "is_one": True}
+    reply = ask(flow, replace(ALL, start=1, columns=["epoch", "diff"], filters=[["n", "=", 0]]))
+    assert reply.columns().to_pydict() == {"epoch": [1], "diff": [-1]} and not reply.values["is_one"]
+
+
+def test_piece_of_diffs_alone_keeps_them(flow: Flow) -> None:
+    reply = ask(flow, replace(ALL, start=-1, columns=["diff"]))
+    assert reply.columns().to_pydict() == {"diff": [1, 1, 1, 1]} and not reply.values["is_one"]
+
+
+def test_piece_behind_the_last_row_is_empty_and_says_how_many_there_are(flow: Flow) -> None:
+    reply = ask(flow, replace(ALL, start=-1, first=1 << 61, columns=["n", "diff"]))
+    assert (reply.columns().num_rows, reply.integer("rows"), reply.integer("next")) == (0, 4, -1)
+    assert reply.columns().schema == pa.schema([pa.field("n", pa.int64(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"columns": []},
+        {"columns": ["n", 1]},
+        {"columns": ["m"]},
+        {"part": 1},
+        {"part": -1},
+        {"parts": 0},
+        {"first": -1},
+        {"filters": [["m", "=", 1]]},
+    ],
+)
+def test_refused_pieces_change_nothing(flow: Flow, wrong: dict[str, object]) -> None:
+    with pytest.raises(timely.MisuseError, match="a piece|no column"):
+        ask(flow, replace(ALL, start=1, **wrong))  # type: ignore[arg-type]  # some are meant to be wrong
+    with pytest.raises(RequestError, match="a condition is"):
+        ask(flow, replace(ALL, start=1, filters=["n = 1"]))

@@ -1,0 +1,127 @@
+"""Reading an output piece by piece, straight from the worker that has it.
+
+    for table in pieces(workers, worker, slice_): …
+
+While one piece is worked on, the next is on its way, and no more than that: what a slow reader leaves waiting
+is one piece on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import PeerError
+from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..wire.arrow import int64_array
+from ..wire.requests import Reply
+from ..wire.task_requests import Hold, Piece, Value
+from .installed import Workers
+
+__all__ = ["Extent", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
+
+_BEHIND_ALL = 1 << 61
+"""A row that no output has: asking from there on tells how much there is, and gives nothing."""
+
+
+@dataclass(frozen=True)
+class OutputSlice:
+    """What is read: `start` ≤ epoch < `stop` of the changes, or, with `start` -1, the collection as of `stop`
+    - 1.
+
+    `reader` names whose place keeps it there; `columns` may hold `epoch` (of changes) and `diff`; `filters`
+    are conditions as of `operators/conditions.py`; `part` of `parts`: equal rows of all workers are in the
+    same one.
+    """
+
+    dataflow: int
+    output: str
+    reader: str
+    start: int
+    stop: int
+    columns: tuple[str, ...]
+    filters: list[Value] = field(default_factory=list)
+    part: int = 0
+    parts: int = 1
+    timeout_seconds: float = REPLY_SECONDS_MAX
+
+    def piece(self, first: int) -> Piece:
+        """The request for the piece that begins at row `first`."""
+        return Piece(
+            self.dataflow,
+            self.output,
+            self.reader,
+            self.start,
+            self.stop,
+            first,
+            self.part,
+            self.parts,
+            list(self.columns),
+            list(self.filters),
+            self.timeout_seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of an output there is on one worker."""
+
+    rows: int
+    is_negative: bool
+
+
+def pieces(workers: Workers, worker: int, wanted: OutputSlice) -> Iterator[pa.Table]:
+    """The pieces of one worker, in order; each has all of `wanted.columns`. What fails raises."""
+    with ThreadPoolExecutor(1, "pieces") as ahead:
+        coming = ahead.submit(_ask, workers, worker, wanted, 0)
+        while True:
+            reply = coming.result()
+            following = reply.integer("next")
+            if following >= 0:
+                coming = ahead.submit(_ask, workers, worker, wanted, following)
+            yield _with_diff(reply, wanted.columns)
+            if following < 0:
+                return
+
+
+def extent_of(workers: Workers, wanted: OutputSlice) -> list[Extent]:
+    """How much each worker has; the collection is laid out there by then."""
+    asked = [(worker, wanted.piece(_BEHIND_ALL), None) for worker in range(workers.count)]
+    replies = workers.ask(asked, wanted.timeout_seconds + REPLY_SECONDS_MAX)
+    return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
+
+
+def hold_everywhere(
+    workers: Workers, dataflow: int, output: str, reader: str, epoch: int, seconds: float
+) -> tuple[int, int, int]:
+    """See `Hold`, on all workers: the first epoch that is not complete on one of them, the first whose
+    changes all keep, and the epoch behind the last that has changes on any.
+    """
+    request = Hold(dataflow, output, reader, epoch, seconds)
+    replies = workers.ask([(worker, request, None) for worker in range(workers.count)])
+    return (
+        min(reply.integer("complete") for reply in replies),
+        max(reply.integer("kept") for reply in replies),
+        max(reply.integer("last") for reply in replies),
+    )
+
+
+def _ask(workers: Workers, worker: int, wanted: OutputSlice, first: int) -> Reply:
+    seconds = wanted.timeout_seconds + REPLY_SECONDS_MAX + ANSWER_SECONDS_MAX
+    (reply,) = workers.ask([(worker, wanted.piece(first), None)], seconds)
+    following = reply.integer("next")
+    if 0 <= following <= first:
+        raise PeerError(f"worker {worker} sent the piece of row {first} again in place of the next one")
+    return reply
+
+
+def _with_diff(reply: Reply, columns: Sequence[str]) -> pa.Table:
+    table = reply.columns()
+    if reply.values.get("is_one"):
+        at = list(columns).index("diff")
+        table = table.add_column(at, "diff", int64_array(np.ones(table.num_rows, dtype=np.int64)))
+    return table

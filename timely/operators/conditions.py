@@ -1,0 +1,91 @@
+"""Which rows fulfil what a reader hands down?
+
+A condition is a list [column, what, value], as it travels. What is not true of a row, because its value is
+null, too, leaves it out, as in SQL; `not` in front of another word turns true and false around, and leaves
+null null.
+
+    =  <=>  >  >=  <  <=      value: a number, text, bytes or bool; times in microseconds, dates in days
+    in                        value: a list of such
+    null, set                 whether there is no value, or one; value: None
+    begins, ends, holds       of texts; value: text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import RequestError
+from ..wire.claims import shown
+
+__all__ = ["CONDITIONS", "columns_of", "fulfilling"]
+
+_COMPARISONS: Final = {
+    "=": pc.equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+}
+_OF_TEXTS: Final = {"begins": pc.starts_with, "ends": pc.ends_with, "holds": pc.match_substring}
+CONDITIONS: Final = (*_COMPARISONS, "<=>", "in", "null", "set", *_OF_TEXTS)
+
+
+def columns_of(conditions: Sequence[object]) -> list[str]:
+    """The columns that they ask about; `RequestError` for what is no condition."""
+    return [_parts(condition)[0] for condition in conditions]
+
+
+def fulfilling(table: pa.Table, conditions: Sequence[object]) -> pa.Table:
+    """The rows of `table` of which all of them are true; `RequestError` for one that cannot be asked."""
+    mask = None
+    for condition in conditions:
+        name, what, value = _parts(condition)
+        try:
+            found = _found(table.column(name), what, value)
+        except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise RequestError(f"the condition {shown(condition)} cannot be asked: {error}") from error
+        mask = found if mask is None else pc.and_kleene(mask, found)
+    return table if mask is None else table.filter(mask)
+
+
+def _parts(condition: object) -> tuple[str, str, object]:
+    match condition:
+        case [str(name), str(what), value] if what.removeprefix("not ") in CONDITIONS:
+            return name, what, value
+        case _:
+            raise RequestError(f"a condition is [column, what, value], not {shown(condition)}")
+
+
+def _found(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray:
+    if what.startswith("not "):
+        return pc.invert(_found(column, what.removeprefix("not "), value))
+    if what == "null":
+        return pc.is_null(column)
+    if what == "set":
+        return pc.is_valid(column)
+    if what in _OF_TEXTS:
+        return _OF_TEXTS[what](column, pattern=value)
+    if what == "in":
+        if not isinstance(value, list):
+            raise TypeError("its value is no list")
+        known = pc.is_in(column, value_set=pa.concat_arrays([_as_array(each, column.type) for each in value]))
+        return pc.if_else(pc.is_valid(column), known, pa.scalar(None, pa.bool_()))
+    if what == "<=>":
+        if value is None:
+            return pc.is_null(column)
+        return pc.fill_null(pc.equal(column, _as_array(value, column.type)[0]), False)
+    return _COMPARISONS[what](column, _as_array(value, column.type)[0])
+
+
+def _as_array(value: object, kind: pa.DataType) -> pa.Array:
+    """One value of a condition, in the type of the column."""
+    array = pa.array([value])
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.int64()).view(pa.timestamp("us")).cast(kind)
+    if pa.types.is_date(kind):
+        return array.cast(pa.int32()).view(pa.date32())
+    return array.cast(kind)

@@ -1,0 +1,52 @@
+"""`format("naiad")`: what PySpark makes of the options, and hands to its workers.
+
+PySpark makes an instance on the driver for each `load()`, asks it for its schema, and sends it, pickled, to
+the processes that plan a query. What is settled when the schema is asked for stays: so a DataFrame is the
+output as of one epoch, however many queries are made of it, and twice in one query it is the same.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource
+
+from timely.spark.source.options import Options
+from timely.spark.source.plainly import plainly
+from timely.spark.source.reading import OutputReader, ReadPlan, plan_of
+
+__all__ = ["NaiadSource", "register"]
+
+NAME = "naiad"
+
+
+class NaiadSource(DataSource):
+    """A running cluster as a source and a sink of Spark."""
+
+    _plan: ReadPlan | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `format(…)`."""
+        return NAME
+
+    def schema(self) -> T.StructType:
+        """The columns of the output; from now on one epoch is meant."""
+        return self._planned().form
+
+    def reader(self, schema: T.StructType) -> OutputReader:
+        """For `spark.read`."""
+        plan = self._planned()
+        with plainly():
+            return OutputReader(plan, schema)
+
+    def _planned(self) -> ReadPlan:
+        if self._plan is None:
+            with plainly():
+                self._plan = plan_of(Options.of(self.options))
+        return self._plan
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know `format("naiad")`, where no installation has done so."""
+    spark.dataSource.register(NaiadSource)

@@ -1,0 +1,131 @@
+"""What `.option(…)` may say, and what is said where it does not.
+
+    cluster         host:port of a worker, or of several with commas between; one is enough to find the others
+    dataflow        number or name; may be left out where there is only one
+    output, input   which of it
+
+    epoch           of a reader: the number of the epoch as of which is read; `sealed`, as it is by default,
+                    for the last one that is sealed when the DataFrame is made; `live` for the last one that
+                    is sealed when a query over it is planned
+    startingEpoch   of a reader: changes from there on, with the columns epoch and diff, in place of the
+                    `collection`
+    columns         of a reader: only these, with commas between
+    timeout         seconds to wait until an epoch is complete
+    hold            seconds for which what is being read is kept, after it was heard of last
+
+Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from timely.client.cluster import Cluster
+from timely.client.session import Flow
+from timely.errors import MisuseError
+from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
+
+__all__ = ["COLLECTION", "LIVE", "SEALED", "Options"]
+
+SEALED: Final = "sealed"
+LIVE: Final = "live"
+COLLECTION: Final = "collection"
+_KNOWN: Final = (
+    "cluster",
+    "dataflow",
+    "output",
+    "input",
+    "epoch",
+    "startingEpoch",
+    "columns",
+    "timeout",
+    "hold",
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one reader or writer, by name in small letters; each is checked when it is asked for."""
+
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Options:
+        """Those that were given; `MisuseError` for a name that is most likely a slip."""
+        given = {str(name).lower(): str(value) for name, value in options.items()}
+        known = {name.lower(): name for name in _KNOWN}
+        for name in given:
+            close = difflib.get_close_matches(name, known, 1, 0.8)
+            if name not in known and close:
+                raise MisuseError(f"there is no option {name!r} of naiad: write {known[close[0]]!r}")
+        return cls(given)
+
+    @cached_property
+    def cluster(self) -> tuple[str, ...]:
+        """The addresses that were given."""
+        addresses = tuple(
+            part.strip() for part in self.text("cluster", "host:port").split(",") if part.strip()
+        )
+        if not addresses:
+            raise MisuseError("the option 'cluster' is empty: write host:port of a worker")
+        return addresses
+
+    def flow_in(self, cluster: Cluster) -> Flow:
+        """The dataflow that is meant, or the only one that there is."""
+        named = self.given.get("dataflow", "").strip()
+        if named:
+            return cluster.flow(int(named) if named.isdigit() else named)
+        flows = cluster.flows()
+        if len(flows) == 1:
+            return cluster.flow(next(iter(flows)))
+        listed = ", ".join(f"{index} ({spec})" for index, spec in flows.items()) or "none"
+        raise MisuseError(f"the option 'dataflow' says which of several is meant; there are {listed}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are asked for; none: all."""
+        return tuple(part.strip() for part in self.given.get("columns", "").split(",") if part.strip())
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long to wait for an epoch."""
+        return self._number("timeout", REPLY_SECONDS_MAX, float("inf"))
+
+    @property
+    def hold_seconds(self) -> float:
+        """How long what is read is kept after the last sign of life."""
+        return self._number("hold", HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX)
+
+    def text(self, name: str, example: str) -> str:
+        """An option that has to be there."""
+        value = self.given.get(name.lower(), "").strip()
+        if not value:
+            raise MisuseError(f"the option {name!r} is missing: write .option({name!r}, {example!r})")
+        return value
+
+    def epoch(self, name: str, default: str, words: tuple[str, ...]) -> int | str:
+        """A number of an epoch, or one of `words`."""
+        value = self.given.get(name.lower(), default).strip().lower()
+        if value in words:
+            return value
+        if not value.isdigit():
+            others = "".join(f" or {word!r}" for word in words)
+            raise MisuseError(f"the option {name!r} is the number of an epoch{others}, not {value!r}")
+        return int(value)
+
+    def _number(self, name: str, default: float, maximum: float) -> float:
+        value = self.given.get(name)
+        if value is None:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= maximum:
+            bound = "" if maximum == float("inf") else f", at most {maximum:g}"
+            raise MisuseError(f"the option {name!r} is a number of seconds{bound}, not {value!r}")
+        return number

@@ -1,0 +1,183 @@
+"""An output as a DataFrame: as of one fixed epoch, or its changes from an epoch on.
+
+    driver      asks which epoch is sealed, and keeps it readable: a *hold*, on all workers
+    driver      a partition for each worker
+    executor    takes its partition from its worker, piece by piece
+
+A worker has those rows of an output that came out on it. What one has once, another may have -1 times: an
+input lets a row and its removal come in wherever they arrive. Where some worker has rows less than 0 times,
+partitions are therefore shares instead of workers: each task takes, from all workers, those rows whose hash
+is its own, and adds up. Otherwise, and that is nearly always, nothing needs to be added up.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from timely.client.cluster import Cluster
+from timely.client.installed import Workers
+from timely.client.pieces import OutputSlice, extent_of, hold_everywhere, pieces
+from timely.client.reading import FlowOutput
+from timely.client.session import Flow
+from timely.client.tables import summed
+from timely.errors import MisuseError
+from timely.spark.epochs import DIFF
+from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
+from timely.spark.source.connecting import flow_of, workers_at
+from timely.spark.source.options import COLLECTION, LIVE, SEALED, Options
+from timely.spark.source.plainly import plainly
+
+__all__ = ["OutputPartition", "OutputReader", "ReadPlan", "plan_of", "read_partition"]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a DataFrame over an output is: which output, where, as of which epoch.
+
+    `epoch` -1: before the first one; None: it is chosen for each query. `start` -1: the collection.
+    """
+
+    addresses: tuple[str, ...]
+    dataflow: int
+    output: str
+    reader: str
+    start: int
+    epoch: int | None
+    form: T.StructType
+    hold_seconds: float
+    timeout_seconds: float
+
+    @property
+    def are_changes(self) -> bool:
+        """Whether it is the changes, and not the collection."""
+        return self.start >= 0
+
+
+class OutputPartition(InputPartition):
+    """What one task reads: everything that some workers have, or their share of it."""
+
+    def __init__(self, addresses: Sequence[str], wanted: OutputSlice) -> None:
+        super().__init__((tuple(addresses), wanted.part))
+        self.addresses = tuple(addresses)
+        self.wanted = wanted
+
+
+def plan_of(options: Options) -> ReadPlan:
+    """What the options ask for, as it is now; from now on it is kept. Raises what is wrong with them."""
+    with flow_of(options) as (workers, flow):
+        output = flow.output(options.text("output", "components"))
+        if output.schema is None:
+            raise MisuseError(
+                f"output {output.name!r} carries Python records, which have no columns: make it a collection"
+            )
+        starting = options.epoch("startingEpoch", COLLECTION, (COLLECTION,))
+        start = starting if isinstance(starting, int) else -1
+        chosen = options.epoch("epoch", SEALED, (SEALED, LIVE))
+        if chosen == SEALED:
+            chosen = _sealed(flow, output)
+        plan = ReadPlan(
+            tuple(workers.addresses),
+            flow.index,
+            output.name,
+            f"spark/{uuid.uuid4().hex}",
+            start,
+            chosen if isinstance(chosen, int) else None,
+            spark_form(output.schema, options.columns, start >= 0),
+            options.hold_seconds,
+            options.timeout_seconds,
+        )
+        if plan.epoch is not None:
+            _hold(workers, plan, plan.epoch)
+        return plan
+
+
+def _sealed(flow: Flow, output: FlowOutput) -> int:
+    """The last epoch that somebody has sealed, or that is complete anyway."""
+    return max(flow.epoch, output.complete_before_capped()) - 1
+
+
+def _hold(workers: Workers, plan: ReadPlan, epoch: int) -> None:
+    """Keep what the plan reads; `ForgottenError` if it is gone."""
+    first = plan.start if plan.are_changes else epoch + 1
+    hold_everywhere(workers, plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds)
+
+
+class OutputReader(DataSourceReader):
+    """Plans the partitions of one query, on the driver, and reads them, in tasks."""
+
+    def __init__(self, plan: ReadPlan, asked: T.StructType) -> None:
+        check_asked(plan.form, asked)
+        self.plan = plan
+        self.form = asked
+        self.filters: list[object] = []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each worker; all as of the same epoch, once that is complete."""
+        plan = self.plan
+        with plainly(), workers_at(plan.addresses) as workers:
+            epoch = plan.epoch
+            if epoch is None:
+                flow = Cluster(workers).flow(plan.dataflow)
+                epoch = _sealed(flow, flow.output(plan.output))
+            _hold(workers, plan, epoch)
+            return partitions_of(workers, self._slice(epoch))
+
+    def _slice(self, epoch: int) -> OutputSlice:
+        plan = self.plan
+        names = list(self.form.names)
+        # A collection's multiplicities are not shown, but rows come as often as they say.
+        columns = names if plan.are_changes else [*names, DIFF]
+        return OutputSlice(
+            plan.dataflow,
+            plan.output,
+            plan.reader,
+            plan.start,
+            epoch + 1,
+            tuple(columns),
+            self.filters,
+            timeout_seconds=plan.timeout_seconds,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of one partition."""
+        assert isinstance(partition, OutputPartition)
+        return read_partition(partition, self.form)
+
+
+def partitions_of(workers: Workers, wanted: OutputSlice) -> list[InputPartition]:
+    """A partition for each worker, once the epochs are complete there; or, where rows of one have to be added
+    up with those of others, for each share.
+    """
+    extents = extent_of(workers, wanted)
+    addresses = workers.addresses
+    if any(extent.is_negative for extent in extents):
+        return [
+            OutputPartition(addresses, replace(wanted, part=part, parts=workers.count))
+            for part in range(workers.count)
+        ]
+    return [OutputPartition([address], wanted) for address in addresses]
+
+
+def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:
+    """All batches of one partition, in the columns `form`."""
+    wanted, exact = partition.wanted, arrow_form(form)
+    with plainly(), workers_at(partition.addresses) as workers:
+        tables: Iterator[pa.Table] = itertools.chain.from_iterable(
+            pieces(workers, worker, wanted) for worker in range(workers.count)
+        )
+        if wanted.parts > 1:
+            tables = iter([summed(pa.concat_tables(tables))])
+        for table in tables:
+            for rows in [table] if wanted.start >= 0 else _as_often_as_it_is_there(table):
+                yield from as_batches(rows, exact)
+
+
+def _as_often_as_it_is_there(table: pa.Table) -> Iterator[pa.Table]:
+    return repeated(table.drop_columns([DIFF]), table.column(DIFF).to_numpy())

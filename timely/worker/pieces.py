@@ -1,0 +1,66 @@
+"""What a worker gives to readers that take an output in pieces: `Hold` and `Piece` of
+`wire/task_requests.py`.
+
+What is asked for has been waited for; here it is only cut, sifted and said.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ..errors import RequestError
+from ..limits import READER_SECONDS_MAX
+from ..operators.capture import CaptureVertex, check_kept
+from ..operators.conditions import columns_of, fulfilling
+from ..operators.pieces import Wanted
+from ..wire.claims import shown
+from ..wire.requests import Reply
+from ..wire.task_requests import Hold, Piece
+
+__all__ = ["hold", "piece"]
+
+_PARTS_MAX = 65_536
+_DIFF = "diff"
+
+
+def hold(capture: CaptureVertex, request: Hold) -> Reply:
+    """Let a reader have its place, unless what it needs is gone; say what there is."""
+    if request.reader:
+        kept, _ = capture.log.extent()
+        check_kept(request.epoch, kept)
+        capture.places.come(request.reader, request.epoch, min(request.seconds, READER_SECONDS_MAX))
+    kept, last = capture.log.extent()
+    return Reply({"complete": capture.complete_before, "kept": kept, "last": last})
+
+
+def piece(capture: CaptureVertex, request: Piece) -> Reply:
+    """Cut one piece; what is left of it where conditions are not fulfilled may be nothing."""
+    columns = [name for name in request.columns if isinstance(name, str)]
+    if len(columns) < len(request.columns) or not columns:
+        raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
+    if not 0 <= request.part < request.parts <= _PARTS_MAX or request.first < 0:
+        raise RequestError(
+            f"a piece begins at a row, in one share of several, not at {request.first} in {request.part} of "
+            f"{request.parts}"
+        )
+    if request.reader:
+        capture.places.hear(request.reader)
+    asked = [*columns, *(name for name in columns_of(request.filters) if name not in columns)]
+    cut = capture.log.piece(
+        Wanted(request.start, request.stop, request.first, request.part, request.parts, tuple(asked))
+    )
+    table = fulfilling(cut.table, request.filters).select(columns)
+    is_one = _DIFF in columns[1:] and _is_one(table)
+    return Reply(
+        {
+            "next": cut.next if cut.next < cut.rows else -1,
+            "rows": cut.rows,
+            "is_negative": cut.is_negative,
+            "is_one": is_one,
+        },
+        table.drop_columns([_DIFF]) if is_one else table,
+    )
+
+
+def _is_one(table: pa.Table) -> bool:
+    return bool((table.column(_DIFF).to_numpy() == 1).all())
