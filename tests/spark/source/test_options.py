@@ -10,7 +10,7 @@ import pytest
 
 from timely.errors import MisuseError
 from timely.limits import HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX
-from timely.spark.source.options import COLLECTION, LIVE, SEALED, Options
+from timely.spark.source.options import COLLECTION, SEALED, Options
 
 
 class Flows:
@@ -39,7 +39,7 @@ def test_meant_names_are_read_with_and_without_capitals_and_others_are_not_ours(
 
 def test_meant_without_a_word_are_the_sealed_epoch_and_the_usual_times() -> None:
     options = Options.of({})
-    assert options.epoch("epoch", SEALED, (SEALED, LIVE)) == SEALED
+    assert options.epoch("epoch", SEALED, (SEALED,)) == SEALED
     assert (options.hold_seconds, options.timeout_seconds) == (HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX)
     assert Options.of({"hold": "7", "timeout": "1.5"}).hold_seconds == 7
 
@@ -67,10 +67,8 @@ def test_refused_slips_are_told_what_was_meant(given: dict[str, str], said: str)
 
 def test_refused_values_name_their_option() -> None:
     options = Options.of({"epoch": "-1", "hold": "soon", "timeout": "-3", "cluster": " , "})
-    with pytest.raises(
-        MisuseError, match="'epoch' is the number of an epoch or 'sealed' or 'live', not '-1'"
-    ):
-        options.epoch("epoch", SEALED, (SEALED, LIVE))
+    with pytest.raises(MisuseError, match="'epoch' is the number of an epoch or 'sealed', not '-1'"):
+        options.epoch("epoch", SEALED, (SEALED,))
     with pytest.raises(MisuseError, match="'hold' is a number of seconds, at most 3600, not 'soon'"):
         _ = options.hold_seconds
     with pytest.raises(MisuseError, match="'timeout' is a number of seconds, not '-3'"):

@@ -17,7 +17,7 @@ from timely.spark.source.reading import OutputReader, ReadPlan, plan_of
 
 __all__ = ["NaiadSource", "register"]
 
-NAME = "naiad"
+_NAME = "naiad"
 
 
 class NaiadSource(DataSource):
@@ -28,7 +28,7 @@ class NaiadSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What stands in `format(…)`."""
-        return NAME
+        return _NAME
 
     def schema(self) -> T.StructType:
         """The columns of the output; from now on one epoch is meant."""

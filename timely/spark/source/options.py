@@ -5,8 +5,7 @@
     output, input   which of it
 
     epoch           of a reader: the number of the epoch as of which is read; `sealed`, as it is by default,
-                    for the last one that is sealed when the DataFrame is made; `live` for the last one that
-                    is sealed when a query over it is planned
+                    for the last one that is sealed when the DataFrame or the view is made
     startingEpoch   of a reader: changes from there on, with the columns epoch and diff, in place of the
                     `collection`
     columns         of a reader: only these, with commas between
@@ -29,10 +28,9 @@ from timely.client.session import Flow
 from timely.errors import MisuseError
 from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
 
-__all__ = ["COLLECTION", "LIVE", "SEALED", "Options"]
+__all__ = ["COLLECTION", "SEALED", "Options"]
 
 SEALED: Final = "sealed"
-LIVE: Final = "live"
 COLLECTION: Final = "collection"
 _KNOWN: Final = (
     "cluster",

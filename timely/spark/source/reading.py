@@ -21,7 +21,6 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from timely.client.cluster import Cluster
 from timely.client.installed import Workers
 from timely.client.pieces import OutputSlice, extent_of, hold_everywhere, pieces
 from timely.client.reading import FlowOutput
@@ -31,17 +30,17 @@ from timely.errors import MisuseError
 from timely.spark.epochs import DIFF
 from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
 from timely.spark.source.connecting import flow_of, workers_at
-from timely.spark.source.options import COLLECTION, LIVE, SEALED, Options
+from timely.spark.source.options import COLLECTION, SEALED, Options
 from timely.spark.source.plainly import plainly
 
-__all__ = ["OutputPartition", "OutputReader", "ReadPlan", "plan_of", "read_partition"]
+__all__ = ["OutputPartition", "OutputReader", "ReadPlan", "partitions_of", "plan_of", "read_partition"]
 
 
 @dataclass(frozen=True)
 class ReadPlan:
     """What a DataFrame over an output is: which output, where, as of which epoch.
 
-    `epoch` -1: before the first one; None: it is chosen for each query. `start` -1: the collection.
+    `epoch` -1: before the first one. `start` -1: the collection.
     """
 
     addresses: tuple[str, ...]
@@ -49,7 +48,7 @@ class ReadPlan:
     output: str
     reader: str
     start: int
-    epoch: int | None
+    epoch: int
     form: T.StructType
     hold_seconds: float
     timeout_seconds: float
@@ -79,22 +78,19 @@ def plan_of(options: Options) -> ReadPlan:
             )
         starting = options.epoch("startingEpoch", COLLECTION, (COLLECTION,))
         start = starting if isinstance(starting, int) else -1
-        chosen = options.epoch("epoch", SEALED, (SEALED, LIVE))
-        if chosen == SEALED:
-            chosen = _sealed(flow, output)
+        chosen = options.epoch("epoch", SEALED, (SEALED,))
         plan = ReadPlan(
             tuple(workers.addresses),
             flow.index,
             output.name,
             f"spark/{uuid.uuid4().hex}",
             start,
-            chosen if isinstance(chosen, int) else None,
+            chosen if isinstance(chosen, int) else _sealed(flow, output),
             spark_form(output.schema, options.columns, start >= 0),
             options.hold_seconds,
             options.timeout_seconds,
         )
-        if plan.epoch is not None:
-            _hold(workers, plan, plan.epoch)
+        _hold(workers, plan)
         return plan
 
 
@@ -103,9 +99,9 @@ def _sealed(flow: Flow, output: FlowOutput) -> int:
     return max(flow.epoch, output.complete_before_capped()) - 1
 
 
-def _hold(workers: Workers, plan: ReadPlan, epoch: int) -> None:
+def _hold(workers: Workers, plan: ReadPlan) -> None:
     """Keep what the plan reads; `ForgottenError` if it is gone."""
-    first = plan.start if plan.are_changes else epoch + 1
+    first = plan.start if plan.are_changes else plan.epoch + 1
     hold_everywhere(workers, plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds)
 
 
@@ -122,14 +118,10 @@ class OutputReader(DataSourceReader):
         """One for each worker; all as of the same epoch, once that is complete."""
         plan = self.plan
         with plainly(), workers_at(plan.addresses) as workers:
-            epoch = plan.epoch
-            if epoch is None:
-                flow = Cluster(workers).flow(plan.dataflow)
-                epoch = _sealed(flow, flow.output(plan.output))
-            _hold(workers, plan, epoch)
-            return partitions_of(workers, self._slice(epoch))
+            _hold(workers, plan)
+            return partitions_of(workers, self._slice())
 
-    def _slice(self, epoch: int) -> OutputSlice:
+    def _slice(self) -> OutputSlice:
         plan = self.plan
         names = list(self.form.names)
         # A collection's multiplicities are not shown, but rows come as often as they say.
@@ -139,7 +131,7 @@ class OutputReader(DataSourceReader):
             plan.output,
             plan.reader,
             plan.start,
-            epoch + 1,
+            plan.epoch + 1,
             tuple(columns),
             self.filters,
             timeout_seconds=plan.timeout_seconds,
