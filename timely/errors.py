@@ -13,6 +13,7 @@
     │  └─ RequestError                a request that this worker cannot read
     ├─ WaitTimeoutError            what was waited for has not happened in time; the cluster is well
     ├─ PeerError                   another process went away or speaks another version
+    │  └─ RefusedError                it does not let this client in: no key, another one, or one taken away
     └─ InternalError               a bug here; carries the state
 
 The root is in `progress.errors`, the lowest layer; this module is where to import from. An error that a
@@ -37,6 +38,7 @@ __all__ = [
     "InternalError",
     "MisuseError",
     "PeerError",
+    "RefusedError",
     "ReplacedError",
     "RequestError",
     "TimeOverflowError",
@@ -71,6 +73,12 @@ class VertexError(MisuseError):
 
 class RequestError(MisuseError):
     """A client's request is malformed, or asks for something that this release does not know."""
+
+
+class RefusedError(PeerError):
+    """The workers and this client do not prove to each other who they are: one has no key, or another
+    cluster's, or the client's is not on the list (any more). The message says which, and what to do.
+    """
 
 
 class WaitTimeoutError(TimelyError, TimeoutError):

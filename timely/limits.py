@@ -127,6 +127,30 @@ WAITING_COUNT_MAX: Final = 4_096
 WAITING_OF_ONE_COUNT_MAX: Final = 16
 """Such requests of one client, which asks one thing at a time: one that has gone leaves no more behind."""
 
+CLIENT_KEYS_MAX: Final = 16_384
+"""Clients on the list of a cluster's keys."""
+
+CLIENT_LIST_BYTES_MAX: Final = 4 * MIB
+"""The file of that list, comments included."""
+
+LIST_LOOK_SECONDS_MAX: Final = 1.0
+"""How often a worker looks whether that file has changed, while nobody comes."""
+
+TAKEN_AWAY_SECONDS_MAX: Final = 0.5
+"""How long a client whose key was taken away may still be told so; then its connections are shut down."""
+
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+"""How long a connection may take to prove its key."""
+
+HANDSHAKE_FAILURES_MAX: Final = 8
+"""After so many connections in turn that the other side ended before a key was proved there is no hope."""
+
+AT_DOOR_COUNT_MAX: Final = 256
+"""Connections of one socket that have not proved a key yet."""
+
+AT_DOOR_BYTES_MAX: Final = 64 * KIB
+"""What such a connection may send; keys are proved in less than 1 KiB."""
+
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its death."""
 

@@ -18,10 +18,10 @@ from timely.client.connection import (
     append_target,
     checked,
     discover,
-    socket_address,
 )
 from timely.client.tables import InputForm
 from timely.limits import REQUEST_BYTES_MAX
+from timely.wire.addresses import socket_address
 from timely.wire.requests import Hello, Wait
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings

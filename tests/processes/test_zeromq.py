@@ -19,7 +19,8 @@ import pytest
 from timely import MisuseError, PeerError
 from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX
 from timely.wire.transport import Transport
-from timely.wire.transport.zeromq import ClientSockets, ServerSocket, WorkerMesh
+from timely.wire.transport.server_socket import ServerSocket
+from timely.wire.transport.zeromq import ClientSockets, WorkerMesh
 
 Meshes = list[WorkerMesh]
 

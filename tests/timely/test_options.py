@@ -20,8 +20,48 @@ def test_without_anything_one_worker_on_this_machine() -> None:
 def test_hosts_come_from_the_file_and_comments_do_not_count(tmp_path: Path) -> None:
     file = tmp_path / "hosts.txt"
     file.write_text("# ours\nalpha\nbeta:9000   # the big one\n\n10.0.0.3\n")
-    options = parse_options(["-w", "2", "-n", "2", "-p", "1", "-h", str(file), "--base-port", "8000"])
+    options = parse_options(
+        ["-w", "2", "-n", "2", "-p", "1", "-h", str(file), "--base-port", "8000", "--insecure"]
+    )
     assert options.hosts == (HostAddress("alpha", 8000), HostAddress("beta", 9000))
+
+
+def test_addresses_of_ipv6_stand_in_brackets(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.txt"
+    file.write_text("[fd00::1]\n[fd00::2]:9000\n")
+    assert read_hosts(file, 2, 1, 8000) == [HostAddress("fd00::1", 8000), HostAddress("fd00::2", 9000)]
+    file.write_text("fd00::1\n")
+    with pytest.raises(MisuseError, match=r"hosts.txt:1: 'fd00::1' is no address: .* in brackets"):
+        read_hosts(file, 1, 1, 8000)
+
+
+@pytest.mark.parametrize("host", ["alpha", "127.0.0.2", "10.0.0.3", "[fd00::1]"])
+def test_off_loopback_a_worker_wants_keys_or_to_be_told_that_it_is_open(
+    tmp_path: Path, host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAIAD_KEYS", raising=False)
+    file = tmp_path / "hosts.txt"
+    file.write_text(host)
+    with pytest.raises(SystemExit):
+        parse_options(["-h", str(file)])
+    told = capsys.readouterr().err
+    assert "have no keys" in told and "timely.keys new KEYS" in told and "--insecure" in told
+    assert parse_options(["-h", str(file), "--keys", "here"]).keys == Path("here")
+    assert parse_options(["-h", str(file), "--insecure"]).is_insecure
+    monkeypatch.setenv("NAIAD_KEYS", "there")
+    assert parse_options(["-h", str(file)]).keys == Path("there")
+    assert parse_options(["-h", str(file), "--insecure"]).keys is None, "what is said now counts"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_on_loopback_keys_are_not_asked_for(
+    tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAIAD_KEYS", raising=False)
+    file = tmp_path / "hosts.txt"
+    file.write_text(host)
+    assert parse_options(["-h", str(file)]).keys is None
+    assert parse_options(["-h", str(file), "--keys", "here"]).keys == Path("here")
 
 
 def test_without_a_file_all_hosts_are_this_machine_with_ports_apart() -> None:
@@ -35,7 +75,7 @@ def test_without_a_file_all_hosts_are_this_machine_with_ports_apart() -> None:
         (["-n", "0"], "-n 0: a cluster has at least one host"),
         (["-n", "2", "-p", "2"], "-p 2: with -n 2 the index of a host is 0 to 1"),
         (["-h", "nowhere.txt"], "-h nowhere.txt: the host file cannot be read"),
-        (["--keys", "here"], "--keys is reserved"),
+        (["--keys", "here", "--insecure"], "--keys and --insecure contradict each other"),
         (["--progress", "demand"], "invalid choice"),
         (["--client-port", "65535", "-w", "2"], "ports end at 65535"),
     ],

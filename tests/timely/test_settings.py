@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from timely import InternalError, MisuseError
+from timely.keys import new_cluster
 from timely.worker.settings import HostAddress, WorkerSettings, cluster_settings, local_settings
 
 FOLDER = Path("/tmp/x")
@@ -40,6 +43,25 @@ def test_a_single_host_listens_to_its_own_programs_only() -> None:
     (settings,) = cluster_settings([HostAddress("localhost", 7000)], 0, 1, 0, FOLDER)
     assert settings.listen == ("ipc:///tmp/x/m0",)
     assert settings.client_listen == "tcp://127.0.0.1:0"
+
+
+def test_hosts_of_ipv6_stand_in_brackets() -> None:
+    hosts = [HostAddress("::1", 7000), HostAddress("fd00::2", 8000)]
+    (own,) = cluster_settings(hosts, 0, 1, 7401, FOLDER)
+    assert own.peers[1] == "tcp://[fd00::2]:8000" and own.listen[1] == "tcp://[::1]:7000"
+    assert own.client_listen == "tcp://[::1]:7401"
+
+
+def test_secrets_are_not_shown_with_the_settings() -> None:
+    keys = new_cluster()
+    for settings in local_settings(1, FOLDER):
+        told = replace(settings, keys=keys.to_text())
+        assert WorkerSettings.from_json(told.to_json()) == told
+        assert keys.pair.secret.reveal() not in repr(told) and settings.token not in repr(settings)
+        with pytest.raises(InternalError) as caught:
+            WorkerSettings.from_json(told.to_json()[:-1])
+        shown = "".join(traceback.format_exception(caught.value))
+        assert keys.pair.secret.reveal() not in shown and settings.token not in shown
 
 
 def test_tcp_everywhere_if_asked_for() -> None:

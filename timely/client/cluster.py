@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
@@ -37,6 +38,7 @@ from .installed import Workers
 from .session import Flow
 
 if TYPE_CHECKING:
+    from ..wire.keys import ClientKeys, ClusterKeys
     from .connection import append_target
 
 __all__ = ["Cluster", "connect"]
@@ -207,7 +209,7 @@ class Cluster:
             )
         from .connection import append_target as make_target
 
-        return make_target(self._workers.addresses, dataflow)
+        return make_target(self._workers.addresses, dataflow, getattr(self._workers, "keys", None))
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and let go of it."""
@@ -227,17 +229,21 @@ def connect(
     embedded: bool = False,
     log_level: str = "warning",
     check_progress: bool = False,
+    keys: ClientKeys | ClusterKeys | Path | str | None = None,
 ) -> Cluster:
     """A cluster to work with.
 
         connect(workers=2)                    starts two worker processes on this machine, which end with it
         connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
         connect("host:7401", …)               joins a cluster that runs; one address of it is enough
+        connect("host:7401", keys=FOLDER)     the same, where workers have keys: with those of this client
 
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
     those of a running cluster from where they were started. With `check_progress` each worker checks its
-    progress tracking after each step, which is slow (docs/progress_tracking.md). Raises `PeerError` if a
-    worker does not start or cannot be reached, and `MisuseError` in a module that is being imported for a
+    progress tracking after each step, which is slow (docs/progress_tracking.md). `keys` is a folder that
+    `python -m timely.keys client` has made, by default what NAIAD_KEYS says, or `ClientKeys` themselves
+    (docs/keys.md). Raises `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it
+    does not let this client in, and `MisuseError` in a module that is being imported for a
     builder in it: a script that installs its own builders begins under `if __name__ == "__main__":`.
     """
     check_not_importing()
@@ -247,9 +253,16 @@ def connect(
                 "connect takes either addresses of a running cluster or a number of workers to start, and "
                 "how: whether they check_progress was decided when those that run were started"
             )
+        from ..keys.folder import client_keys
         from .connection import RemoteWorkers, discover
 
-        return Cluster(RemoteWorkers(discover(addresses)))
+        held = client_keys(keys)
+        return Cluster(RemoteWorkers(discover(addresses, held), keys=held))
+    if keys is not None:
+        raise MisuseError(
+            "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
+            "reached by nobody else, and need none"
+        )
     count = 1 if workers is None else workers
     if embedded:
         from .embedded import EmbeddedWorkers

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
+from ..errors import MisuseError, PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ..failure import again
 from ..limits import (
     CONNECT_SECONDS_MAX,
@@ -27,8 +27,10 @@ from ..limits import (
     VERDICT_SECONDS_MAX,
 )
 from ..operators.appends import place_of
+from ..wire.addresses import socket_address
 from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
+from ..wire.keys import ClientKeys
 from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from ..wire.transport.zeromq import ClientSockets
 
@@ -40,7 +42,6 @@ __all__ = [
     "checked",
     "discover",
     "greeted",
-    "socket_address",
 ]
 
 _SHORT_WAIT_SECONDS = 0.5
@@ -79,12 +80,20 @@ class RemoteWorkers:
         addresses: of the client ports, one per worker in order.
         launcher: of these workers, if this program has started them; they are stopped by `close`.
         token: shows them that a request comes from who has started them.
+        keys: what this client proves itself by to workers that have keys; not asked for by ipc.
 
     Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
 
-    def __init__(self, addresses: Sequence[str], launcher: Keeper | None = None, token: str = "") -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        launcher: Keeper | None = None,
+        token: str = "",
+        keys: ClientKeys | None = None,
+    ) -> None:
         self.token = token
+        self.keys = keys
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
         self._launcher = launcher
@@ -136,7 +145,7 @@ class RemoteWorkers:
     def _channel(self) -> _Channel:
         known: _Channel | None = getattr(self._own, "channel", None)
         if known is None:
-            known = self._own.channel = _Channel(self.addresses, self._launcher, self._lock)
+            known = self._own.channel = _Channel(self.addresses, self._launcher, self._lock, self.keys)
             with self._lock:
                 ended = [other for other in self._channels if not other.thread.is_alive()]
                 self._channels = [other for other in self._channels if other not in ended] + [known]
@@ -151,12 +160,18 @@ class _Channel:
     `lock` is held while `launcher` is asked, which all threads share.
     """
 
-    def __init__(self, addresses: Sequence[str], launcher: Keeper | None, lock: threading.Lock) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        launcher: Keeper | None,
+        lock: threading.Lock,
+        keys: ClientKeys | None,
+    ) -> None:
         self.thread = threading.current_thread()
         self._addresses = addresses
         self._launcher = launcher
         self._lock = lock
-        self._sockets = ClientSockets(addresses)
+        self._sockets = ClientSockets(addresses, keys)
         self._number = 0
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
@@ -185,6 +200,9 @@ class _Channel:
         deadline = time.monotonic() + timeout_seconds
         while absent := [at for at in range(len(self._addresses)) if not self._sockets.is_joined(at)]:
             left = deadline - time.monotonic()
+            for worker in absent:
+                if refusal := self._sockets.refusal(worker):
+                    raise RefusedError(refusal)
             if left <= 0:
                 listed = ", ".join(self._addresses[at] for at in absent)
                 raise PeerError(
@@ -259,6 +277,9 @@ class _Channel:
             except PeerError as error:
                 self._forget_ended()
                 return [(_KEEPS, error)]
+        for worker in sorted(workers):
+            if refusal := self._sockets.refusal(worker):
+                return [(_KNOWS, RefusedError(refusal))]
         return [
             (
                 worker,
@@ -306,11 +327,12 @@ class AppendClient:
     """Appends rows to an input of a running cluster; which worker takes an append depends on (writer,
     sequence) only.
 
-    A context manager. `addresses` are the client ports of all workers, in order of their indices.
+    A context manager. `addresses` are the client ports of all workers, in order of their indices; `keys`
+    are wanted where workers have keys.
     """
 
-    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
-        self._workers = RemoteWorkers(addresses)
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0, keys: ClientKeys | None = None) -> None:
+        self._workers = RemoteWorkers(addresses, keys=keys)
         self._dataflow = dataflow
 
     def __enter__(self) -> AppendClient:
@@ -342,29 +364,18 @@ class AppendClient:
 
 
 class append_target:
-    """Makes `AppendClient`s elsewhere: holds addresses only, so that it can be sent to another process by any
-    means.
+    """Makes `AppendClient`s elsewhere: holds addresses and the client's keys only, so that it can be sent
+    to another process by any means that keeps a secret. It does not show the secret.
     """
 
-    def __init__(self, addresses: Sequence[str], dataflow: int = 0) -> None:
+    def __init__(self, addresses: Sequence[str], dataflow: int = 0, keys: ClientKeys | None = None) -> None:
         self.addresses = list(addresses)
         self.dataflow = dataflow
+        self.keys = keys
 
     def __call__(self) -> AppendClient:
         """A new connection to the cluster."""
-        return AppendClient(self.addresses, self.dataflow)
-
-
-def socket_address(address: str) -> str:
-    """ "host:port" as an address of a socket; raises `MisuseError` for anything else."""
-    if address.startswith(("tcp://", "ipc://", "inproc://")):
-        return address
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise MisuseError(
-            f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready"
-        )
-    return f"tcp://{host}:{port}"
+        return AppendClient(self.addresses, self.dataflow, self.keys)
 
 
 def checked(frames: list[Frame]) -> list[Frame]:
@@ -378,13 +389,13 @@ def checked(frames: list[Frame]) -> list[Frame]:
     return frames
 
 
-def discover(addresses: Sequence[str]) -> list[str]:
+def discover(addresses: Sequence[str], keys: ClientKeys | None = None) -> list[str]:
     """The client addresses of all workers of the cluster that `addresses` belong to, in order of their
     indices.
 
     Raises `PeerError` if nobody answers there, or the addresses belong to different clusters.
     """
-    probe = RemoteWorkers(addresses)
+    probe = RemoteWorkers(addresses, keys=keys)
     try:
         hellos = greeted(probe)
     finally:

@@ -14,6 +14,7 @@ from types import FrameType
 
 from ..building.builders import load_function
 from ..errors import TimelyError
+from ..keys.folder import load_cluster
 from .launcher import Launcher, LocalFolder
 from .options import Options, parse_options
 from .settings import cluster_settings
@@ -41,6 +42,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: Options) -> int:
+    keys = None if options.keys is None else load_cluster(options.keys)
+    if options.is_insecure:
+        _print_error(
+            "WARNING: --insecure: whoever reaches this host's ports can install dataflows, read and write, "
+            "and nothing is encrypted. 'python -m timely.keys' makes keys"
+        )
     folder = LocalFolder()
     settings = cluster_settings(
         options.hosts,
@@ -52,7 +59,8 @@ def _run(options: Options) -> int:
         installs=options.installs,
         log_level=options.log_level,
     )
-    settings = [replace(each, check_progress=options.check_progress) for each in settings]
+    told = "" if keys is None else keys.to_text()
+    settings = [replace(each, check_progress=options.check_progress, keys=told) for each in settings]
     # Their modules are looked for where the command was given, as `python -m` does for its own.
     with Launcher(settings, _forward, folder) as launcher:
         try:

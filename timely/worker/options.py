@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MisuseError
+from ..keys.folder import KEYS_VARIABLE
+from ..wire.addresses import host_and_port
 from .settings import HostAddress
 
 __all__ = ["Options", "parse_options", "read_hosts"]
@@ -20,7 +23,14 @@ _EXAMPLES = """examples:
   two hosts, one worker each     python -m timely.worker -n 2 -p 0 -h hosts.txt    (on the first)
                                  python -m timely.worker -n 2 -p 1 -h hosts.txt    (on the second)
 
-A client joins by   timely.connect("host:7401").   All hosts get the same -n, -w and host file."""
+A client joins by   timely.connect("host:7401").   All hosts get the same -n, -w, host file and keys.
+
+keys: workers that can be reached from other hosts take only workers and clients with keys.
+  python -m timely.keys new KEYS            makes a cluster's, once: copy them to all hosts, say --keys KEYS
+  python -m timely.keys client KEYS NAME    makes a client's: timely.connect("host:7401", keys="NAME-keys")
+On localhost they are used if they are given. --insecure does without, where everybody is trusted.
+
+An address of IPv6 stands in brackets, as in [fd00::7]:7401."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +47,16 @@ class Options:
     log_level: str
     is_json: bool
     check_progress: bool
+    keys: Path | None = None
+    is_insecure: bool = False
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
     """Read the command line; exits with status 2 and the usage if it is wrong, as commands do."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    if given.keys is not None:
-        parser.error(
-            "--keys is reserved: encrypted connections are not there yet. Use a private network, or a "
-            "tunnel such as ssh or WireGuard"
-        )
     try:
+        keys = _keys(given.keys, given.insecure)
         hosts = read_hosts(given.h, given.n, given.w, given.base_port)
         if not 0 <= given.p < given.n:
             raise MisuseError(f"-p {given.p}: with -n {given.n} the index of a host is 0 to {given.n - 1}")
@@ -58,6 +66,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
             raise MisuseError(
                 f"--client-port {given.client_port}: ports end at 65535, and each worker needs one"
             )
+        _check_safe(hosts[given.p], keys, given.insecure)
     except MisuseError as error:
         parser.error(str(error))
     return Options(
@@ -71,6 +80,8 @@ def parse_options(arguments: Sequence[str]) -> Options:
         log_level=given.log_level,
         is_json=given.json,
         check_progress=given.check_progress,
+        keys=keys,
+        is_insecure=given.insecure,
     )
 
 
@@ -98,12 +109,29 @@ def read_hosts(path: Path | None, hosts: int, workers: int, base_port: int) -> l
 
 
 def _host_address(text: str, base_port: int, where: str) -> HostAddress:
-    name, colon, port = text.rpartition(":")
-    if not colon:
-        return HostAddress(text, base_port)
-    if not name or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise MisuseError(f"{where}: {text!r} is not host or host:port")
-    return HostAddress(name, int(port))
+    try:
+        return HostAddress(*host_and_port(text, base_port))
+    except MisuseError as error:
+        raise MisuseError(f"{where}: {error}") from error
+
+
+def _keys(given: Path | None, is_insecure: bool) -> Path | None:
+    if given is not None and is_insecure:
+        raise MisuseError("--keys and --insecure contradict each other: give one of them")
+    named = os.environ.get(KEYS_VARIABLE)
+    return given or (Path(named) if named and not is_insecure else None)
+
+
+def _check_safe(own: HostAddress, keys: Path | None, is_insecure: bool) -> None:
+    """Refuse to listen to other hosts without keys, unless that is meant."""
+    if own.is_loopback or keys is not None or is_insecure:
+        return
+    raise MisuseError(
+        f"workers at {own.name} can be reached from other hosts, and have no keys: whoever reaches them "
+        "could install dataflows, read and write. Make keys once with 'python -m timely.keys new KEYS', "
+        "copy the folder to all hosts and say --keys KEYS there; or say --insecure, on a network where "
+        "everybody is trusted"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -167,8 +195,23 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="each worker checks its progress tracking after each step: slow, for looking into a suspicion",
     )
-    add("--keys", metavar="FOLDER", help="reserved")
+    _add_keys(parser)
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
     add("--json", action="store_true", help="one JSON object per ready worker on standard output")
     add("--help", action="help", help="show this")
     return parser
+
+
+def _add_keys(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--keys",
+        type=Path,
+        metavar="FOLDER",
+        help=f"the cluster's keys, from 'python -m timely.keys new'; by default what {KEYS_VARIABLE} names",
+    )
+    add(
+        "--insecure",
+        action="store_true",
+        help="be open to whoever reaches this host: no keys, nothing encrypted; said at each start",
+    )

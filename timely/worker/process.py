@@ -32,7 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from ..errors import InternalError, MisuseError, PeerError, TimelyError
+from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_told, story_of
 from ..limits import (
     CALLERS_MAX,
@@ -43,8 +43,11 @@ from ..limits import (
 )
 from ..running.core import Worker
 from ..user_code.trust import trust
+from ..wire.addresses import is_tcp, tcp_address
+from ..wire.keys import ClusterKeys
 from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
-from ..wire.transport.zeromq import ServerSocket, WorkerMesh
+from ..wire.transport.server_socket import ServerSocket
+from ..wire.transport.zeromq import WorkerMesh
 from .server import Later, Server
 from .settings import WorkerSettings
 
@@ -74,8 +77,9 @@ class WorkerProcess:
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
         peers = {index: address for index, address in enumerate(settings.peers) if index != settings.index}
-        self._mesh = WorkerMesh(settings.index, settings.listen, peers, _PORT_MEND)
-        self._clients = ServerSocket(settings.client_listen, _PORT_MEND)
+        keys = ClusterKeys.from_text(settings.keys) if settings.keys else None
+        self._mesh = WorkerMesh(settings.index, settings.listen, peers, _PORT_MEND, keys)
+        self._clients = ServerSocket(settings.client_listen, _PORT_MEND, keys)
         self._mesh.watch(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
         self.address = _public_address(self._clients.address, settings.client_host)
@@ -138,7 +142,7 @@ class WorkerProcess:
             if worked or self._waiting:
                 self._answer_waiting()
             if not (worked or served):
-                self._wait(0.0 if self._worker.idle() else IDLE_SECONDS_MAX)
+                self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
         if self._stop_reason:
             raise PeerError(self._stop_reason)
         self._server.say_farewell("")
@@ -210,6 +214,8 @@ class WorkerProcess:
             pass
 
     def _serve(self) -> bool:
+        if gone := self._clients.taken_away():
+            self._tell_refused(gone)
         requests = self._clients.recv_nowait()
         for client, frames in requests:
             number = number_of(frames)
@@ -217,6 +223,8 @@ class WorkerProcess:
             if len(self._callers) > CALLERS_MAX:
                 self._callers.popitem(last=False)
             try:
+                if refusal := self._clients.refusal(client):
+                    raise RefusedError(refusal)
                 self._answer(client, number, frames)
             except TimelyError as error:
                 self._clients.send(client, encode_error(number, error))
@@ -225,6 +233,17 @@ class WorkerProcess:
                 _log.error("worker %d: %s", self._settings.index, told)
                 self._clients.send(client, encode_error(number, told))
         return bool(requests)
+
+    def _tell_refused(self, gone: list[bytes]) -> None:
+        """Say to clients whose key was taken away that it was, before they are hung up on."""
+        for client in gone:
+            error = RefusedError(self._clients.refusal(client))
+            _log.warning("worker %d: %s", self._settings.index, error)
+            for waiting, number, _ in self._waiting:
+                if waiting == client:
+                    self._clients.send(client, encode_error(number, error))
+            self._clients.send(client, encode_error(FAREWELL, error))
+        self._waiting = [entry for entry in self._waiting if entry[0] not in gone]
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
         request, table = decode_request(frames)
@@ -295,7 +314,7 @@ class WorkerProcess:
 
 def _public_address(address: str, host: str) -> str:
     """The address that clients use: the host's name instead of the interface that was listened at."""
-    return f"tcp://{host}:{address.rpartition(':')[2]}" if host and address.startswith("tcp://") else address
+    return tcp_address(host, int(address.rpartition(":")[2])) if host and is_tcp(address) else address
 
 
 def main() -> int:

@@ -11,18 +11,18 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ..errors import InternalError, MisuseError
 from ..limits import GATHER_SECONDS_MAX, START_SECONDS_MAX, WORKERS_MAX
+from ..wire.addresses import is_loopback, tcp_address
 
 __all__ = ["HostAddress", "WorkerSettings", "check_workers", "cluster_settings", "local_settings"]
 
 _TYPES: dict[str, type] = {
     "int": int, "bool": bool, "str": str, "float": float, "tuple[str, ...]": tuple
 }  # fmt: skip
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class WorkerSettings:
     gather_seconds    how long it waits for all peers
     check_progress    whether it checks its progress tracking after each step
     token             what a client shows whose code it may run; empty: nobody's
+    keys              of the cluster, as text (`ClusterKeys.to_text`); empty: what goes by tcp is open
     """
 
     index: int
@@ -53,7 +54,8 @@ class WorkerSettings:
     log_level: str = "warning"
     gather_seconds: float = START_SECONDS_MAX
     check_progress: bool = False
-    token: str = ""
+    token: str = field(default="", repr=False)
+    keys: str = field(default="", repr=False)
 
     def to_json(self) -> str:
         """One line of text."""
@@ -70,8 +72,9 @@ class WorkerSettings:
             settings: WorkerSettings = _make(**values)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InternalError(
-                f"a worker process got settings that it cannot read: {line[:200]!r}"
-            ) from error
+                f"a worker process got settings that it cannot read, of {len(line):,} characters: "
+                f"{type(error).__name__}"  # not the line: secrets are in it
+            ) from None
         for declared in fields(cls):
             value = getattr(settings, declared.name)
             entries = value if isinstance(value, tuple) else ()
@@ -92,7 +95,7 @@ class HostAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether only programs on the same machine can reach it."""
-        return self.name in _LOOPBACK
+        return is_loopback(self.name)
 
 
 def local_settings(
@@ -130,29 +133,34 @@ def cluster_settings(
     installs: Sequence[str] = (),
     log_level: str = "warning",
 ) -> list[WorkerSettings]:
-    """The workers of host `this_host`, whose indices begin at `this_host` × `workers_per_host`."""
+    """The workers of host `this_host`, whose indices begin at `this_host` × `workers_per_host`.
+
+    They have no keys; `replace(settings, keys=cluster_keys.to_text())` gives them some.
+    """
     check_workers(len(hosts) * workers_per_host)
     own = hosts[this_host]
-    by_tcp = [f"tcp://{host.name}:{host.port + place}" for host in hosts for place in range(workers_per_host)]
+    by_tcp = [
+        tcp_address(host.name, host.port + place) for host in hosts for place in range(workers_per_host)
+    ]
     first = this_host * workers_per_host
     peers = list(by_tcp)
     if not is_tcp_only:
         peers[first : first + workers_per_host] = [
             f"ipc://{folder}/m{place}" for place in range(workers_per_host)
         ]
-    interface = "127.0.0.1" if own.is_loopback else "*"
+    interface = ("::1" if own.name == "::1" else "127.0.0.1") if own.is_loopback else "*"
     settings = []
     for place in range(workers_per_host):
         listen = [] if is_tcp_only else [peers[first + place]]
         if is_tcp_only or len(hosts) > 1:
-            listen.append(f"tcp://{interface}:{own.port + place}")
+            listen.append(tcp_address(interface, own.port + place))
         settings.append(
             WorkerSettings(
                 first + place,
                 len(peers),
                 tuple(listen),
                 tuple(peers),
-                f"tcp://{interface}:{client_port + place if client_port else 0}",
+                tcp_address(interface, client_port + place if client_port else 0),
                 client_host=own.name,
                 installs=tuple(installs),
                 log_level=log_level,

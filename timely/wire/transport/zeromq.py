@@ -1,8 +1,9 @@
-"""Sockets: between workers, and between workers and clients. The only file that imports zmq.
+"""Sockets: between workers, and between workers and clients. Only this folder imports zmq.
 
     WorkerMesh     one worker's door to the others: a `Transport`
-    ServerSocket   a worker's door for clients
     ClientSockets  a client's doors to all workers of a cluster
+
+A worker's door for clients is in `server_socket.py`.
 
 Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one
 worker sends another arrives in order. Nothing is dropped: queues have no high-water mark (a slow peer costs
@@ -13,6 +14,9 @@ A peer is lost when the connection out to it breaks: at once if its process ends
 it falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive. By
 then it is known, too, which of the two it was: what is only silent lets a new connection begin and says
 nothing on it.
+
+With keys all that goes by tcp is encrypted, and both sides have proved who they are before anything is said
+(`curve.py`, `door.py`). What goes by ipc needs none: it stays in a folder that is private.
 """
 
 from __future__ import annotations
@@ -29,61 +33,87 @@ from ...errors import MisuseError, PeerError
 from ...limits import (
     COPIED_BYTES_MAX,
     FRAME_BYTES_MAX,
-    HEARTBEAT_MS_DEFAULT,
+    HANDSHAKE_FAILURES_MAX,
     HEARTBEAT_MS_MAX,
     LOST_SECONDS_MAX,
     RECV_BYTES_MAX,
     RECV_COUNT_MAX,
-    REQUEST_BYTES_MAX,
 )
+from ..addresses import is_tcp, wants_ipv6
 from ..batch import Frame
+from ..keys import ClientKeys, ClusterKeys
+from ..refusals import Refusal, client_refusal, worker_refusal
+from .curve import lock_client
+from .door import Door
+from .server_socket import ServerSocket
+from .socket_options import LINGER_MS, LOCK_BYTES, Poller, listen_all, prepare, send
 
-__all__ = ["ClientSockets", "ServerSocket", "WorkerMesh"]
+__all__ = ["ClientSockets", "WorkerMesh"]
 
 _NAME: Final = b"naiad-worker-"
-_RECONNECT_MS: Final = 20
-_LINGER_MS: Final = 250
 _LOOKS: Final = 64
 """While messages keep coming, connections are looked at once in so many times."""
-_EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
-
-
-class _Poller:
-    """Waits for sockets and file descriptors; knows which were readable at the last look."""
-
-    def __init__(self) -> None:
-        self._poller = zmq.Poller()
-
-    def add(self, source: zmq.Socket[bytes] | int) -> None:
-        self._poller.register(source, zmq.POLLIN)
-
-    def remove(self, source: zmq.Socket[bytes] | int) -> None:
-        self._poller.unregister(source)
-
-    def wait(self, timeout_seconds: float) -> None:
-        self._poller.poll(max(0, round(timeout_seconds * 1000)))
+_FAILED: Final = (
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+)
+_EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | _FAILED
+_DOUBT_SECONDS: Final = 2.0
+"""After so long in which every connection was ended before it had begun a client gives up."""
+_DOUBT_OF_PEERS_SECONDS: Final = 10.0
+"""The same between workers, which may be started by hand."""
 
 
 class _Connection:
-    """What the monitor of one connection has told: whether it broke, and whether it came back."""
+    """What the monitor of one connection has told: whether it broke, whether it came back, or why it never
+    begins.
 
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+    Args:
+        socket: not connected yet. has_keys: whether it proves a key. doubt_seconds: if the other side ends
+        every connection before it has begun, for so long, it never will do otherwise.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes], *, has_keys: bool, doubt_seconds: float) -> None:
         self.monitor = socket.get_monitor_socket(_EVENTS)
         self.lost_since: float | None = None
+        self.refusal: Refusal | None = None
+        self.failing_since: float | None = None
+        self._failures = 0
+        self._has_keys = has_keys
+        self._doubt_seconds = doubt_seconds
+        self._is_up = False
         self._is_begun_anew = False
         self._is_back = False
 
     def look(self) -> None:
         """Take in what has happened since the last look."""
         while cast(int, self.monitor.get(zmq.EVENTS)) & zmq.POLLIN:
-            event = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))["event"]
-            if event == zmq.EVENT_DISCONNECTED:
-                self.lost_since = self.lost_since or time.monotonic()
-                self._is_begun_anew = self._is_back = False
-            elif event == zmq.EVENT_CONNECTED:
+            news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+            event = news["event"]
+            if event == zmq.EVENT_CONNECTED:
                 self._is_begun_anew = True
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._is_up = self._is_back = True
+                self._failures, self.failing_since = 0, None
+            elif event == zmq.EVENT_DISCONNECTED:
+                if self._is_up:  # else it has not begun: that is no loss, and tried again
+                    self.lost_since = self.lost_since or time.monotonic()
+                    self._is_begun_anew = self._is_back = False
+                self._is_up = False
             else:
-                self._is_back = True
+                self._note_failure(event, news["value"])
+
+    def _note_failure(self, event: int, value: int) -> None:
+        self._failures += 1
+        self.failing_since = self.failing_since or time.monotonic()
+        if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            self.refusal = Refusal.NOT_LISTED
+        elif value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+            self.refusal = Refusal.KEYS_UNKNOWN if self._has_keys else Refusal.KEYS_WANTED
+        elif self._failures >= HANDSHAKE_FAILURES_MAX:
+            if time.monotonic() - self.failing_since >= self._doubt_seconds:
+                self.refusal = Refusal.BROKEN_OFF
 
     def loss(self) -> str:
         """Why the other side counts as lost; empty while it does not."""
@@ -91,9 +121,8 @@ class _Connection:
             return ""
         if self._is_begun_anew and not self._is_back:
             return (
-                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s, though its "
-                "host takes "
-                "connections. It may be stopped, or kept from running"
+                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s, though its host "
+                "takes connections. It may be stopped, or kept from running"
             )
         return "its process ended, or its host cannot be reached"
 
@@ -118,15 +147,25 @@ class WorkerMesh:
         listen: where it listens, such as "ipc:///tmp/x/mesh-0" or "tcp://*:7301"; several are possible.
         peers: where each other worker listens; `join` may name them later, once all ports are known.
         mend: what to tell the user if an address of `listen` is taken.
+        keys: of the cluster; without them whoever reaches an address of `listen` can talk to it.
 
     Raises `MisuseError` when it cannot listen there.
     """
 
-    def __init__(self, index: int, listen: Sequence[str], peers: Mapping[int, str], mend: str = "") -> None:
+    def __init__(
+        self,
+        index: int,
+        listen: Sequence[str],
+        peers: Mapping[int, str],
+        mend: str = "",
+        keys: ClusterKeys | None = None,
+    ) -> None:
         self.index = index
+        self._keys = keys
+        self._door: Door | None = None
         self._peers: dict[int, str] = {}
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._poller = _Poller()
+        self._poller = Poller()
         self._looks = 0
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
@@ -134,11 +173,11 @@ class WorkerMesh:
         self._names: dict[bytes, int] = {}
         self.addresses: list[str] = []  # those of `listen`, with the port in place of 0
         try:
-            self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
-            _prepare(self._inbound)
-            for address in listen:
-                _listen(self._inbound, address, mend)
-                self.addresses.append(_endpoint(self._inbound))
+            self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX + LOCK_BYTES)
+            prepare(self._inbound)
+            if keys is not None:
+                keys = ClusterKeys(keys.pair)  # of workers only: no client comes in here
+            self.addresses, self._door = listen_all(self._context, self._inbound, listen, mend, keys)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -162,7 +201,7 @@ class WorkerMesh:
                     f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than "
                     f"{FRAME_BYTES_MAX:,}: insert fewer rows per epoch, or use more workers"
                 )
-        _send(self._outbound[peer], frames)
+        send(self._outbound[peer], frames)
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
         """What has come in, in order for each peer, up to a limit, so that vertices and clients have their
@@ -201,64 +240,36 @@ class WorkerMesh:
         for connection in self._connections.values():
             connection.monitor.close(linger=0)
         self._connections.clear()
-        self._context.destroy(linger=_LINGER_MS)
+        if self._door is not None:
+            self._door.close()
+        self._context.destroy(linger=LINGER_MS)
 
     def _connect(self, peer: int, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
-        _prepare(socket)
+        prepare(socket)
         socket.set(zmq.IDENTITY, _NAME + str(self.index).encode())
-        connection = _Connection(socket)
+        is_locked = self._keys is not None and is_tcp(address)
+        if self._keys is not None and is_locked:
+            lock_client(socket, self._keys.as_client())
+        # Between hosts that are started by hand: who has no keys waits for whoever may come yet.
+        doubt = _DOUBT_OF_PEERS_SECONDS if is_locked else float("inf")
+        connection = _Connection(socket, has_keys=is_locked, doubt_seconds=doubt)
         self._poller.add(connection.monitor)
         self._connections[peer] = connection
+        socket.set(zmq.IPV6, wants_ipv6(address))
         socket.connect(address)
         self._outbound[peer] = socket
 
     def _check_peers(self) -> None:
         for peer, connection in self._connections.items():
             connection.look()
+            if connection.refusal is not None:
+                raise PeerError(
+                    f"worker {self.index} cannot join worker {peer} at {self._peers[peer]}: "
+                    f"{worker_refusal(connection.refusal)}"
+                )
             if loss := connection.loss():
                 raise PeerError(f"worker {self.index} lost worker {peer} at {self._peers[peer]}: {loss}")
-
-
-class ServerSocket:
-    """Where clients reach a worker.
-
-    Args:
-        address: where to listen; port 0 takes any that is free.
-        mend: what to tell the user if the address is taken.
-    """
-
-    def __init__(self, address: str, mend: str = "") -> None:
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.socket = self._context.socket(zmq.ROUTER)
-        try:
-            self.socket.set(zmq.MAXMSGSIZE, REQUEST_BYTES_MAX)
-            _prepare(self.socket)
-            _listen(self.socket, address, mend)
-        except BaseException:
-            self._context.destroy(linger=0)
-            raise
-        self.address = _endpoint(self.socket)
-
-    def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
-        """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
-        arrived: list[tuple[bytes, list[memoryview]]] = []
-        left = RECV_BYTES_MAX
-        while (
-            left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN
-        ):
-            client, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            left -= sum(map(len, frames))
-            arrived.append((client.bytes, [frame.buffer for frame in frames]))
-        return arrived
-
-    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
-        """Answer; a client that has gone is no error."""
-        _send(self.socket, [client, *frames])
-
-    def close(self) -> None:
-        """Send what is queued, for a quarter of a second at most, and let go of the socket."""
-        self._context.destroy(linger=_LINGER_MS)
 
 
 class ClientSockets:
@@ -268,12 +279,14 @@ class ClientSockets:
     for them for ever, in whatever line of the program the collector runs.
     """
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    def __init__(self, addresses: Sequence[str], keys: ClientKeys | None = None) -> None:
         self.addresses = list(addresses)
+        self._keys = keys
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._poller = _Poller()
+        self._poller = Poller()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._connections: list[_Connection] = []
+        self._is_given_up: list[bool] = []
         self._let_go = weakref.finalize(self, _let_go, self._context, self._sockets, self._connections)
         self._let_go.atexit = False
         try:
@@ -285,7 +298,7 @@ class ClientSockets:
 
     def send(self, worker: int, frames: Sequence[Frame]) -> None:
         """Queue a request for a worker."""
-        _send(self._sockets[worker], frames)
+        send(self._sockets[worker], frames)
 
     def recv_nowait(self, worker: int) -> list[memoryview] | None:
         """The next message of a worker, if one has come in."""
@@ -306,9 +319,25 @@ class ClientSockets:
         """Whether a worker is reached. It need not be free to answer for that."""
         return self._connections[worker].is_joined
 
+    def refusal(self, worker: int) -> str:
+        """Why a worker never talks with this client; empty while it may. Then it is not tried again."""
+        connection = self._connections[worker]
+        connection.look()
+        if connection.refusal is None:
+            return ""
+        if not self._is_given_up[worker]:
+            self._is_given_up[worker] = True
+            self._sockets[worker].disconnect(self.addresses[worker])
+        return client_refusal(connection.refusal, self.addresses[worker], self._keys)
+
     def is_losing(self) -> bool:
-        """Whether some connection has broken: `loss` will say more of it within a moment."""
-        return any(connection.lost_since is not None for connection in self._connections)
+        """Whether some connection has broken, or fails to begin: `loss` or `refusal` will say more of it
+        within a moment.
+        """
+        return any(
+            connection.lost_since is not None or connection.failing_since is not None
+            for connection in self._connections
+        )
 
     def forgive(self, worker: int) -> None:
         """Before a request: what broke before, and has come back since, is of no interest."""
@@ -332,15 +361,20 @@ class ClientSockets:
 
     def _connect(self, address: str) -> None:
         socket = self._context.socket(zmq.DEALER)
-        _prepare(socket)
-        connection = _Connection(socket)
+        prepare(socket)
+        has_keys = self._keys is not None and is_tcp(address)
+        connection = _Connection(socket, has_keys=has_keys, doubt_seconds=_DOUBT_SECONDS)
         try:
+            if self._keys is not None and has_keys:
+                lock_client(socket, self._keys)
+            socket.set(zmq.IPV6, wants_ipv6(address))
             socket.connect(address)
         except zmq.ZMQError as error:
             connection.monitor.close(linger=0)
             raise MisuseError(f"{address!r} is no address of a worker ({error}): write host:port") from error
         self._sockets.append(socket)
         self._connections.append(connection)
+        self._is_given_up.append(False)
         self._poller.add(socket)
         self._poller.add(connection.monitor)
 
@@ -357,31 +391,3 @@ def _let_go(
         connection.monitor.close(linger=0)
         socket.close(linger=0)
     context.destroy(linger=0)
-
-
-def _prepare(socket: zmq.Socket[bytes]) -> None:
-    socket.set(zmq.SNDHWM, 0)
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.LINGER, _LINGER_MS)
-    socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
-    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_MS_DEFAULT)
-    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_MS_MAX)
-    socket.copy_threshold = COPIED_BYTES_MAX
-
-
-def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> None:
-    try:
-        socket.bind(address)
-    except zmq.ZMQError as error:
-        if error.errno == zmq.EADDRINUSE:
-            raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
-        raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
-
-
-def _endpoint(socket: zmq.Socket[bytes]) -> str:
-    """Where it listens by what it was told last."""
-    return cast(bytes, socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
-
-
-def _send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
-    socket.send_multipart(frames, copy=False)

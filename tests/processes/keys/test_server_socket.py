@@ -1,0 +1,92 @@
+"""A worker's door for clients: each is known by its key. Whose key is taken away is told, then hung up on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from timely.keys import ClientKeys, ClusterKeys, new_cluster
+from timely.limits import TAKEN_AWAY_SECONDS_MAX
+from timely.wire.transport.curve import new_pair
+from timely.wire.transport.server_socket import ServerSocket
+from timely.wire.transport.zeromq import ClientSockets
+
+CLUSTER = new_cluster()
+ADA = ClientKeys("ada", new_pair(), CLUSTER.pair.public)
+BOB = ClientKeys("bob", new_pair(), CLUSTER.pair.public)
+
+
+def asked(server: ServerSocket, client: ClientSockets) -> bytes:
+    """Who the server takes the client for."""
+    client.send(0, [b"question"])
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        for who, _ in server.recv_nowait():
+            return who
+        time.sleep(0.005)
+    raise AssertionError("no question came")
+
+
+def test_a_key_that_is_taken_away_ends_what_its_holder_has(tmp_path: Path) -> None:
+    path = tmp_path / "clients.txt"
+    path.write_text(f"ada {ADA.pair.public}\nbob {BOB.pair.public}\n")
+    server = ServerSocket("tcp://127.0.0.1:0", keys=ClusterKeys(CLUSTER.pair, list_file=str(path)))
+    ada, bob = (ClientSockets([server.address], keys) for keys in (ADA, BOB))
+    try:
+        who_is_ada, who_is_bob = asked(server, ada), asked(server, bob)
+        assert server.refusal(who_is_ada) == "" == server.refusal(who_is_bob)
+        assert server.taken_away() == []
+        path.write_text(f"bob {BOB.pair.public}\n")
+        deadline = time.monotonic() + 10
+        gone: list[bytes] = []
+        while not gone and time.monotonic() < deadline:
+            gone = server.taken_away()
+            time.sleep(0.005)
+        assert gone == [who_is_ada] and server.taken_away() == [], "each once"
+        assert "key 'ada'" in server.refusal(who_is_ada) and server.refusal(who_is_bob) == ""
+        assert server.patience <= TAKEN_AWAY_SECONDS_MAX
+        server.send(who_is_ada, [b"farewell"])
+        heard = b""
+        while not ada.refusal(0) and time.monotonic() < deadline:
+            server.taken_away()
+            heard += b"".join(ada.recv_nowait(0) or [])
+            ada.wait(0.02)
+        assert "key 'ada'" in ada.refusal(0), "it is hung up on, and not let in again"
+        assert heard == b"farewell", "before that it is told"
+        ada.send(0, [b"question"])  # to nobody: it neither waits nor arrives
+        assert server.patience == float("inf")
+        asked(server, bob)
+        assert bob.loss(0) == bob.refusal(0) == ""
+    finally:
+        ada.close()
+        bob.close()
+        server.close()
+
+
+def test_without_keys_nobody_is_asked_who_he_is(tmp_path: Path) -> None:
+    server = ServerSocket(f"ipc://{tmp_path}/c0", keys=CLUSTER)
+    client = ClientSockets([server.address], ADA)
+    try:
+        assert server.refusal(asked(server, client)) == "" and server.taken_away() == []
+        assert server.at_door == 0 and server.patience == float("inf")
+    finally:
+        client.close()
+        server.close()
+
+
+@pytest.mark.parametrize("keys", [None, ClientKeys("eve", new_pair(), CLUSTER.pair.public), CLUSTER])
+def test_who_proves_nothing_says_nothing(keys: ClientKeys | ClusterKeys | None) -> None:
+    server = ServerSocket("tcp://127.0.0.1:0", keys=None if keys is CLUSTER else CLUSTER)
+    client = ClientSockets([server.address], keys.as_client() if isinstance(keys, ClusterKeys) else keys)
+    try:
+        client.send(0, [b"question"])
+        deadline = time.monotonic() + 10
+        while not client.refusal(0):
+            assert time.monotonic() < deadline and server.recv_nowait() == []
+            client.wait(0.02)
+        assert client.refusal(0).startswith("refused: ") and client.loss(0) == ""
+    finally:
+        client.close()
+        server.close()

@@ -1,0 +1,177 @@
+"""Workers on two hosts, and clients of theirs: with keys, with wrong ones, without, and with one taken away.
+
+Hosts are addresses of this machine (`two_hosts.aliases`), and, where it allows that, networks of their own,
+by both kinds of addresses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from two_hosts import (
+    Command,
+    Host,
+    aliases,
+    can_have_namespaces,
+    free_ports,
+    host_file,
+    namespaces,
+    ready,
+    run,
+    started,
+)
+
+from timely.keys import new_client, new_cluster
+from timely.keys.folder import add_client, make_cluster, revoke_client
+
+PLACES = ["aliases", *(["namespaces", "ipv6"] if can_have_namespaces() else [])]
+
+COUNT = """
+import sys, timely
+with timely.connect(sys.argv[1], keys=sys.argv[2] if len(sys.argv) > 2 else None) as cluster:
+    flow = cluster.install("dataflows:word_count")
+    flow.input("lines").insert(["a b a"])
+    flow.seal()
+    print(cluster.workers, sorted(flow.output("counts").changes()))
+"""
+COUNTED = "2 [(0, ('a', 2)), (0, ('b', 1))]\n"
+
+REFUSED = """
+import sys, time, timely
+started = time.monotonic()
+try:
+    timely.connect(sys.argv[1], keys=sys.argv[2] if len(sys.argv) > 2 else None)
+except timely.RefusedError as error:
+    assert time.monotonic() - started < 5, "within seconds"
+    print(error)
+"""
+
+WAITS = """
+import sys, timely
+with timely.connect(sys.argv[1], keys=sys.argv[2]) as cluster:
+    flow = cluster.install("dataflows:word_count")
+    print("waiting", flow.index, flush=True)
+    try:
+        flow.wait(0)
+    except timely.RefusedError as error:
+        print(error, flush=True)
+    try:
+        flow.seal()
+    except timely.RefusedError as error:
+        print(error, flush=True)
+"""
+
+
+@dataclass
+class Site:
+    """Two hosts, the folder of their keys, and what is known of the cluster on them."""
+
+    hosts: tuple[Host, Host]
+    folder: Path
+    port: int
+
+    def keys(self) -> Path:
+        if not (self.folder / "cluster").exists():
+            make_cluster(self.folder / "cluster")
+        return self.folder / "cluster"
+
+    def client(self, name: str) -> str:
+        add_client(self.keys(), name, self.folder / name)
+        return str(self.folder / name)
+
+    @contextlib.contextmanager
+    def worker(self, place: int, *more: str) -> Iterator[Command]:
+        file = host_file(self.folder, self.hosts, self.port)
+        ports = ("--client-port", str(self.port + 2 + place))
+        arguments = ("-m", "timely.worker", "-n", "2", "-p", str(place), "-h", file, "--json", *ports, *more)
+        with started(self.hosts[place], *arguments) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def cluster(self, *more: str) -> Iterator[tuple[list[str], tuple[Command, Command]]]:
+        with self.worker(0, *more) as first, self.worker(1, *more) as second:
+            yield [*ready(first, 1), *ready(second, 1)], (first, second)
+
+
+@pytest.fixture(params=PLACES)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with contextlib.ExitStack() as stack:
+        if request.param == "aliases":
+            hosts = aliases()
+        else:
+            _, hosts = stack.enter_context(namespaces(ipv6=request.param == "ipv6"))
+        yield Site(hosts, tmp_path, free_ports(hosts, 4))
+
+
+def test_with_keys_workers_join_and_clients_of_both_hosts_are_served(site: Site) -> None:
+    with site.cluster("--keys", str(site.keys())) as (addresses, _):
+        assert addresses == [site.hosts[0].at(site.port + 2), site.hosts[1].at(site.port + 3)]
+        ada = site.client("ada")  # after the workers have begun
+        assert run(site.hosts[1], COUNT, addresses[0], ada) == COUNTED
+        assert run(site.hosts[0], COUNT, addresses[1], str(site.keys())) == COUNTED
+
+
+def test_without_keys_with_wrong_ones_and_with_those_of_nobody_a_client_learns_what_to_do(site: Site) -> None:
+    cluster, eve = new_client(new_cluster(), "eve")
+    assert cluster.clients
+    make_cluster(site.folder / "other")
+    add_client(site.folder / "other", "eve", site.folder / "eve")
+    nobody = site.client("nobody")
+    revoke_client(site.keys(), "nobody")
+    with site.cluster("--keys", str(site.keys())) as (addresses, _):
+        assert "take only clients with keys" in run(site.hosts[1], REFUSED, addresses[0])
+        assert "It is another cluster" in run(site.hosts[1], REFUSED, addresses[0], str(site.folder / "eve"))
+        assert "key 'nobody' (" in run(site.hosts[1], REFUSED, addresses[0], nobody)
+        assert run(site.hosts[1], COUNT, addresses[0], site.client("ada")) == COUNTED, "others are served"
+    del eve
+
+
+def test_a_key_that_is_taken_away_ends_a_call_that_waits_and_no_other_client(site: Site) -> None:
+    ada, bob = site.client("ada"), site.client("bob")
+    with (
+        site.cluster("--keys", str(site.keys())) as (addresses, (first, _)),
+        started(site.hosts[1], "-c", WAITS, addresses[0], ada) as waiting,
+    ):
+        assert waiting.stdout is not None and waiting.stdout.readline().startswith("waiting")
+        revoke_client(site.keys(), "ada")
+        started_at = time.monotonic()
+        told = waiting.stdout.readline()
+        assert "refused: key 'ada' (" in told and "it was taken away" in told
+        assert time.monotonic() - started_at < 5
+        assert waiting.stdout.readline() == told, "the same to the next call"
+        assert waiting.wait(20) == 0
+        assert run(site.hosts[1], COUNT, addresses[0], bob) == COUNTED
+        assert "key 'ada' (" in run(site.hosts[1], REFUSED, addresses[0], ada)
+        assert first.poll() is None
+
+
+def test_off_loopback_no_worker_starts_without_keys_unless_it_is_said(site: Site) -> None:
+    with site.worker(0) as process:
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 2 and "have no keys" in said and "--insecure" in said
+    with site.cluster("--insecure") as (addresses, (first, _)):
+        assert run(site.hosts[1], COUNT, addresses[0]) == COUNTED
+        assert "have no keys" in run(site.hosts[1], REFUSED, addresses[0], site.client("ada"))
+        first.terminate()
+        assert "WARNING: --insecure" in first.communicate(timeout=20)[1]
+
+
+@pytest.mark.parametrize("others", ["other keys", "no keys"])
+def test_a_host_with_other_keys_does_not_join_and_one_of_both_says_why(site: Site, others: str) -> None:
+    """The one that has tried; the other one may still wait for a host that is started as it should be."""
+    make_cluster(site.folder / "other")
+    arguments = ("--insecure",) if others == "no keys" else ("--keys", str(site.folder / "other"))
+    with (
+        site.worker(0, "--keys", str(site.keys())) as first,
+        site.worker(1, *arguments) as second,
+    ):
+        deadline = time.monotonic() + 90
+        while first.poll() is None and second.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ended = next(process for process in (first, second) if process.poll() is not None)
+        assert "the same --keys" in ended.communicate(timeout=20)[1] and ended.returncode != 0

@@ -1,0 +1,267 @@
+"""Who comes in at a locked socket, and how much may those cost who do not?
+
+A connection is *at the door* from the moment the host accepts it until both sides have proved their keys. A
+`Door` is a thread beside one locked socket that
+
+    judges     whom the list of clients (`AllowList`) names is let in, under the public key as user id;
+    bounds     so many may be at the door at once, and so many bytes may each have sent: who is beyond is
+               hung up on, the oldest of the host that has most of them there, so that one host's flood is
+               its own;
+    follows    the list of clients, which others ask whether somebody is still on it.
+
+What it sees comes from the socket's monitor, from its requests for authentication (ZAP), and from what the
+host counts for each connection: who has taken more bytes than a stranger is ever sent has been let in. (A
+host that does not count as Linux does has no bounds at the door.) It hangs up by shutting down a connection
+that it has first made sure of: the number of a file descriptor may mean another connection by then, its
+addresses cannot.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket as sockets
+import struct
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, cast
+
+import zmq
+from zmq.utils import z85
+
+from ...limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX, LIST_LOOK_SECONDS_MAX
+from ..allowed import AllowList
+from ..keys import shown_key
+
+__all__ = ["Door", "hang_up", "peer_of"]
+
+_log = logging.getLogger("timely")
+_ZAP: Final = "inproc://zeromq.zap.01"
+_EVENTS: Final = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+_LOOK_SECONDS: Final = 0.05
+"""While somebody is at the door, bytes are counted so often."""
+_TELL_SECONDS: Final = 60.0
+"""Who is turned away is told in the log at most so often."""
+_TCP_BYTES: Final = struct.Struct("=QQ")
+_TCP_BYTES_AT: Final = 120
+"""Where Linux's `struct tcp_info` has the bytes that the other side has taken, and those that came from
+it.
+"""
+_WELCOME_BYTES: Final = 64 + 170
+"""What a socket says to a caller whose key it does not know yet: greeting and WELCOME, as ZMTP 3 has them."""
+_EVENT: Final = struct.Struct("=HI")
+_numbers = count()
+
+
+@dataclass
+class _Caller:
+    """A connection at the door."""
+
+    host: str
+    peer: object
+    """Address and port of the other side: of no two connections at a time the same."""
+
+
+class Door:
+    """Guards `socket`, which must be locked (`curve.lock_server`) and not be bound yet.
+
+    Args:
+        context: of the socket; it has one door.
+        allowed: who is let in.
+    """
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes], allowed: AllowList
+    ) -> None:
+        self.allowed = allowed
+        self.hung_up = 0
+        self._callers: OrderedDict[int, _Caller] = OrderedDict()
+        self._turned_away = 0
+        self._told_at = -_TELL_SECONDS
+        self._zap = context.socket(zmq.REP)
+        self._zap.bind(_ZAP)
+        self._monitor = _monitor(context, socket)
+        self._bell_in, self._bell_out = sockets.socketpair()
+        self._thread = threading.Thread(target=self._run, name="naiad-door", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, and with it what only it may touch. Call before the context is destroyed."""
+        self._bell_in.close()
+        self._thread.join()
+        self._bell_out.close()
+
+    @property
+    def at_door(self) -> int:
+        """Connections that have not proved a key yet."""
+        return len(self._callers)
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._zap, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        poller.register(self._bell_out.fileno(), zmq.POLLIN)
+        look_at = 0.0
+        try:
+            while True:
+                pause = _LOOK_SECONDS if self._callers else LIST_LOOK_SECONDS_MAX
+                ready = dict(poller.poll(round(pause * 1000)))
+                if self._bell_out.fileno() in ready:
+                    return
+                self._follow()
+                self._judge()
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + _LOOK_SECONDS
+                    self._look_at_callers()
+                    self.allowed.look()
+        finally:
+            self._zap.close(linger=0)
+            self._monitor.close(linger=0)
+
+    def _follow(self) -> None:
+        """Take in who has come and who has gone."""
+        while cast(int, self._monitor.get(zmq.EVENTS)) & zmq.POLLIN:
+            event, number = _EVENT.unpack(self._monitor.recv_multipart(zmq.NOBLOCK)[0])
+            if event == zmq.EVENT_ACCEPTED:
+                self._come(number)
+            else:
+                self._callers.pop(number, None)
+
+    def _come(self, number: int) -> None:
+        with _held(number) as connection:
+            peer = None if connection is None else _peer_of(connection)
+        if peer is None:
+            return  # gone already, or of this host's own folder
+        self._callers.pop(number, None)
+        self._callers[number] = _Caller(_host_of(peer), peer)
+        if len(self._callers) > AT_DOOR_COUNT_MAX:
+            self._look_at_callers()
+        if len(self._callers) > AT_DOOR_COUNT_MAX:
+            self._hang_up(self._one_too_many())
+
+    def _one_too_many(self) -> int:
+        """The oldest caller of the host that has most of them at the door."""
+        by_host: defaultdict[str, list[int]] = defaultdict(list)
+        for number, caller in self._callers.items():
+            by_host[caller.host].append(number)
+        return max(by_host.values(), key=len)[0]
+
+    def _hang_up(self, number: int) -> None:
+        caller = self._callers.pop(number)
+        self.hung_up += hang_up(number, caller.peer)
+
+    def _look_at_callers(self) -> None:
+        """Forget who has been let in or has gone; hang up on who talks too much."""
+        for number, caller in list(self._callers.items()):
+            taken, received = _tcp_bytes(number, caller.peer)
+            if taken > _WELCOME_BYTES + 1:  # one for the connection itself
+                del self._callers[number]
+            elif received > AT_DOOR_BYTES_MAX:
+                self._hang_up(number)
+
+    def _judge(self) -> None:
+        while cast(int, self._zap.get(zmq.EVENTS)) & zmq.POLLIN:
+            version, request, _, address, _, mechanism, *credentials = self._zap.recv_multipart(zmq.NOBLOCK)
+            self.allowed.look()
+            public = z85.encode(credentials[0]).decode() if mechanism == b"CURVE" and credentials else ""
+            name = self.allowed.name_of(public)
+            if name is None:
+                self._tell_turned_away(address.decode(errors="replace"), public)
+                self._zap.send_multipart([version, request, b"400", b"not on the list", b"", b""])
+            else:
+                self._zap.send_multipart([version, request, b"200", b"", public.encode(), b""])
+
+    def _tell_turned_away(self, address: str, public: str) -> None:
+        self._turned_away += 1
+        if time.monotonic() - self._told_at >= _TELL_SECONDS:
+            _log.warning(
+                "refused: key %s from %s is not on the list of clients (%d refused since the last such line)",
+                shown_key(public), address, self._turned_away,
+            )  # fmt: skip
+            self._told_at, self._turned_away = time.monotonic(), 0
+
+
+def hang_up(number: int, peer: object) -> bool:
+    """Shut the connection of a file descriptor down if it is still the one with `peer`; whether it was."""
+    with _held(number) as connection:
+        if connection is None or _peer_of(connection) != peer:
+            return False
+        try:
+            connection.shutdown(sockets.SHUT_RDWR)
+        except OSError:
+            return False  # the other side was quicker
+        return True
+
+
+def peer_of(number: int) -> object:
+    """Address and port of the other side of a connection; `None` if there is none, or it has none."""
+    with _held(number) as connection:
+        return None if connection is None else _peer_of(connection)
+
+
+@contextmanager
+def _held(number: int) -> Iterator[sockets.socket | None]:
+    """The connection behind a file descriptor of another thread, which may close it at any moment: a copy,
+    which stays the same connection.
+    """
+    try:
+        connection = sockets.socket(fileno=os.dup(number))
+    except OSError:
+        yield None
+        return
+    with connection:
+        yield connection
+
+
+def _peer_of(connection: sockets.socket) -> object:
+    try:
+        return connection.getpeername() or None
+    except OSError:
+        return None
+
+
+def _host_of(peer: object) -> str:
+    """What counts as one host: an address of IPv4, or the 64 bits of IPv6 that one host may fill."""
+    text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv4Address):
+        return text
+    return str(address.ipv4_mapped or ipaddress.ip_network((int(address) >> 64 << 64, 64)))
+
+
+def _tcp_bytes(number: int, peer: object) -> tuple[int, int]:
+    """Bytes that the other side of a connection has taken, and has sent. Of one that is another by now it has
+    taken enough to be forgotten.
+    """
+    with _held(number) as connection:
+        if connection is None or _peer_of(connection) != peer:
+            return _WELCOME_BYTES * 2, 0
+        try:
+            told = connection.getsockopt(
+                sockets.IPPROTO_TCP, sockets.TCP_INFO, _TCP_BYTES_AT + _TCP_BYTES.size
+            )
+        except (OSError, AttributeError):
+            told = b""
+    if len(told) < _TCP_BYTES_AT + _TCP_BYTES.size:
+        return _WELCOME_BYTES * 2, 0
+    taken, received = _TCP_BYTES.unpack_from(told, _TCP_BYTES_AT)
+    return int(taken), int(received)
+
+
+def _monitor(context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+    """What happens to connections of `socket`; nothing is dropped: a caller unseen would never leave."""
+    address = f"inproc://door-{next(_numbers)}"
+    socket.monitor(address, _EVENTS)
+    monitor = context.socket(zmq.PAIR)
+    monitor.set(zmq.RCVHWM, 0)
+    monitor.connect(address)
+    return monitor

@@ -1,0 +1,147 @@
+"""Where clients reach a worker, and, where there are keys, which client holds which.
+
+A connection has proved its key before the first message of it comes in, and is the same client as long as it
+lasts. So a key that is taken away later is looked for here: its clients are named, may be told, and are
+hung up on a moment later; what they ask meanwhile is for the caller to refuse.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import zmq
+
+from ...limits import (
+    CALLERS_MAX,
+    RECV_BYTES_MAX,
+    RECV_COUNT_MAX,
+    REQUEST_BYTES_MAX,
+    TAKEN_AWAY_SECONDS_MAX,
+)
+from ..batch import Frame
+from ..keys import ClusterKeys
+from ..refusals import taken_away
+from .door import Door, hang_up, peer_of
+from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
+
+__all__ = ["ServerSocket"]
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Who a client is: its key, the name of that, and its connection."""
+
+    public: str
+    name: str
+    descriptor: int
+    peer: object
+
+
+class ServerSocket:
+    """Where clients reach a worker.
+
+    Args:
+        address: where to listen; port 0 takes any that is free.
+        mend: what to tell the user if the address is taken.
+        keys: of the cluster; without them whoever reaches the address is a client.
+    """
+
+    def __init__(self, address: str, mend: str = "", keys: ClusterKeys | None = None) -> None:
+        self._door: Door | None = None
+        self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # those that were heard of last
+        self._hang_up_at: dict[bytes, float] = {}
+        self._version = 0
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.socket = self._context.socket(zmq.ROUTER)
+        try:
+            self.socket.set(zmq.MAXMSGSIZE, REQUEST_BYTES_MAX + LOCK_BYTES)
+            prepare(self.socket)
+            (self.address,), self._door = listen_all(self._context, self.socket, [address], mend, keys)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+
+    def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
+        """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
+        arrived: list[tuple[bytes, list[memoryview]]] = []
+        left = RECV_BYTES_MAX
+        while (
+            left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN
+        ):
+            client, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            if self._door is not None:
+                self._note(self._door, client)
+            left -= sum(map(len, frames))
+            arrived.append((client.bytes, [frame.buffer for frame in frames]))
+        return arrived
+
+    def refusal(self, client: bytes) -> str:
+        """Why this client may ask nothing any more; empty while it may."""
+        holder = self._holders.get(client)
+        if self._door is None or holder is None or self._door.allowed.name_of(holder.public) is not None:
+            return ""
+        return taken_away(holder.name, holder.public)
+
+    def taken_away(self) -> list[bytes]:
+        """Clients whose key was taken away since the last call. A moment from now they are hung up on.
+        Cost: one comparison while the list is as it was.
+        """
+        if self._hang_up_at:
+            self._hang_up()
+        if self._door is None or self._version == self._door.allowed.version:
+            return []
+        self._version = self._door.allowed.version
+        gone = [client for client in self._holders if client not in self._hang_up_at and self.refusal(client)]
+        self._hang_up_at.update(dict.fromkeys(gone, time.monotonic() + TAKEN_AWAY_SECONDS_MAX))
+        return gone
+
+    @property
+    def patience(self) -> float:
+        """So many seconds from now at most `taken_away` wants to be called again."""
+        return TAKEN_AWAY_SECONDS_MAX if self._hang_up_at else float("inf")
+
+    @property
+    def at_door(self) -> int:
+        """Connections that have not proved a key yet."""
+        return 0 if self._door is None else self._door.at_door
+
+    @property
+    def hung_up(self) -> int:
+        """Such connections that were hung up on so far, for being too many or for talking too much."""
+        return 0 if self._door is None else self._door.hung_up
+
+    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
+        """Answer; a client that has gone is no error."""
+        send(self.socket, [client, *frames])
+
+    def close(self) -> None:
+        """Send what is queued, for a quarter of a second at most, and let go of the socket. Twice is once."""
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        self._context.destroy(linger=LINGER_MS)
+
+    def _note(self, door: Door, client: zmq.Frame) -> None:
+        """Remember which key the client has; it is asked at the first message of a connection only."""
+        known = client.bytes
+        if known in self._holders:
+            return
+        public = str(client.get("User-Id"))
+        number = client.get(zmq.SRCFD)
+        self._holders[known] = _Holder(public, door.allowed.name_of(public) or "?", number, peer_of(number))
+        if self.refusal(known):  # taken away between its connection and its first word
+            self._hang_up_at[known] = time.monotonic() + TAKEN_AWAY_SECONDS_MAX
+        if len(self._holders) > CALLERS_MAX:
+            self._holders.popitem(last=False)
+
+    def _hang_up(self) -> None:
+        now = time.monotonic()
+        for client in [client for client, when in self._hang_up_at.items() if now >= when]:
+            del self._hang_up_at[client]
+            holder = self._holders.get(client)
+            if holder is not None and self.refusal(client):
+                hang_up(holder.descriptor, holder.peer)

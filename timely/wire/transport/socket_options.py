@@ -1,0 +1,122 @@
+"""What all sockets have in common: their options, how they begin to listen, how they send, what waits for
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import zmq
+
+from ...errors import MisuseError
+from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, HEARTBEAT_MS_MAX
+from ..addresses import is_tcp, wants_ipv6
+from ..allowed import AllowList
+from ..batch import Frame
+from ..keys import ClusterKeys
+from .curve import lock_server
+from .door import Door
+
+__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "listen_all", "prepare", "send"]
+
+LINGER_MS: Final = 250
+LOCK_BYTES: Final = 64
+"""By so much a frame may grow when it is encrypted."""
+_RECONNECT_MS: Final = 20
+
+
+class Poller:
+    """Waits for sockets and file descriptors; knows which were readable at the last look."""
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+
+    def add(self, source: zmq.Socket[bytes] | int) -> None:
+        """Wait for this one, too."""
+        self._poller.register(source, zmq.POLLIN)
+
+    def remove(self, source: zmq.Socket[bytes] | int) -> None:
+        """The inverse of `add`."""
+        self._poller.unregister(source)
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Until one is readable."""
+        self._poller.poll(max(0, round(timeout_seconds * 1000)))
+
+
+def prepare(socket: zmq.Socket[bytes]) -> None:
+    """Set what all sockets share, before they are bound or connected."""
+    socket.set(zmq.SNDHWM, 0)
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.LINGER, LINGER_MS)
+    socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
+    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_MS_DEFAULT)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_MS_MAX)
+    socket.copy_threshold = COPIED_BYTES_MAX
+
+
+def listen_all(
+    context: zmq.Context[zmq.Socket[bytes]],
+    socket: zmq.Socket[bytes],
+    addresses: Sequence[str],
+    mend: str,
+    keys: ClusterKeys | None,
+) -> tuple[list[str], Door | None]:
+    """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
+    keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
+    Raises `MisuseError` if one is taken, saying `mend`.
+    """
+    bound: dict[str, str] = {}
+    # Options hold for what is bound after them: first what stays open.
+    for address in addresses:
+        if keys is None or not is_tcp(address):
+            bound[address] = _listen(socket, address, mend)
+    locked = [address for address in addresses if address not in bound]
+    door = None
+    if keys is not None and locked:
+        lock_server(socket, keys)
+        door = Door(context, socket, AllowList(keys))
+    try:
+        bound |= {address: _listen(socket, address, mend) for address in locked}
+    except BaseException:
+        if door is not None:
+            door.close()
+        raise
+    return [bound[address] for address in addresses], door
+
+
+def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
+    """Queue a message. To where no connection will ever come, since this side was refused, it is dropped:
+    queues have no other bound, and who receives is told of the refusal.
+    """
+    try:
+        socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
+    except zmq.Again:
+        pass
+
+
+def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> str:
+    try:
+        socket.set(zmq.IPV6, wants_ipv6(address))
+        if address.startswith("tcp://*:"):
+            _listen_everywhere(socket, address)
+        else:
+            socket.bind(address)
+    except zmq.ZMQError as error:
+        if error.errno == zmq.EADDRINUSE:
+            raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
+        raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
+    return cast(bytes, socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
+
+
+def _listen_everywhere(socket: zmq.Socket[bytes], address: str) -> None:
+    """At all interfaces, by both kinds of addresses; on a host without IPv6 by the other kind only."""
+    try:
+        socket.set(zmq.IPV6, True)
+        socket.bind(address)
+    except zmq.ZMQError as error:
+        if error.errno == zmq.EADDRINUSE:
+            raise
+        socket.set(zmq.IPV6, False)
+        socket.bind(address)
