@@ -26,6 +26,7 @@ from pyspark import SparkContext, cloudpickle
 from timely.counted import counted
 from timely.errors import TimelyError
 from timely.failure import again
+from timely.keys import ClusterKeys
 from timely.limits import INSTALL_SECONDS_MAX, START_SECONDS_MAX, STOP_SECONDS_MAX
 from timely.spark.errors import ClusterLostError, ScheduleError, first_line
 from timely.spark.lost import spark_lost
@@ -62,11 +63,16 @@ class SparkJob:
 
     Args:
         context: of Spark. workers: how many. shared: what all of them are told alike. hooks: to be called
-        once on each host before workers start.
+        once on each host before workers start. keys: of the cluster; without them its workers are open.
     """
 
     def __init__(
-        self, context: SparkContext, workers: int, shared: Shared, hooks: Sequence[str] = ()
+        self,
+        context: SparkContext,
+        workers: int,
+        shared: Shared,
+        hooks: Sequence[str] = (),
+        keys: ClusterKeys | None = None,
     ) -> None:
         self.token = secrets.token_hex(16)
         self._context = context
@@ -88,7 +94,8 @@ class SparkJob:
         self._selector.register(self._door, selectors.EVENT_READ, None)
         self._selector.register(self._wake_recv, selectors.EVENT_READ, None)
         port = self._door.getsockname()[1]
-        self._task = BarrierTask((host, port), self.token, shared, hooks)
+        told = "" if keys is None else keys.to_text()
+        self._task = BarrierTask((host, port), self.token, shared, hooks, told)
         self._threads = [
             threading.Thread(target=work, name=f"naiad in Spark: {name}", daemon=True)
             for name, work in (("job", self._run), ("lines", self._listen))

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, greeted
+from timely.keys import new_client, new_cluster
 from timely.spark.errors import ScheduleError
 from timely.spark.lost import java_watched
 from timely.spark.scheduled.checking import SLOT_SECONDS_MAX, check_settings, check_slots
@@ -64,6 +65,7 @@ def cluster(
     wait: float = SLOT_SECONDS_MAX,
     log_level: str = "warning",
     check_progress: bool = False,
+    insecure: bool = False,
 ) -> ScheduledCluster:
     """Start `workers` workers as tasks of Spark, and return their cluster once they take clients.
 
@@ -73,6 +75,9 @@ def cluster(
     them; NumPy, numba, pyzmq, msgpack, pyarrow and Python must be the same as here. Functions of queries
     travel as with `timely.connect(workers=…)`.
 
+    Workers take only one another, this program, and what its tasks open by `append_target`: they have keys
+    that are made for this cluster and reach them inside of the job, unless it is `insecure`.
+
     `wait`: how many seconds executors may take to come, and the tasks to be scheduled. Raises `ScheduleError`
     that names the setting if Spark cannot run them, and `ClusterLostError` if one ends while it starts.
     """
@@ -80,13 +85,21 @@ def cluster(
     context = check_settings(spark, workers)
     own = facts()
     shared = Shared(log_level, check_progress)
+    keys, driver = (None, None) if insecure else new_client(new_cluster(), "driver")
 
     def again() -> ScheduledCluster:
-        return cluster(spark, workers=workers, wait=wait, log_level=log_level, check_progress=check_progress)
+        return cluster(
+            spark,
+            workers=workers,
+            wait=wait,
+            log_level=log_level,
+            check_progress=check_progress,
+            insecure=insecure,
+        )
 
     for _ in range(2):
         check_slots(context, workers, _taken(context), wait)
-        job = SparkJob(context, workers, shared, hook_names())
+        job = SparkJob(context, workers, shared, hook_names(), keys)
         try:
             tasks = job.wait_for_tasks(wait)
             differing = [
@@ -96,7 +109,7 @@ def cluster(
                 raise ScheduleError(_other_versions(differing))
             if all(task.facts.get(NAIAD) for task in tasks.values()):
                 job.begin()
-                remote = RemoteWorkers(job.wait_ready(), job, job.token)
+                remote = RemoteWorkers(job.wait_ready(), job, job.token, driver)
                 greeted(remote)
                 return ScheduledCluster(remote, job, again)
         except BaseException:

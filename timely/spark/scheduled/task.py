@@ -56,13 +56,20 @@ class BarrierTask:
         driver: host and port of the driver's door. token: shows that both ends belong to this job, and later
         that a client may send functions. shared: what all workers are told alike.
         hooks: what to call once on each host before workers start, "module:function".
+        keys: of the cluster, as text; empty: whoever reaches the workers is a client.
     """
 
     def __init__(
-        self, driver: tuple[str, int], token: str, shared: Shared, hooks: Iterable[str] = ()
+        self,
+        driver: tuple[str, int],
+        token: str,
+        shared: Shared,
+        hooks: Iterable[str] = (),
+        keys: str = "",
     ) -> None:
         self._driver = driver
         self._token = token
+        self._keys = keys
         self._shared = shared
         self._hooks = list(hooks)
 
@@ -140,6 +147,7 @@ class BarrierTask:
             log_level=self._shared.log_level,
             check_progress=self._shared.check_progress,
             token=self._token,
+            keys=self._keys,
         )
 
 

@@ -1,6 +1,8 @@
 """What `.option(…)` may say, and what is said where it does not.
 
     cluster         host:port of a worker, or of several with commas between; one is enough to find the others
+    keys            a folder of keys on the driver's host, where workers want them; by default what NAIAD_KEYS
+                    names. Tasks are handed the keys with their work
     dataflow        number or name; may be left out where there is only one
     output, input   which of it
 
@@ -26,6 +28,8 @@ from typing import Final
 from timely.client.cluster import Cluster
 from timely.client.session import Flow
 from timely.errors import MisuseError
+from timely.keys import ClientKeys
+from timely.keys.folder import client_keys
 from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
 
 __all__ = ["COLLECTION", "SEALED", "Options"]
@@ -34,6 +38,7 @@ SEALED: Final = "sealed"
 COLLECTION: Final = "collection"
 _KNOWN: Final = (
     "cluster",
+    "keys",
     "dataflow",
     "output",
     "input",
@@ -71,6 +76,10 @@ class Options:
         if not addresses:
             raise MisuseError("the option 'cluster' is empty: write host:port of a worker")
         return addresses
+
+    def keys(self) -> ClientKeys | None:
+        """What this client proves itself by; read from the folder each time, so that no options hold it."""
+        return client_keys(self.given.get("keys"))
 
     def flow_in(self, cluster: Cluster) -> Flow:
         """The dataflow that is meant, or the only one that there is."""

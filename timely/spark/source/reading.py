@@ -27,6 +27,7 @@ from timely.client.reading import FlowOutput
 from timely.client.session import Flow
 from timely.client.tables import summed
 from timely.errors import MisuseError
+from timely.keys import ClientKeys
 from timely.spark.epochs import DIFF
 from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
 from timely.spark.source.connecting import flow_of, workers_at
@@ -52,6 +53,7 @@ class ReadPlan:
     form: T.StructType
     hold_seconds: float
     timeout_seconds: float
+    keys: ClientKeys | None = None
 
     @property
     def are_changes(self) -> bool:
@@ -62,10 +64,11 @@ class ReadPlan:
 class OutputPartition(InputPartition):
     """What one task reads: everything that some workers have, or their share of it."""
 
-    def __init__(self, addresses: Sequence[str], wanted: OutputSlice) -> None:
+    def __init__(self, addresses: Sequence[str], wanted: OutputSlice, keys: ClientKeys | None = None) -> None:
         super().__init__((tuple(addresses), wanted.part))
         self.addresses = tuple(addresses)
         self.wanted = wanted
+        self.keys = keys
 
 
 def plan_of(options: Options) -> ReadPlan:
@@ -89,6 +92,7 @@ def plan_of(options: Options) -> ReadPlan:
             spark_form(output.schema, options.columns, start >= 0),
             options.hold_seconds,
             options.timeout_seconds,
+            workers.keys,
         )
         _hold(workers, plan)
         return plan
@@ -117,9 +121,9 @@ class OutputReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One for each worker; all as of the same epoch, once that is complete."""
         plan = self.plan
-        with plainly(), workers_at(plan.addresses) as workers:
+        with plainly(), workers_at(plan.addresses, plan.keys) as workers:
             _hold(workers, plan)
-            return partitions_of(workers, self._slice())
+            return partitions_of(workers, self._slice(), plan.keys)
 
     def _slice(self) -> OutputSlice:
         plan = self.plan
@@ -143,7 +147,9 @@ class OutputReader(DataSourceReader):
         return read_partition(partition, self.form)
 
 
-def partitions_of(workers: Workers, wanted: OutputSlice) -> list[InputPartition]:
+def partitions_of(
+    workers: Workers, wanted: OutputSlice, keys: ClientKeys | None = None
+) -> list[InputPartition]:
     """A partition for each worker, once the epochs are complete there; or, where rows of one have to be added
     up with those of others, for each share.
     """
@@ -151,16 +157,16 @@ def partitions_of(workers: Workers, wanted: OutputSlice) -> list[InputPartition]
     addresses = workers.addresses
     if any(extent.is_negative for extent in extents):
         return [
-            OutputPartition(addresses, replace(wanted, part=part, parts=workers.count))
+            OutputPartition(addresses, replace(wanted, part=part, parts=workers.count), keys)
             for part in range(workers.count)
         ]
-    return [OutputPartition([address], wanted) for address in addresses]
+    return [OutputPartition([address], wanted, keys) for address in addresses]
 
 
 def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:
     """All batches of one partition, in the columns `form`."""
     wanted, exact = partition.wanted, arrow_form(form)
-    with plainly(), workers_at(partition.addresses) as workers:
+    with plainly(), workers_at(partition.addresses, partition.keys) as workers:
         tables: Iterator[pa.Table] = itertools.chain.from_iterable(
             pieces(workers, worker, wanted) for worker in range(workers.count)
         )
