@@ -51,6 +51,9 @@ SNAPSHOT_ROWS_MAX: Final = 100_000_000
 """Rows of a snapshot in which some row stands more than once; `changes()` has such a row once, with its
 multiplicity."""
 
+SYMBOLS_COUNT_MIN: Final = 1_000_000
+"""Values that a worker's dictionary has before it looks for what nothing refers to any more."""
+
 SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
 

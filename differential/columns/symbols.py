@@ -21,17 +21,28 @@ dataflow's rows brought it, or what became of them.
 Two values with one hash raise SymbolCollisionError where they first meet: wrong answers are worse than
 none. At ten million values that has a chance of one in 370,000.
 
-A table never forgets: it grows with the number of different values ever seen, by about 200 bytes and the
-value.
+A table grows by about 200 bytes and the value for each different value that comes, and forgets those that
+nothing refers to any more: from time to time all that holds words on the worker is asked, and what is in none
+of it goes (`kernels/rows/marking.py`; who is asked, and when: `timely/running/forgetting.py`). A value that
+comes again has the word that it had. Between workers this needs care, for a peer that believes a word to be
+known here sends rows without its entry:
+
+    forgetting  tell all peers to believe nothing; they `withdraw` what they believe, and answer
+                from before that on, until the end, what is told and what is learned is noted: `begin`
+                once all have answered: what is neither in use nor noted goes: `forget`
+
+What is told counts, for who learns an entry believes it to be known where it came from.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Protocol, TypeVar
 
 import msgpack
 import numpy as np
@@ -39,14 +50,22 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
+from differential.kernels.rows.marking import SymbolMarking
 from timely.errors import PeerError
-from timely.limits import NESTING_LEVELS_MAX
+from timely.limits import NESTING_LEVELS_MAX, SYMBOLS_COUNT_MIN
 from timely.wire.batch import UNPACK_ERRORS
+from timely.wire.dictionaries import Marking
 from timely.wire.nesting import is_too_deep
 
-__all__ = ["SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
+__all__ = ["Forgetful", "SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SET_WORDS_MAX = 4096
+_WORDS_PER_ENTRY = 64
+"""So many words are looked at in the time in which one entry is made."""
+
 _TIMESTAMP_AS_DATETIME = 3
 _DATE, _DECIMAL = 1, 2
 """Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
@@ -184,18 +203,39 @@ class _Packed(bytes):
     __slots__ = ()
 
 
+class Forgetful(Protocol):
+    """What keeps something for each of many values."""
+
+    def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
+        """These words are in use nowhere; their values are text, bytes, or packed."""
+        ...
+
+
 class SymbolTable:
     """The symbols that one worker has seen, and which of them each of its peers has.
 
     Invariants (`check_invariants`): every word is the hash of its value, none is 0, and what a peer is said
-    to have is in the table. Strings and bytes are kept as they are and found without hashing them again;
-    other values are kept packed, because equal bytes, not `==`, decide whether they are the same (1 ==
-    True).
+    to have is in the table, and so is what is pinned. Strings and bytes are kept as they are and found
+    without hashing them again; other values are kept packed, because equal bytes, not `==`, decide whether
+    they are the same (1 == True).
     """
 
-    def __init__(self, word_of: Callable[[bytes], int] = symbol_word) -> None:
-        """An empty table. `word_of` maps msgpack bytes to a word; only tests replace it."""
+    def __init__(
+        self, word_of: Callable[[bytes], int] = symbol_word, full_from: int = SYMBOLS_COUNT_MIN
+    ) -> None:
+        """An empty table. `word_of` maps msgpack bytes to a word; only tests replace it.
+
+        `full_from`: from so many entries on it is worth looking for what may be forgotten.
+        """
         self._word_of = word_of
+        self._full_from = full_from
+        self._full_at = full_from
+        self._pinned: set[int] = set()
+        self._noted: set[int] | None = None
+        self._forgotten = 0
+        self._passes = 0
+        self.beside: dict[type, Forgetful] = {}
+        """What others keep for each value, by what it is, and forget along with the value."""
         self._values: dict[int, str | bytes] = {}
         self._words: dict[str | bytes, int] = {}
         self._has: dict[int, set[int]] = {}
@@ -267,6 +307,18 @@ class SymbolTable:
         """The msgpack bytes of `words`; raises as `lookup` does."""
         return [self._payload(word) for word in words.tolist()]
 
+    def pin_one(self, value: object) -> int:
+        """`intern_one` for a constant of the program: it is never forgotten."""
+        word = self.intern_one(value)
+        self._pinned.add(word)
+        return word
+
+    def pin(self, word: int) -> None:
+        """Never forget a word of the table, or 0."""
+        if word:
+            assert word in self._values, "what is pinned is known"
+            self._pinned.add(word)
+
     def delta_for(self, peer: int, words: Int64s) -> SymbolEntries:
         """The entries among `words` (any shape) that `peer` has not got.
 
@@ -285,7 +337,10 @@ class SymbolTable:
 
     def on_sent(self, peer: int) -> None:
         """What the last `delta_for` gave for `peer` is on its way: from now on `peer` counts as having it."""
-        self._has.setdefault(peer, set()).update(self._leaving.pop(peer, ()))
+        told = self._leaving.pop(peer, set())
+        self._has.setdefault(peer, set()).update(told)
+        if self._noted is not None:
+            self._noted |= told
 
     def learn(self, entries: SymbolEntries, peer: int) -> None:
         """Enter what `peer` has sent; it will not be sent the same entries back.
@@ -301,8 +356,81 @@ class SymbolTable:
             elif self._payload(word) != payload:
                 failure = self._collision(word, self._checked(word, payload, peer))
         self._has.setdefault(peer, set()).update(entries.words)
+        if self._noted is not None:
+            self._noted.update(entries.words)
         if failure is not None:
             raise failure
+
+    # Forgetting; see `timely/wire/dictionaries.py`.
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has twice as many entries as were in use when that was last found out, and not few."""
+        return len(self._values) >= self._full_at
+
+    def withdraw(self, peer: int) -> None:
+        """`peer` may have forgotten all that it had: what it needs is told again."""
+        self._has.pop(peer, None)
+
+    def begin(self) -> None:
+        """From now on note what is told and learned."""
+        self._noted = set()
+
+    def marking(self) -> SymbolMarking:
+        """What is pinned or was noted is in use; nothing else yet. Cost: some 20 ns for each entry."""
+        marking = SymbolMarking(self._values)
+        for words in (self._pinned, self._noted or ()):
+            marking.add(np.fromiter(words, np.int64, len(words)))
+        return marking
+
+    def forget(self, marking: Marking) -> int:
+        """Forget what is not in use, also of what peers are said to have; returns how many entries that were.
+
+        Requires: nothing was entered since `marking` was made. Cost: some 0.3 µs for each that goes.
+        """
+        assert isinstance(marking, SymbolMarking), "the account that this table gave"
+        kept, gone = marking.in_use_and_not()
+        assert kept.shape[0] + gone.shape[0] == len(self._values)
+        words = gone.tolist()
+        values = list(map(self._values.pop, words))
+        _consume(map(self._words.pop, [value for value in values if type(value) is not _Packed]))
+        for has in self._has.values():
+            has.difference_update(words)
+        for other in self.beside.values():
+            other.forget(words, values)
+        if kept.shape[0] < gone.shape[0]:
+            self._shrink()
+        # What looking costs should be little beside entering what has come since the last time.
+        self._full_at = max(
+            self._full_from,
+            2 * len(self._values),
+            len(self._values) + marking.words_shown // _WORDS_PER_ENTRY,
+        )
+        self._noted = None
+        self._forgotten += len(words)
+        self._passes += 1
+        return len(words)
+
+    def give_up(self) -> None:
+        """Nobody could say what is in use: try again when there is twice as much."""
+        self._noted = None
+        self._full_at = max(self._full_from, 2 * len(self._values))
+
+    def report(self) -> dict[str, int]:
+        """How many entries there are, and how often how many were forgotten."""
+        return {
+            "entries": len(self._values),
+            "forgotten": self._forgotten,
+            "passes": self._passes,
+            "full_at": self._full_at,
+        }
+
+    def _shrink(self) -> None:
+        """Give back the memory of what is gone: dictionaries and sets keep their size otherwise."""
+        _rebuild(self._values)
+        _rebuild(self._words)
+        for peer, has in self._has.items():
+            self._has[peer] = has.copy()
 
     def check_invariants(self) -> None:
         """Assert what the class promises; costs a hash for every entry."""
@@ -311,7 +439,8 @@ class SymbolTable:
             assert self._word_of(self._payload(word)) == word
             if type(value) is not _Packed:
                 assert self._words[value] == word
-        for has in self._has.values():
+        assert len(self._words) == sum(type(value) is not _Packed for value in self._values.values())
+        for has in (*self._has.values(), self._pinned):
             assert has <= self._values.keys()
 
     def _payload(self, word: int) -> bytes:
@@ -358,6 +487,18 @@ class SymbolTable:
             f"word {word:#x} stands for a value that this worker was never told; it knows {len(self)}.\n"
             "  Its entry should have arrived before the first row that holds it."
         )
+
+
+def _consume(steps: Iterable[object]) -> None:
+    """Take all steps, and keep nothing of them; a loop without Python in it."""
+    deque(steps, maxlen=0)
+
+
+def _rebuild(mapping: dict[K, V]) -> None:
+    """Give back memory that was for more."""
+    rest = mapping.copy()
+    mapping.clear()
+    mapping.update(rest)
 
 
 def _distinct(words: Int64s) -> set[int]:

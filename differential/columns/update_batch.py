@@ -34,6 +34,7 @@ from progress.kernel import Int64s
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register
 from timely.wire.claims import shown
+from timely.wire.dictionaries import Mark
 from timely.wire.routing import Routing
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]
@@ -106,6 +107,10 @@ class UpdateBatch:
         """The symbols of the rows are on their way to `peer`."""
         if self.symbol_words:
             SYMBOLS.on_sent(peer)
+
+    def symbols(self, mark: Mark) -> None:
+        """All words of the rows: what came from another worker does not say which are symbols."""
+        mark.words(self.words[:-2])
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:

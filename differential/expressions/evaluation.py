@@ -88,7 +88,7 @@ class Compiler:
         compiled = self._operation(expr, type_, self._at_one_scale(expr, type_, parts))
         if any(part.can_overflow for part in parts):
             compiled = replace(compiled, can_overflow=True)
-        return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
+        return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
         """The (source, constant) of each word of `expr`, as in `Projection`, if it only moves words."""
@@ -244,7 +244,16 @@ class Compiler:
         can_fail = function.can_fail or any(part.can_fail for part in parts)
         can_overflow = any(part.can_overflow for part in parts)
         compiled = Compiled(type_, run, can_fail=can_fail, can_overflow=can_overflow)
-        return _folded(compiled) if all(part.constant is not None for part in parts) else compiled
+        return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
+
+    def _folded(self, compiled: Compiled) -> Compiled:
+        """The constant that an operator of constants gives, which is never forgotten."""
+        folded = _folded(compiled)
+        if self.symbols is not None and folded.type.is_symbol and folded.constant is not None:
+            value, valid = folded.constant
+            if valid is None or valid:
+                self.symbols.pin(int(value))
+        return folded
 
     def _refuser(self, expr: Operation) -> Refuse:
         def refuse(words: Int64s, failing: Bools, why: str) -> None:

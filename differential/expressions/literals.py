@@ -142,7 +142,7 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
 
 
 def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | None) -> int:
-    """The word of a constant (0 for null), entered into `symbols`, if given, so that it can be output."""
+    """The word of a constant (0 for null), pinned in `symbols`, if given, so that it can be output."""
     if value is None:
         return 0
     if type_.kind == "float":
@@ -155,5 +155,5 @@ def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | Non
         return cast(int, decimal_to_word(cast(Decimal, value), type_))
     if type_.is_symbol:
         payload = cast(bytes, value) if type_.kind == "any" else pack(value)
-        return symbols.intern_one(unpack(payload)) if symbols is not None else symbol_word(payload)
+        return symbols.pin_one(unpack(payload)) if symbols is not None else symbol_word(payload)
     return int(cast(int, value))

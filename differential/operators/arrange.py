@@ -31,6 +31,7 @@ from progress.kernel import Int64s
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = [
     "ArrangeVertex",
@@ -72,6 +73,10 @@ class ArrangeVertex(OperatorVertex):
     def insert(self, rows: Int64s, envelope: int) -> None:
         """Keep rows, and tell all who read."""
         self.send(0, ArrangedBatch(rows, self._trace.add(rows)), envelope)
+
+    def symbols(self, mark: Mark) -> None:
+        """What it keeps for those who read."""
+        self._trace.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """The one that it writes."""

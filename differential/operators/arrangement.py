@@ -17,6 +17,7 @@ from differential.trace.shared import SharedTrace
 from progress.kernel import Int64s
 from timely.errors import InternalError
 from timely.wire.batch import Batch, Frame
+from timely.wire.dictionaries import Mark
 
 if TYPE_CHECKING:
     from progress.times.time_words import TimeCode
@@ -63,6 +64,10 @@ class ArrangedBatch:
     def on_sent(self, peer: int) -> None:
         """Refused, as `to_frames`."""
         self._refuse(f"is sent to worker {peer}")
+
+    def symbols(self, mark: Mark) -> None:
+        """All words of the rows."""
+        mark.words(self.words[:-2])
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:

@@ -15,6 +15,7 @@ from differential.kernels.rows.sort import sort_parts
 from progress.kernel import Int64s
 from progress.times.antichain import not_beyond
 from progress.times.open_times import OpenTimes
+from timely.wire.dictionaries import Mark
 
 _NONE = np.empty(0, np.int64)
 
@@ -113,6 +114,14 @@ class WaitingRows:
             bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
         return bounds
 
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of the rows that wait."""
+        for part, _, _ in self._parts:
+            mark.words(part[:-2])
+        for parts in self._by_time.values():
+            for part in parts:
+                mark.words(part[:-2])
+
     def check_invariants(self) -> None:
         """Assert that nothing is counted twice, and that what was cut is where its time says."""
         parts = [part for part, _, _ in self._parts]
@@ -187,3 +196,7 @@ class ConsolidateMachine:
     def capabilities(self) -> Int64s:
         """The minimal times at which something will still be sent, ascending words."""
         return self._waiting.times(_NONE)
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that it keeps."""
+        self._waiting.symbols(mark)

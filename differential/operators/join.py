@@ -42,6 +42,7 @@ from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.errors import InternalError
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
@@ -282,6 +283,16 @@ class JoinMachine:
         return [
             source.trace for _, source in self.inputs if isinstance(source, OwnRows) and not source.is_done
         ]
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that it keeps, and those of what is put off. What it reads others keep."""
+        for _, source in self.inputs:
+            if isinstance(source, OwnRows):
+                source.trace.symbols(mark)
+        for work in self._unfinished:
+            mark.words(work.delta[:-2])
+            for pin in work.pins:
+                pin.symbols(mark)
 
     def _sorted(self, side: int, words: Int64s) -> Int64s:
         try:

@@ -25,6 +25,7 @@ from differential.operators.vertices import OperatorVertex, joined_words, show_s
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["JoinPort", "JoinVertex"]
 
@@ -136,6 +137,11 @@ class JoinVertex(OperatorVertex):
             self.resume()
         elif self._held:
             self.hold_exactly(_NO_TIMES)
+
+    def symbols(self, mark: Mark) -> None:
+        """What it keeps, and pairs that wait to be made."""
+        assert self._machine is not None
+        self._machine.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """Those of its own, as far as they are still needed."""

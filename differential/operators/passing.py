@@ -18,6 +18,7 @@ from differential.operators.vertices import ConsolidateVertex, OperatorVertex, j
 from timely.counted import counted
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["AssertEmptyVertex", "DelayVertex", "Epochs", "InspectVertex", "Look"]
 
@@ -45,6 +46,9 @@ class InspectVertex(Vertex):
             for row, time, diff in zip(rows, words[-2].tolist(), words[-1].tolist(), strict=True):
                 self._function(row, unpack(time), diff)
             self.send(0, batch, word)
+
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps nothing."""
 
 
 _REMEMBERED_MAX = 1_024
@@ -106,6 +110,9 @@ class DelayVertex(OperatorVertex):
         words[-2] = later[inverse.reshape(-1)]
         self.send_rows(words)
 
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps no rows."""
+
 
 class AssertEmptyVertex(ConsolidateVertex):
     """Raises NotEmptyError at the first complete time at which there is a row.
@@ -117,6 +124,10 @@ class AssertEmptyVertex(ConsolidateVertex):
         super().__init__(schema.width, schema)
         self._columns = schema
         self._what = what
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait."""
+        self._machine.symbols(mark)
 
     def send_rows(self, words: Int64s) -> None:
         """Rows whose times are complete."""

@@ -14,6 +14,7 @@ import numpy as np
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.operators.consolidate import WaitingRows
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 _NEAR_MAX: Final = 1024
 _LOOKS_MAX: Final = 32
@@ -62,6 +63,11 @@ class PendingTimes:
         if self._near.shape[1]:
             bounds = lower_bounds(self._near, self._kw, bounds, self._guards)
         return self._far.times(bounds) if self._far.rows else bounds
+
+    def symbols(self, mark: Mark) -> None:
+        """Show the keys of all pairs."""
+        mark.words(self._near[:-1])
+        self._far.symbols(mark)
 
     def check_invariants(self) -> None:
         """Assert that what is near is sorted and different."""

@@ -45,6 +45,7 @@ from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 Kind = Literal["count", "min", "max"]
 RankKind = Literal["row_number", "rank", "dense"]
@@ -253,6 +254,13 @@ class ReduceMachine:
     def traces(self) -> list[Trace]:
         """Those that it writes."""
         return [self.output] if self._reader is not None else [self.input, self.output]
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that it keeps: rows and keys that wait, what it writes, and what only it reads."""
+        self._waiting.symbols(mark)
+        self._pending.symbols(mark)
+        for trace in self.traces:
+            trace.symbols(mark)
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent: ascending words, to be held."""

@@ -19,6 +19,7 @@ from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["ReduceVertex", "Shown"]
 
@@ -99,6 +100,10 @@ class ReduceVertex(WaitingVertex):
         for envelope, rows in self.parts_by_envelope(corrections):
             self.send(0, UpdateBatch(rows), envelope)
             self.send(1, ArrangedBatch(rows, answers.add(rows)), envelope)
+
+    def symbols(self, mark: Mark) -> None:
+        """What it keeps and writes; what it reads is shown where it is written."""
+        self._machine.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """Those that it writes: what it reads is merged, and counted, elsewhere."""

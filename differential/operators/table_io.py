@@ -24,6 +24,7 @@ from timely.operators.capture import OutputLog, check_kept
 from timely.operators.pieces import Cut, Wanted
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, words_of
@@ -250,6 +251,14 @@ class TableLog:
         self._pieces = TablePieces(self._schema)
         self._forgotten_before = other._forgotten_before
         return True
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows of open epochs, changes that are kept, and all rows."""
+        self._open.symbols(mark)
+        for block in self._changes.values():
+            mark.words(block[:-2])
+        if self._trace is not None:
+            self._trace.symbols(mark)
 
     def _epochs_of(self, start: int, stop: int) -> list[int]:
         """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""

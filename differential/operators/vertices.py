@@ -25,6 +25,7 @@ from differential.trace.trace import Trace
 from progress.times.antichain import not_beyond
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = [
     "ConsolidateVertex",
@@ -147,6 +148,10 @@ class WaitingMachine(Protocol):
         """Minimal times at which something may still be sent."""
         ...
 
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that it keeps."""
+        ...
+
 
 class WaitingVertex(OperatorVertex):
     """A machine that acts when times are complete."""
@@ -197,3 +202,7 @@ class ConsolidateVertex(WaitingVertex):
         """The machine needs the order of the scope's times."""
         self._machine = ConsolidateMachine(self._words, self.code.guards)
         self._machine.show_rows(show_schema(self._schema))
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait."""
+        self._machine.symbols(mark)

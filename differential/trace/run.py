@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from differential.kernels.rows.columns import column_ranges, decode_words, encode_words
+from differential.kernels.rows.columns import column_ranges, decode_column, decode_words, encode_words
 from differential.kernels.rows.memory import (
     BUCKETS,
     DIRECTORY,
@@ -28,6 +28,7 @@ from differential.kernels.rows.memory import (
 )
 from differential.kernels.rows.search import fill_directory
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 PACKED_ROWS_MIN: Final = 8192
 """A run with fewer rows stays words: packing would cost more than it saves."""
@@ -45,6 +46,9 @@ many.
 """
 
 WIDTHS: Final = (1, 2, 3, 4)
+
+SHOWN_ROWS_MAX: Final = 1 << 16
+"""So many rows of a column are unpacked at once to be looked at."""
 
 _PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _HUGE: Final[int | None] = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
@@ -112,6 +116,22 @@ class Run:
     def words(self) -> Int64s:
         """All rows, as words."""
         return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of keys and values, but for columns in whose range there is no symbol at all."""
+        table = self.line.reshape(1, -1)
+        words: Int64s = np.empty((1, min(self.rows, SHOWN_ROWS_MAX)), np.int64)
+        for column in range(self.ranges.shape[0] - 2):
+            low, high = int(self.ranges[column, 0]), int(self.ranges[column, 1])
+            if not mark.has_between(low, high):
+                continue
+            if low == high:
+                mark.words(self.ranges[column, :1])
+                continue
+            for start in range(0, self.rows, SHOWN_ROWS_MAX):
+                rows = min(self.rows - start, SHOWN_ROWS_MAX)
+                decode_column(table, 0, column, start, rows, words, 0)
+                mark.words(words[:, :rows])
 
 
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:

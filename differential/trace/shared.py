@@ -40,6 +40,7 @@ from differential.trace.view import View
 from progress.errors import InternalError
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal
+from timely.wire.dictionaries import Mark
 
 TAIL_PIECES_MAX: Final = 8
 """Pieces from which on neighbours in the tail are merged: each is one more place to search."""
@@ -249,6 +250,12 @@ class SharedTrace(Trace):
         """All rows as they are held, in no order."""
         words = np.concatenate([super().words(), *(piece.words for piece in self._tail)], axis=1)
         return np.ascontiguousarray(words)
+
+    def symbols(self, mark: Mark) -> None:
+        """Those of the tail, too. Who has pinned a view shows what is in it."""
+        super().symbols(mark)
+        for piece in self._tail:
+            mark.words(piece.words[:-2])
 
     # Reports.
 

@@ -34,6 +34,7 @@ from differential.trace.run import Run
 from differential.trace.view import View
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal, words_are_beyond
+from timely.wire.dictionaries import Mark
 
 HEAD_ROWS_MAX: Final = 1024
 """Rows of the head: what a tiny insert copies, in the worst case."""
@@ -247,6 +248,12 @@ class Trace:
         """All rows as they are held, those of each run sorted."""
         words = np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
         return np.ascontiguousarray(words)  # columns of one row each come out in the other order
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of keys and values. What merges have made so far is of the rows of their runs."""
+        for run in self._runs:
+            run.symbols(mark)
+        mark.words(self._head_words()[:-2])
 
     def _head_words(self, rows: int | None = None) -> Int64s:
         """The rows of the head, in its own memory; `rows`: that many instead of those it has."""

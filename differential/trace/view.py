@@ -14,6 +14,7 @@ from differential.kernels.rows.memory import HEADER, describe_words
 from differential.trace.run import Run
 from differential.trace.tail import TailPiece
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 
 class View:
@@ -35,6 +36,14 @@ class View:
     def __deepcopy__(self, memo: dict[int, object]) -> View:
         """Itself: it never changes."""
         return self
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of keys and values."""
+        for run in self._runs:
+            run.symbols(mark)
+        mark.words(self._head[:-2])
+        for piece in self._pieces:
+            mark.words(piece.words[:-2])
 
     def bytes_besides(self, counted: set[int]) -> int:
         """Memory that it holds, without runs and pieces whose `id` is in `counted`, where they are put."""

@@ -59,6 +59,7 @@ from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 from timely.wire.transport.memory import MemoryNetwork
 
 __all__ = [
@@ -96,8 +97,11 @@ class Cluster:
     Args:
         seed: of the delays of messages between workers; None: they arrive at the next step.
         own_symbols: each worker has a symbol table to itself, as it has in a process of its own.
+        forgets: these forget whenever they may; None: as `forgets_always` says, which a test may change.
         monitored: every predicate of progress tracking is evaluated after every activation.
     """
+
+    forgets_always: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -106,16 +110,21 @@ class Cluster:
         seed: int | None = None,
         own_symbols: bool = False,
         monitored: bool = False,
+        forgets: bool | None = None,
     ) -> None:
+        self.forgets = self.forgets_always if forgets is None else forgets
+        self.forgotten = 0
+        own_symbols = own_symbols or self.forgets
         self._network = MemoryNetwork(workers, seed)
         self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
+        self._left = [0] * workers
         self.workers = [Worker(index, workers, self._network.transport(index)) for index in range(workers)]
         if monitored:
             Monitor(self.workers, self._network)
         self.instances: list[Instance] = []
         for index, worker in enumerate(self.workers):
             flow = Dataflow("tested")
-            with self._turn_of(index):
+            with self.turn_of(index):
                 build(flow)
                 self.instances.append(worker.install(flow.freeze()))
         assert len({instance.frozen.fingerprint for instance in self.instances}) == 1
@@ -127,7 +136,7 @@ class Cluster:
         by_diff: dict[int, list[Row]] = {}
         for row, diff in changes:
             by_diff.setdefault(diff, []).append(row)
-        with self._turn_of(worker):
+        with self.turn_of(worker):
             handle = self.instances[worker].input(name)
             codec = handle.codec
             assert isinstance(codec, TableIn)
@@ -138,37 +147,40 @@ class Cluster:
     def seal(self, epoch: int | None = None) -> None:
         """Seal all inputs on all workers up to `epoch` (by default the open one); nothing runs yet."""
         for index, instance in enumerate(self.instances):
-            with self._turn_of(index):
+            with self.turn_of(index):
                 for handle in instance.inputs.values():
                     handle.seal(epoch)
 
     def close(self) -> None:
         """Close all inputs on all workers."""
         for index, instance in enumerate(self.instances):
-            with self._turn_of(index):
+            with self.turn_of(index):
                 for handle in instance.inputs.values():
                     handle.close()
 
     def step(self, index: int) -> bool:
         """One step of one worker; returns whether anything happened."""
-        with self._turn_of(index):
-            return self.workers[index].step()
+        with self.turn_of(index):
+            happened = self.workers[index].step()
+            self._forget(index, len(SYMBOLS) > self._left[index])
+            return happened
 
     def act(self, index: int, rng: random.Random) -> None:
         """One action of one worker, or a whole step: `rng` decides."""
         worker = self.workers[index]
-        with self._turn_of(index):
+        with self.turn_of(index):
             actions = worker.enabled()
             if actions and rng.random() < 0.7:
                 worker.perform(rng.choice(actions))
             else:
                 worker.step()
+            self._forget(index, rng.random() < 0.5)
 
     def compact(self, index: int) -> None:
         """Merge all traces of one worker into one run each, with times as late as its frontiers allow just
         now, whatever is under way.
         """
-        with self._turn_of(index):
+        with self.turn_of(index):
             for held in traces(self.instances[index]).values():
                 for trace in held:
                     trace.compact()
@@ -191,7 +203,7 @@ class Cluster:
         """What an output has put out in complete epochs, on all workers: times are (epoch,)."""
         found: list[Change] = []
         for index, instance in enumerate(self.instances):
-            with self._turn_of(index):
+            with self.turn_of(index):
                 table = instance.output(name).log.changes(0, FOREVER)
             columns = [column.to_pylist() for column in table.columns]
             found += [(tuple(row), (epoch,), diff) for *row, epoch, diff in zip(*columns, strict=True)]
@@ -203,7 +215,7 @@ class Cluster:
         outputs = [instance.output(name) for instance in self.instances]
         epoch = min(*(output.complete_before for output in outputs), FOREVER) - 1
         for index, output in enumerate(outputs):
-            with self._turn_of(index):
+            with self.turn_of(index):
                 table = output.log.snapshot(epoch)
             for *row, diff in zip(*[column.to_pylist() for column in table.columns], strict=True):
                 total[tuple(row)] += diff
@@ -215,8 +227,24 @@ class Cluster:
         assert len(found) == len(self.workers), f"no stage {name!r}"
         return cast(list[Vertex], found)
 
+    def _forget(self, index: int, begins: bool) -> None:
+        """Take the next step of forgetting, if there is one."""
+        worker = self.workers[index]
+        if not self.forgets:
+            return
+        if not worker.forgetting.is_under_way and begins:
+            worker.begin_forgetting()
+        if worker.forgetting.is_ready:
+            self.before_forgetting(worker)
+            self.forgotten += worker.forget()
+            assert not worker.forgetting.not_known, worker.forgetting.not_known
+            self._left[index] = len(SYMBOLS)
+
+    def before_forgetting(self, worker: Worker) -> None:
+        """For tests that look at what is held."""
+
     @contextmanager
-    def _turn_of(self, index: int) -> Iterator[None]:
+    def turn_of(self, index: int) -> Iterator[None]:
         """Let worker `index` act, with its own symbols if it has some."""
         if self._symbols is None:
             yield
@@ -226,6 +254,7 @@ class Cluster:
         try:
             yield
         finally:
+            self._symbols[index] = dict(vars(SYMBOLS))
             vars(SYMBOLS).update(shared)
 
 
@@ -290,6 +319,9 @@ class TimedSourceVertex(Vertex):
             self.hold(word)
             self.held.append(self.code.unpack(word))
 
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps values."""
+
     def emit(self, changes: Sequence[Change], envelope: Time) -> None:
         """Send updates in one message."""
         words = encode_rows(self.schema, [row for row, _, _ in changes], SYMBOLS, "timed source")
@@ -341,6 +373,9 @@ class TimedCaptureVertex(Vertex):
                 for capture in self.everywhere:
                     assert not capture.is_complete(time), f"{capture!r} thought {time} complete: {row} came"
                 self.changes.append((row, time, diff))
+
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps values."""
 
 
 def timed_source(flow: Dataflow, name: str, schema: str, loops: tuple[Loop, ...]) -> Collection:
@@ -415,7 +450,8 @@ class _Driver:
         for change in chosen:
             pending.remove(change)
         earliest = tuple(map(min, zip(*[time for _, time, _ in chosen], strict=True)))
-        vertex.emit(chosen, self.rng.choice([capability, earliest]))
+        with self.cluster.turn_of(vertex.worker):
+            vertex.emit(chosen, self.rng.choice([capability, earliest]))
 
     def _advance(self, vertex: TimedSourceVertex, pending: list[Change]) -> None:
         """To the remaining times, or to some times before them and not before what is held."""

@@ -21,6 +21,7 @@ from ..running.core import Worker
 from ..wire.requests import Close, Reply, Request, Seal, Value
 from ..wire.transport.memory import MemoryNetwork
 from ..worker.server import Later, Server
+from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -45,6 +46,7 @@ class EmbeddedWorkers:
         self._busy = 0  # the thread whose turn it is
         for server in self._servers:
             server.greet()
+        join(self)
 
     def ask(
         self,
@@ -75,6 +77,7 @@ class EmbeddedWorkers:
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
         self._lock.acquire()
+        begin_turn()
         self._busy = own
 
     def _note(self, error: BaseException) -> None:
@@ -84,7 +87,14 @@ class EmbeddedWorkers:
 
     def _end_turn(self) -> None:
         self._busy = 0
+        end_turn()
         self._lock.release()
+
+    def at_rest(self) -> list[Worker] | None:
+        """Its workers, as long as no message is between them: see `together.py`."""
+        if self._broken is not None:
+            return []
+        return None if self._network.in_flight() else self._workers
 
     def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
         self._check()
@@ -184,4 +194,6 @@ class EmbeddedWorkers:
         except BaseException as error:
             self._broken = error
             raise
+        if is_full():
+            forget_together(self)
         return moved or self._network.in_flight() > 0

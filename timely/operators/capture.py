@@ -20,6 +20,7 @@ from progress.times.time_words import TimeCode
 from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
+from ..wire.dictionaries import Mark
 from .pieces import Cut, Wanted
 from .places import Places
 from .vertex import Vertex
@@ -68,6 +69,10 @@ class OutputLog(Protocol):
         """Go on at `epoch` where `other` stops: its changes before, then what is different here, then what
         comes here. Both have all before `epoch`. False: there is nothing that would add up.
         """
+        ...
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all arrays in which there may be words that stand for values."""
         ...
 
 
@@ -150,6 +155,9 @@ class RecordLog:
         del other, epoch
         return False
 
+    def symbols(self, mark: Mark) -> None:
+        """Records hold values, not words."""
+
 
 def check_kept(start: int, forgotten_before: int) -> None:
     """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
@@ -222,6 +230,10 @@ class CaptureVertex(Vertex):
             return False
         self.places = other.places
         return True
+
+    def symbols(self, mark: Mark) -> None:
+        """Those of the log."""
+        mark.holder(self.log, f"{self!r}, whose log is a {type(self.log).__name__}")
 
 
 FOREVER = 2**62

@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 from progress.times.time_words import TimeCode
 
 from ..wire.batch import Batch
+from ..wire.dictionaries import Mark
 from .vertex import Vertex
 
 __all__ = ["Entry", "Exported", "ImportCodec", "ImportHandle", "ImportSource", "Taken"]
@@ -81,6 +82,10 @@ class ImportSource(Protocol):
 
     def close(self) -> None:
         """Read no more. Twice is once."""
+        ...
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all arrays in which there may be words that stand for values."""
         ...
 
 
@@ -186,3 +191,7 @@ class ImportHandle:
     def close(self) -> None:
         """Read no more; what was kept for it may go."""
         self._source.close()
+
+    def symbols(self, mark: Mark) -> None:
+        """What has come in and was not let in yet."""
+        mark.holder(self._source, f"the import of {self.exported.title()}")

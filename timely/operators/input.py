@@ -32,6 +32,7 @@ from progress.times.time_words import TimeCode
 
 from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
 from ..wire.batch import Batch, Records
+from ..wire.dictionaries import Mark
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
 from .imported import ImportCodec
@@ -437,6 +438,16 @@ class InputHandle:
                 for batch in batches:
                     self._entrance.let_in(batch, word)
             self._entrance.advance(sealed.old, sealed.new)
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait for their epoch, parts of insertions, rows of sealed epochs that are to enter."""
+        waiting = [batch for batches in self._waiting.values() for batch in batches]
+        for staged in self._staged.values():
+            waiting += [batch for _, batches, _ in staged.parts.values() for batch in batches]
+        for sealed in self._sealed:
+            waiting += [batch for _, batches in sealed.entering for batch in batches]
+        for batch in waiting:
+            mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
     def compared(self) -> object:
         """All that decides what it will do; who it is does not change."""

@@ -11,6 +11,7 @@ from typing import ClassVar
 from progress.times.timestamp import Timestamp
 
 from ..wire.batch import Batch
+from ..wire.dictionaries import Mark
 from .vertex import Vertex
 
 
@@ -22,6 +23,9 @@ class ProbeVertex(Vertex):
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Nothing: only the frontier matters."""
+
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps nothing."""
 
     def is_past(self, time: Timestamp) -> bool:
         """Whether nothing at or before `time` can appear in the stream any more."""

@@ -25,6 +25,7 @@ from progress.errors import InternalError, MisuseError
 from progress.kernel import Int64s
 
 from ..wire.batch import Batch, Records
+from ..wire.dictionaries import Mark
 from ..wire.routing import BUCKETS, Routing
 from .capture import FOREVER
 from .input import RecordsIn
@@ -108,6 +109,11 @@ class RouterVertex(Vertex):
             _, _, word, batch = heapq.heappop(self._kept)
             self.send(0, batch, word)
             self.release(word)
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait for the routing of their epoch."""
+        for _, _, _, batch in self._kept:
+            mark.holder(batch)
 
     def counters(self) -> dict[str, int]:
         """What waits, and how many versions are still needed."""

@@ -25,6 +25,7 @@ from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
 from ..wire.batch import Batch, Records, Transform
+from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 
 
@@ -190,6 +191,16 @@ class Vertex:
         order that it never looks at: a checker then has fewer states to look through.
         """
         return {name: part for name, part in vars(self).items() if name != "_bound"}
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all arrays and batches that it keeps from one activation to the next, as far as there
+        may be words in them that stand for values: what no vertex shows is forgotten. Too many do no harm.
+
+        Each class answers for itself: what it has inherited says nothing of what it has added. As long as a
+        vertex runs that takes more than records, and whose class does not say, nothing is forgotten, and
+        `cluster.stats()` names it. A class that keeps no words has `def symbols(self, mark): pass`.
+        """
+        mark.unknown(repr(self))
 
     def report(self) -> dict[str, object]:
         """What `cluster.stats()` shows of this vertex beside its counters: plain values, by name."""

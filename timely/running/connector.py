@@ -13,6 +13,7 @@ from progress.errors import MisuseError
 
 from ..building.freeze import LoopLimit, PhysicalConnector
 from ..wire.batch import Batch, Transform
+from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 from .rounds import RoundCounts
 
@@ -146,6 +147,11 @@ class Connector:
                 carrier.enqueue(self.target, self.port, self.location, word, part)
             else:
                 carrier.send_data(peer, self.index, word, part)
+
+    def symbols(self, mark: Mark) -> None:
+        """What went round last, of which an error may tell."""
+        for _, batch in self._last:
+            mark.holder(batch)
 
     def _note(self, limit: LoopLimit, reached: int, batch: Batch) -> None:
         """Keep what goes round shortly before the limit, for what is said of it then."""

@@ -28,19 +28,23 @@ from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode
+from ..wire.dictionaries import Mark
 from ..wire.transport import Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
+from .forgetting import Forgetting
 from .importing import exported_by, importers_of, lost_owner
 from .instance import Instance
 from .progress_messages import (
     ControlHeader,
     DataHeader,
     ProgressHeader,
+    WithdrawalHeader,
     read_header,
     write_control_header,
     write_data_header,
     write_progress_header,
+    write_withdrawal_header,
 )
 
 ACTIVATIONS_PER_STEP_MAX = 256
@@ -74,6 +78,7 @@ class Worker:
         self._ended: dict[int, TimelyError] = {}
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
+        self.forgetting = Forgetting(index, workers)
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
@@ -282,7 +287,8 @@ class Worker:
 
         Counters and texts for people are not in it, nor what other workers and the transport have.
         """
-        return (self._instances, self._broadcasters, self._early, sorted(self._ended), self._ended_by)
+        ended = sorted(self._ended), self._ended_by
+        return (self._instances, self._broadcasters, self._early, *ended, self.forgetting)
 
     def _one_by_one(self) -> OneByOne:
         transport: object = self._transport
@@ -327,6 +333,40 @@ class Worker:
                     self.messages_sent += 1
                     self._transport.send(peer, [write_control_header(), payload])
 
+    def begin_forgetting(self) -> None:
+        """Tell all other workers to believe nothing of what this one knows; see `forgetting.py`."""
+        for peer in self.forgetting.begin():
+            self._tell_withdrawal(peer, is_answer=False)
+
+    def forget(self) -> int:
+        """Forget words that nothing here refers to; returns how many. Requires: `forgetting.is_ready`, and
+        that this worker has the dictionaries of the process to itself.
+        """
+        return self.forgetting.forget([self])
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all that is here; dataflows that are prepared and not started have no rows."""
+        for instance in self._instances.values():
+            instance.symbols(mark)
+        for peer, frames in (message for waiting in self._early.values() for message in waiting):
+            header = read_header(frames[0], peer)
+            if isinstance(header, DataHeader):
+                mark.holder(decode(header.batch_kind, frames[1:], peer))
+
+    def silent(self) -> list[str]:
+        """The vertices that hold something and do not say what."""
+        return [
+            runner.title()
+            for instance in self._instances.values()
+            for runner in instance.runners
+            if not runner.says_symbols()
+        ]
+
+    def _tell_withdrawal(self, peer: int, is_answer: bool) -> None:
+        assert self._transport is not None
+        self.messages_sent += 1
+        self._transport.send(peer, [write_withdrawal_header(is_answer)])
+
     def _poll(self) -> bool:
         if self._transport is None:
             return False
@@ -346,6 +386,9 @@ class Worker:
                     f"worker {peer} sent a control message of {len(frames)} frames that nobody expects"
                 )
             self.on_control(peer, frames[1])
+            return
+        if isinstance(header, WithdrawalHeader):
+            self._receive_withdrawal(peer, header, frames)
             return
         instance = self._instances.get(header.dataflow)
         if instance is None:
@@ -375,6 +418,15 @@ class Worker:
             instance.receive(header.connector, header.word, batch)
         except Exception as error:
             self.fail(header.dataflow, error)
+
+    def _receive_withdrawal(self, peer: int, header: WithdrawalHeader, frames: list[memoryview]) -> None:
+        if len(frames) != 1:
+            raise PeerError(f"worker {peer} sent a withdrawal of {len(frames)} frames instead of 1")
+        if header.is_answer:
+            self.forgetting.on_answer(peer)
+        else:
+            self.forgetting.withdraw(peer)
+            self._tell_withdrawal(peer, is_answer=True)
 
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
         """A message for a dataflow that does not run here: not yet, or not any more."""

@@ -25,6 +25,7 @@ from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch
+from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .connector import Connector, Target
@@ -337,6 +338,15 @@ class Instance:
         shift = self.frozen.layout.shifts[0]
         least = self.tracker.least_word()
         return FOREVER if least is None else least >> shift
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""
+        for handle in self.inputs.values():
+            handle.symbols(mark)
+        for imported in (*self.imports, *self.feeds.values()):
+            imported.symbols(mark)
+        for runner in self.runners:
+            runner.symbols(mark)
 
     def compared(self) -> object:
         """All that decides what it will do; frontiers and precursors follow from counts."""

@@ -2,7 +2,8 @@
 
     frame 0      header: magic "ND", version, kind, dataflow; for data also connector, time word, batch kind
     frame 1 …    data: the frames of the batch · progress: one frame of count changes ·
-                 control: one frame of `handshake.py`, which belongs to no dataflow
+                 control: one frame of `handshake.py`, which belongs to no dataflow ·
+                 withdrawal, and its answer: none; see `forgetting.py`
 
 Both ends check the same things; a malformed frame is a `PeerError` that names the peer.
 """
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 
 from progress.errors import PeerError
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 _MAGIC = b"ND"
 _COMMON = struct.Struct("<2sBBI")
 _DATA = struct.Struct("<IqH")
 _KIND_DATA = 1
 _KIND_PROGRESS = 2
 _KIND_CONTROL = 3
+_KIND_WITHDRAWAL = 4
+_KIND_WITHDRAWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,16 @@ class ControlHeader:
     """What workers say to one another apart from any dataflow's running: see `handshake.py`."""
 
 
+@dataclass(frozen=True, slots=True)
+class WithdrawalHeader:
+    """The sender may forget words: believe nothing of what it knows. `is_answer`: nothing is believed now."""
+
+    is_answer: bool
+
+
+Header = DataHeader | ProgressHeader | ControlHeader | WithdrawalHeader
+
+
 def write_data_header(header: DataHeader) -> bytes:
     """Header of a data message."""
     assert header.word >= 0
@@ -63,7 +76,12 @@ def write_control_header() -> bytes:
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_CONTROL, 0)
 
 
-def read_header(frame: memoryview | bytes, peer: int) -> DataHeader | ProgressHeader | ControlHeader:
+def write_withdrawal_header(is_answer: bool) -> bytes:
+    """Header of a withdrawal, or of the answer to one: the whole message."""
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_WITHDRAWN if is_answer else _KIND_WITHDRAWAL, 0)
+
+
+def read_header(frame: memoryview | bytes, peer: int) -> Header:
     """The header in `frame`; `PeerError` when it is not one."""
     size = len(frame)
     if size < _COMMON.size:
@@ -83,6 +101,8 @@ def read_header(frame: memoryview | bytes, peer: int) -> DataHeader | ProgressHe
         return ProgressHeader(dataflow)
     if kind == _KIND_CONTROL and size == _COMMON.size:
         return ControlHeader()
+    if kind in (_KIND_WITHDRAWAL, _KIND_WITHDRAWN) and size == _COMMON.size:
+        return WithdrawalHeader(kind == _KIND_WITHDRAWN)
     if kind == _KIND_DATA and size == _COMMON.size + _DATA.size:
         connector, word, batch_kind = _DATA.unpack_from(frame, _COMMON.size)
         if word < 0:

@@ -23,6 +23,7 @@ from progress.tracking.tracker import Tracker
 
 from ..operators.vertex import Feeder, Vertex
 from ..wire.batch import Batch
+from ..wire.dictionaries import Mark
 from .connector import Connector
 
 _RECENT_EVENTS = 6
@@ -283,6 +284,30 @@ class VertexRunner:
     def wants_idle(self) -> bool:
         """Whether the vertex has a use for idle moments."""
         return self.vertex is not None and type(self.vertex).on_idle is not Vertex.on_idle
+
+    def symbols(self, mark: Mark) -> None:
+        """What waits here, what its connectors keep, and what the vertex keeps, if it says."""
+        for _, _, _, batch in self.inbox:
+            mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
+        for listed in self.outputs:
+            for connector in listed:
+                connector.symbols(mark)
+        if self.vertex is None:
+            return
+        if not self.says_symbols():
+            mark.unknown(self.title())
+        elif type(self.vertex).symbols is not Vertex.symbols:
+            self.vertex.symbols(mark)
+
+    def says_symbols(self) -> bool:
+        """Whether the vertex shows all words that it keeps: its class itself says which, or it takes nothing
+        but records, which hold values.
+        """
+        if self.vertex is None:
+            return True
+        kind = type(self.vertex)
+        takes_records = kind.recv_all is Vertex.recv_all and kind.symbols is Vertex.symbols
+        return takes_records or "symbols" in vars(kind)
 
     def compared(self) -> object:
         """All that decides what it will do: without the order in which waiting times are kept, and events."""

@@ -18,6 +18,8 @@ import msgpack
 
 from progress.errors import InternalError, MisuseError, PeerError
 
+from .dictionaries import Mark
+
 UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
 """All that msgpack raises for bytes that it cannot read: also a list as a key, a date beyond year 9999."""
 
@@ -65,6 +67,13 @@ class Batch(Protocol):
 
     def on_sent(self, peer: int) -> None:
         """The frames that `to_frames(peer)` has just given were handed to the transport."""
+        ...
+
+    def symbols(self, mark: Mark) -> None:
+        """Show `mark` all arrays in which there may be words that stand for values; too many do no harm.
+
+        Of a class that does not say it nothing is forgotten as long as a batch of it waits somewhere.
+        """
         ...
 
     @classmethod
@@ -176,6 +185,9 @@ class Records:
 
     def on_sent(self, peer: int) -> None:
         """Records tell a peer nothing besides."""
+
+    def symbols(self, mark: Mark) -> None:
+        """Records hold values, not words."""
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:

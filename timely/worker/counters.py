@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ..operators.capture import CaptureVertex
 from ..running.core import Worker
 from ..running.instance import Instance
+from ..wire.dictionaries import dictionaries
 from ..wire.requests import Value
 
 __all__ = ["statistics"]
@@ -22,11 +23,26 @@ def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
+        "symbols": _of_symbols(worker),
         "dataflows": {
             index: _of_dataflow(instance, specs.get(index, ""))
             for index, instance in worker.instances.items()
         },
     }
+
+
+def _of_symbols(worker: Worker) -> dict[str, Value]:
+    """What words stand for here, added up over all dictionaries; and who keeps them from forgetting anything,
+    since it does not say what it holds.
+    """
+    found: dict[str, Value] = {}
+    for dictionary in dictionaries():
+        for name, number in dictionary.report().items():
+            before = found.get(name, 0)
+            assert isinstance(before, int)
+            found[name] = before + number
+    silent = worker.silent()
+    return {**found, "kept_by": [*silent, *(who for who in worker.forgetting.not_known if who not in silent)]}
 
 
 def _of_dataflow(instance: Instance, spec: str) -> Value:

@@ -50,6 +50,7 @@ from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .server import Later, Server
 from .settings import WorkerSettings
+from .together import begin_turn, end_turn, forget_alone, is_full, join
 
 __all__ = ["EXIT_FAILED", "EXIT_PEER_LOST", "WorkerProcess", "main"]
 
@@ -86,6 +87,7 @@ class WorkerProcess:
         trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         self._server = Server(self._worker, self.address, installs=settings.installs)
+        join(self)
 
     @property
     def mesh_address(self) -> str:
@@ -117,6 +119,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Work until told to end; returns the exit status."""
+        begin_turn()
         try:
             self._gather()
             self._install()
@@ -131,7 +134,11 @@ class WorkerProcess:
             return self._fail(as_told(error, where), EXIT_FAILED)
         finally:
             self._close()
+            end_turn()
         return 0
+
+    def at_rest(self) -> None:
+        """It is always at work: what else is in this process cannot forget what it may refer to."""
 
     def _loop(self) -> None:
         while not self._must_stop():
@@ -141,6 +148,7 @@ class WorkerProcess:
             served = self._serve()
             if worked or self._waiting:
                 self._answer_waiting()
+            self._forget()
             if not (worked or served):
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
         if self._stop_reason:
@@ -148,6 +156,14 @@ class WorkerProcess:
         self._server.say_farewell("")
         who = f"worker {self._settings.index} of {self._settings.workers}"
         self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
+
+    def _forget(self) -> None:
+        """Begin to forget what nothing refers to if there is much, and do it when all others know."""
+        forgetting = self._worker.forgetting
+        if forgetting.is_ready:
+            forget_alone(self, self._worker.forget)
+        elif not forgetting.is_under_way and is_full():
+            self._worker.begin_forgetting()
 
     def _log_ended(self) -> None:
         """What has ended a dataflow stands in the log of the worker on which it arose."""

@@ -21,6 +21,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrange import ArrangeVertex
 from differential.trace.readers import Reader
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 __all__ = ["ExportVertex", "Listener"]
 
@@ -66,6 +67,10 @@ class ExportVertex(ArrangeVertex):
         self._move_hold()
         for listener in self._listeners:
             listener.on_frontier()
+
+    def symbols(self, mark: Mark) -> None:
+        """What it keeps for those who read."""
+        self._trace.symbols(mark)
 
     @property
     def upper(self) -> int | None:

@@ -25,6 +25,7 @@ from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
 from timely.errors import MisuseError
 from timely.operators.imported import Exported, Taken
+from timely.wire.dictionaries import Mark
 
 __all__ = ["CopiedImport", "TableImport"]
 
@@ -121,6 +122,13 @@ class CopiedImport:
             return self._taken([piece] if piece.shape[1] else [], None, is_all=False)
         waiting, self._waiting = self._waiting, []
         return self._taken(waiting, self._vertex.upper, is_all=True)
+
+    def symbols(self, mark: Mark) -> None:
+        """What is left of the state, and what came in since and was not taken."""
+        if self._state is not None:
+            mark.words(self._state[:-2])
+        for rows in self._waiting:
+            mark.words(rows[:-2])
 
     def close(self) -> None:
         """Read no more."""

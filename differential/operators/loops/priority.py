@@ -21,6 +21,7 @@ from differential.columns.column_types import Int64s
 from differential.kernels.history.times import take_turns
 from differential.operators.vertices import OperatorVertex, joined_words
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "by_time", "spacing_of"]
 
@@ -56,6 +57,9 @@ class PriorityVertex(OperatorVertex):
         """At once: it keeps nothing."""
         for part in by_time(take_turns(joined_words(messages), *self._turns)):
             self.send_rows(part)
+
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps nothing."""
 
 
 def by_time(words: Int64s) -> Iterator[Int64s]:

@@ -1,8 +1,8 @@
 """Which place has a long value among those that begin as it does?
 
 Values whose first bytes are all alike, as addresses and paths often are, need a word more that has their
-order. Each gets a *place* when it is first asked for, which it keeps: a number between those of its
-neighbours.
+order. Each gets a *place* when it is first asked for, a number between those of its neighbours, which it
+keeps until the value is forgotten.
 
     values   of one kind (text or bytes) and one beginning, sorted, each once
     places   ascending with them, 1 to 2^62 - 1; those of neighbours may be equal where no number was left
@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, TypeVar
-from weakref import WeakKeyDictionary
 
 from differential.columns.symbols import SymbolTable
 
@@ -39,7 +38,8 @@ _GAPS_FEW: Final = 32
 class Places:
     """The places of long values of one symbol table.
 
-    Memory: some 150 bytes for each value asked for, beside the value; nothing is forgotten, as in the table.
+    Memory: some 150 bytes for each value asked for, beside the value; they are forgotten with it: rows that
+    have the place of a value have its symbol, too.
     """
 
     def __init__(self) -> None:
@@ -64,6 +64,20 @@ class Places:
                 for value, place in zip(in_order, siblings.add(in_order), strict=True):
                     self._known[some[value]] = place
             return [self._known[symbol] for symbol in symbols]
+
+    def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
+        """Values that are in use nowhere, with their symbols; if they come again they get another place.
+
+        Cost: a look for each, and a pass over all values that have places if some of these have.
+        """
+        with self._lock:
+            gone = {value for word, value in zip(words, values, strict=True) if self._known.pop(word, 0) != 0}
+            if not gone:
+                return
+            for key, siblings in list(self._siblings.items()):
+                siblings.drop(gone)
+                if not siblings.values:
+                    del self._siblings[key]
 
 
 class _Siblings:
@@ -94,6 +108,13 @@ class _Siblings:
             self.places = _woven(self.places, given, gaps)
         return given
 
+    def drop(self, gone: Set[str | bytes]) -> None:
+        """Let go of values; those that stay keep their places."""
+        kept = [number for number, value in enumerate(self.values) if value not in gone]
+        if len(kept) < len(self.values):
+            self.places = [self.places[number] for number in kept]
+            self.values = [self.values[number] for number in kept]
+
     def _between(self, at: int, count: int) -> list[int]:
         """Places for `count` values in front of number `at`."""
         places = self.places
@@ -122,10 +143,10 @@ def _woven(old: list[T], new: list[T], gaps: list[tuple[int, int]]) -> list[T]:
     return made + old[start:]
 
 
-_OF_TABLES: WeakKeyDictionary[SymbolTable, Places] = WeakKeyDictionary()
-
-
 def places_of(table: SymbolTable) -> Places:
     """The places of the values of a table."""
-    found = _OF_TABLES.get(table)
-    return found if found is not None else _OF_TABLES.setdefault(table, Places())
+    found = table.beside.get(Places)
+    if found is None:
+        found = table.beside.setdefault(Places, Places())
+    assert isinstance(found, Places)
+    return found

@@ -18,6 +18,7 @@ from differential.operators.reduce import ReduceMachine
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["FirstVertex"]
 
@@ -57,6 +58,12 @@ class FirstVertex(WaitingVertex):
         for envelope, some in self.parts_by_envelope(rows):
             self.send(0, UpdateBatch(some), envelope)
             self.send(1, ArrangedBatch(some, self._answers.add(some)), envelope)
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows in order, in which symbols stand as they are, and the answers that others read."""
+        self._machine.symbols(mark)
+        if self._answers is not None:
+            self._answers.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """All that it writes."""

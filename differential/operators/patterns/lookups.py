@@ -44,6 +44,7 @@ from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.trace.readers import Reader
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 __all__ = ["Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
 
@@ -113,6 +114,12 @@ class WaitingByOrigin:
             found += self._parts.pop(origin)
             del self._times[origin]
         return found
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of the rows that wait."""
+        for parts in self._parts.values():
+            for part in parts:
+                mark.words(part[:-2])
 
     def first(self) -> int:
         """The first origin. Requires: some rows wait."""
@@ -218,6 +225,12 @@ class LookupMachine:
         if len(pieces) < 2:
             return pieces[0] if pieces else self.nothing
         return np.ascontiguousarray(np.concatenate(pieces, axis=1))
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of rows that wait, and of those that look up piece by piece."""
+        self._waiting.symbols(mark)
+        for work in self._work:
+            mark.words(work.delta[:-2])
 
     def capabilities(self) -> Int64s:
         """The minimal times at which something may still be sent before more comes in, ascending."""

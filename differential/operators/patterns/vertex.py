@@ -11,6 +11,7 @@ from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.readers import Reader
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["ARRANGED", "ROWS", "LookupVertex", "MakeMachine"]
 
@@ -49,6 +50,10 @@ class LookupVertex(OperatorVertex):
         if port == ROWS:
             self._machine.recv(joined_words(messages))
             self._go_on()
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait; what they look up others keep."""
+        self._machine.symbols(mark)
 
     def on_frontier(self) -> None:
         """Rows for which the arrangement is complete now."""

@@ -26,6 +26,7 @@ from differential.columns.overflow import negate_diffs
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex
 from timely.wire.batch import Batch
+from timely.wire.dictionaries import Mark
 
 __all__ = ["DuringVertex", "OnTimeVertex", "during_rows", "on_time_rows"]
 
@@ -95,6 +96,9 @@ class DuringVertex(OperatorVertex):
             rows = during_rows(words_of(batch), self.code.fields[0], self._bounds)
             self.send(0, UpdateBatch(rows), word)
 
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps nothing."""
+
 
 class OnTimeVertex(OperatorVertex):
     """Rows that end in a deadline (of so many words): those that meet it, or the others."""
@@ -109,3 +113,6 @@ class OnTimeVertex(OperatorVertex):
         for word, batch in messages:
             rows = on_time_rows(words_of(batch), self.code.fields[0], self._words, self._late)
             self.send(0, UpdateBatch(rows), word)
+
+    def symbols(self, mark: Mark) -> None:
+        """None: it keeps nothing."""

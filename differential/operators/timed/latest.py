@@ -34,6 +34,7 @@ from differential.operators.consolidate import WaitingRows
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
+from timely.wire.dictionaries import Mark
 
 __all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
 
@@ -95,6 +96,12 @@ class LatestMachine:
             return changes
         return sort_consolidate(np.concatenate([inherited, changes], axis=1))
 
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of what was said, of what is inherited, and of the current values."""
+        self._waiting.symbols(mark)
+        self._inherited.symbols(mark)
+        self.current.symbols(mark)
+
     def capabilities(self) -> Int64s:
         """The epochs at which something may still be sent."""
         return self._inherited.times(self._waiting.times(_NONE))
@@ -129,6 +136,11 @@ class CheckedMachine:
         self.there.set_since(frontier)
         return changes
 
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of what was said, and of what is there."""
+        self._waiting.symbols(mark)
+        self.there.symbols(mark)
+
     def capabilities(self) -> Int64s:
         """The epochs at which something may still be sent."""
         return self._waiting.times(_NONE)
@@ -149,6 +161,10 @@ class LatestVertex(WaitingVertex):
         self._machine = LatestMachine(*self._widths, self.code.guards)
         self._machine.show_rows(show_schema(self._schema))
 
+    def symbols(self, mark: Mark) -> None:
+        """All that the machine keeps."""
+        self._machine.symbols(mark)
+
     def traces(self) -> list[Trace]:
         """The current values."""
         return [self._machine.current]
@@ -167,6 +183,10 @@ class CheckedVertex(WaitingVertex):
         """The machine needs the order of epochs."""
         self._machine = CheckedMachine(self._schema.width, self.code.guards)
         self._machine.show_rows(show_schema(self._schema))
+
+    def symbols(self, mark: Mark) -> None:
+        """All that the machine keeps."""
+        self._machine.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """The rows that are there."""

@@ -4,6 +4,7 @@ law_*        interning and looking up; equal bytes, equal word
 travel_*     entries reach a peer before rows, once, whatever becomes of the messages
 refusing_*   entries that no sender of ours makes
 collision_*  two values with one word are found where they meet
+forgotten_*  what is not in use goes, and is as if it had never been
 """
 
 from __future__ import annotations
@@ -328,3 +329,79 @@ def test_law_values_nested_deeper_than_the_limit_are_refused_by_all_who_pack() -
         value = [value]
     with pytest.raises(SchemaError, match="a list that is nested too deep to be shown"):
         table.intern([value])
+
+
+# forgotten_
+
+
+@given(st.lists(values, max_size=12), st.data())
+def test_forgotten_is_what_is_neither_in_use_nor_pinned_nor_noted(
+    given_values: list[object], data: st.DataObject
+) -> None:
+    table = SymbolTable()
+    words = table.intern(given_values).tolist()
+    chosen = st.lists(st.sampled_from(words), max_size=4) if words else st.just([])
+    used, pinned, told = (data.draw(chosen) for _ in range(3))
+    table.delta_for(1, np.array(words, np.int64))
+    table.on_sent(1)
+    for word in pinned:
+        table.pin(word)
+    table.begin()
+    table.delta_for(2, np.array(told, np.int64))
+    table.on_sent(2)
+    marking = table.marking()
+    marking.add(np.array(used, np.int64))
+    rest = {*used, *pinned, *told}
+    assert table.forget(marking) == len(set(words) - rest)
+    table.check_invariants()
+    assert table._values.keys() == rest
+    again = table.intern(given_values)
+    assert again.tolist() == words and table.lookup(again) == given_values
+    assert set(table.delta_for(1, again).words) == set(words) - rest, "what is known there is not said again"
+
+
+def test_forgotten_belief_of_a_peer_makes_what_it_needs_be_told_again() -> None:
+    table = SymbolTable()
+    words = table.intern(["a", "b"])
+    table.delta_for(1, words)
+    table.on_sent(1)
+    assert not table.delta_for(1, words)
+    table.withdraw(1)
+    assert set(table.delta_for(1, words).words) == set(words.tolist())
+
+
+def test_forgotten_words_that_were_learned_since_the_beginning_are_none() -> None:
+    table, other = SymbolTable(), SymbolTable()
+    table.intern(["a", "b"])
+    table.begin()
+    table.learn(other.delta_for(0, other.intern(["b", "c"])), 1)
+    table.forget(table.marking())
+    assert sorted(map(str, table.lookup(np.array(list(table._values))))) == ["b", "c"]
+    assert table.forget(table.marking()) == 2, "what was noted counts once"
+
+
+def test_forgotten_is_looked_for_at_twice_of_what_was_left() -> None:
+    table = SymbolTable(full_from=4)
+    words = table.intern(["a", "b", "c"])
+    assert not table.is_full
+    table.intern(["d"])
+    assert table.is_full
+    marking = table.marking()
+    marking.add(words)
+    assert table.forget(marking) == 1
+    table.intern(["e", "f"])
+    assert not table.is_full
+    table.intern(["g"])
+    assert table.is_full
+    table.give_up()
+    assert not table.is_full and len(table) == 6
+    assert table.report() == {"entries": 6, "forgotten": 1, "passes": 1, "full_at": 12}
+
+
+def test_forgotten_is_looked_for_seldom_where_looking_costs_much() -> None:
+    table = SymbolTable(full_from=4)
+    words = table.intern(["a", "b", "c", "d"])
+    marking = table.marking()
+    marking.add(np.resize(words, 64 * 100))
+    table.forget(marking)
+    assert table.report()["full_at"] == 104

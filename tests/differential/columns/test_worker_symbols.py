@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
+
 from differential.columns import update_batch
-from differential.columns.worker_symbols import SYMBOLS
+from differential.columns.worker_symbols import SYMBOLS, full_from
 from differential.operators import table_io
+from timely.errors import MisuseError
+from timely.limits import SYMBOLS_COUNT_MIN
+from timely.wire.dictionaries import dictionaries
 
 
 def test_what_encodes_and_what_receives_share_one_table() -> None:
     assert table_io.SYMBOLS is SYMBOLS
     assert update_batch.SYMBOLS is SYMBOLS
+
+
+def test_it_is_one_that_workers_forget_of() -> None:
+    assert dictionaries() == [SYMBOLS]
+
+
+def test_the_environment_says_how_much_it_has_before_it_forgets() -> None:
+    assert full_from(None) == full_from(" ") == SYMBOLS_COUNT_MIN
+    assert full_from("0") == 0 and full_from(" 5000 ") == 5000
+    with pytest.raises(MisuseError, match="NAIAD_SYMBOLS_MIN=many"):
+        full_from("many")

@@ -9,8 +9,10 @@ import pytest
 from reference.words import as_words, beyond, less_equal, rows_of
 from strategies_words import CODES
 
+from differential.kernels.rows.marking import SymbolMarking
 from differential.operators import pending
 from differential.operators.pending import PendingTimes
+from timely.wire.dictionaries import Mark
 
 
 @pytest.mark.parametrize("limit", [0, 3, 1024], ids=["far at once", "far soon", "near"])
@@ -63,3 +65,16 @@ def test_pairs_that_come_again_and_again_take_no_more_room(monkeypatch: pytest.M
         times.take_ready(np.array([5]))
     assert times._far.rows <= 12
     assert rows_of(times.take_ready(np.array([8]))) == [(1, 7), (2, 7)]
+
+
+@pytest.mark.parametrize("near", [0, 1024])
+def test_keys_of_all_pairs_are_in_use(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "_NEAR_MAX", near)
+    monkeypatch.setattr(pending, "_LOOKS_MAX", 0)
+    times = PendingTimes(1, CODES[1].guards)
+    times.add(np.array([[1 << 40, 2 << 40], [7, 8]]))
+    times.take_ready(np.array([5]))
+    assert (times._far.rows > 0) == (near == 0)
+    marking = SymbolMarking([1 << 40, 2 << 40, 3 << 40])
+    times.symbols(Mark([marking]))
+    assert marking.in_use_and_not()[1].tolist() == [3 << 40]

@@ -11,10 +11,12 @@ from timely.running.progress_messages import (
     ControlHeader,
     DataHeader,
     ProgressHeader,
+    WithdrawalHeader,
     read_header,
     write_control_header,
     write_data_header,
     write_progress_header,
+    write_withdrawal_header,
 )
 
 
@@ -26,6 +28,8 @@ def test_headers_come_back_as_they_were_written(dataflow: int, connector: int, w
     assert read_header(write_data_header(header), 1) == header
     assert read_header(write_progress_header(ProgressHeader(dataflow)), 1) == ProgressHeader(dataflow)
     assert read_header(write_control_header(), 1) == ControlHeader()
+    for is_answer in (False, True):
+        assert read_header(write_withdrawal_header(is_answer), 1) == WithdrawalHeader(is_answer)
 
 
 @given(st.binary(max_size=40))
@@ -41,7 +45,7 @@ def test_anything_else_is_an_error_of_the_peer(frame: bytes) -> None:
 def test_another_version_says_so() -> None:
     frame = bytearray(write_control_header())
     frame[2] += 1
-    with pytest.raises(PeerError, match="speaks wire version 2, this worker 1"):
+    with pytest.raises(PeerError, match="speaks wire version 3, this worker 2"):
         read_header(bytes(frame), 0)
 
 

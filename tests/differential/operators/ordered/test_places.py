@@ -72,3 +72,20 @@ def test_places_are_those_of_a_table_and_go_with_it() -> None:
     del table
     gc.collect()
     assert gone() is None
+
+
+def test_places_are_forgotten_with_their_values_and_those_of_others_stay() -> None:
+    table = SymbolTable()
+    texts = [f"{BEGIN.decode()}{number}" for number in range(6)]
+    words = table.intern(texts)
+    begins = [BEGIN] * 6
+    before = places_of(table).of(words.tolist(), texts, begins)
+    marking = table.marking()
+    marking.add(words[[1, 4]])
+    table.forget(marking)
+    places = places_of(table)
+    assert places._known == {words[1]: before[1], words[4]: before[4]}
+    again = places.of(table.intern(texts).tolist(), texts, begins)
+    assert again == sorted(again) and again[1] == before[1] and again[4] == before[4]
+    table.forget(table.marking())
+    assert not places._known and not places._siblings

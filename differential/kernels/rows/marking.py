@@ -1,0 +1,116 @@
+"""Which words of a set occur in arrays? For symbols of a table, while all who hold words are asked.
+
+    slots   int64[2 · size], size a power of two: pairs (word, whether it was met), at the first free pair
+            from that on which the lowest bits of the word say; word 0 is a free pair
+
+Words of the set are hashes, so their lowest bits are as good as random. At most half of the pairs are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from progress.kernel import Int64s, kernel
+
+__all__ = ["SymbolMarking", "mark_words", "met_and_not", "slots_of"]
+
+
+@kernel
+def slots_of(words: Int64s) -> Int64s:
+    """The table of a set: `words` int64[n] are different, and none is 0."""
+    size = np.int64(16)
+    while size < 2 * words.shape[0]:
+        size *= 2
+    slots = np.zeros(2 * size, np.int64)
+    for index in range(words.shape[0]):
+        at = words[index] & (size - 1)
+        while slots[2 * at] != 0:
+            at = (at + 1) & (size - 1)
+        slots[2 * at] = words[index]
+    return slots
+
+
+@kernel
+def mark_words(words: Int64s, slots: Int64s, least: int) -> None:
+    """Note of each of `words` int64[n] that it was met, if it is in the set.
+
+    least   of the set no word is nearer to 0; most integers that are no hashes are, and cost nothing
+    Cost: about 1 ns for a word that is left out, or is the same as the one before, else a look into memory.
+    """
+    mask = slots.shape[0] // 2 - 1
+    last = np.int64(0)
+    for index in range(words.shape[0]):
+        word = words[index]
+        if word == last or -least < word < least:
+            continue
+        last = word
+        at = word & mask
+        while slots[2 * at] != 0:
+            if slots[2 * at] == word:
+                slots[2 * at + 1] = 1
+                break
+            at = (at + 1) & mask
+
+
+@kernel
+def met_and_not(slots: Int64s) -> tuple[Int64s, Int64s]:
+    """The words of the set that were met, and the others."""
+    size = slots.shape[0] // 2
+    met = np.int64(0)
+    taken = np.int64(0)
+    for at in range(size):
+        if slots[2 * at] != 0:
+            taken += 1
+            met += slots[2 * at + 1]
+    kept = np.empty(met, np.int64)
+    gone = np.empty(taken - met, np.int64)
+    met = np.int64(0)
+    taken = np.int64(0)
+    for at in range(size):
+        if slots[2 * at] != 0:
+            if slots[2 * at + 1] != 0:
+                kept[met] = slots[2 * at]
+                met += 1
+            else:
+                gone[taken] = slots[2 * at]
+                taken += 1
+    return kept, gone
+
+
+class SymbolMarking:
+    """The symbols `words`, none of them in use at first.
+
+    Memory: 32 to 64 bytes for each symbol. Cost: some 20 ns each in the beginning; for each word that is
+    shown about 1 ns if it is nearer to 0 than any symbol (a hash is, once in as many words as there are
+    symbols), or the same as the one before it, else a look into that memory, some 5 to 20 ns.
+    """
+
+    def __init__(self, words: Collection[int]) -> None:
+        """`words`: different ones, of which none is 0."""
+        symbols = np.fromiter(words, np.int64, len(words))
+        self._slots = slots_of(symbols)
+        symbols.sort()
+        self._sorted = symbols
+        positive = int(np.searchsorted(symbols, 0))
+        nearest = [-int(word) for word in symbols[:positive][-1:]]
+        nearest += [int(word) for word in symbols[positive:][:1]]
+        self._least = min([*nearest, (1 << 63) - 1])
+        self.words_shown = 0
+        """How many words were looked at."""
+
+    def add(self, words: Int64s) -> None:
+        """All words of an array of any shape are in use, if they are symbols of the table."""
+        flat = np.ascontiguousarray(words).reshape(-1)
+        self.words_shown += flat.shape[0]
+        mark_words(flat, self._slots, self._least)
+
+    def has_between(self, low: int, high: int) -> bool:
+        """Whether there is a symbol in a range, both ends included."""
+        at = int(np.searchsorted(self._sorted, low))
+        return at < self._sorted.shape[0] and int(self._sorted[at]) <= high
+
+    def in_use_and_not(self) -> tuple[Int64s, Int64s]:
+        """The symbols that were shown, and the others."""
+        return met_and_not(self._slots)

@@ -1,0 +1,65 @@
+"""What is in one process forgets together, while nobody works."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from differential.columns.symbols import SymbolTable
+from timely.running import forgetting
+from timely.running.core import Worker
+from timely.worker import together
+from timely.worker.together import begin_turn, end_turn, forget_alone, forget_together, is_full, join
+
+
+class Some:
+    """A group of one worker, or of none, or at work."""
+
+    def __init__(self, workers: Sequence[Worker] | None) -> None:
+        self.workers = workers
+
+    def at_rest(self) -> Sequence[Worker] | None:
+        """As told."""
+        return self.workers
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> SymbolTable:
+    """A table that is full, of a process that has nothing else in it."""
+    found = SymbolTable(full_from=2)
+    found.intern(["a", "b"])
+    monkeypatch.setattr(together, "_process", together._Process())
+    for module in (forgetting, together):
+        monkeypatch.setattr(module, "dictionaries", lambda: [found])
+    return found
+
+
+def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) -> None:
+    groups = [Some([Worker()]), Some([Worker()]), Some([])]
+    for group in groups:
+        join(group)
+    begin_turn()
+    assert is_full()
+    begin_turn()  # of another group
+    assert not forget_together(groups[0])
+    end_turn()
+    groups[1].workers = None
+    assert not forget_together(groups[0]) and len(table) == 2
+    groups[1].workers = [Worker()]
+    assert forget_together(groups[0])
+    assert len(table) == 0 and not is_full()
+
+
+def test_a_worker_with_a_process_to_itself_forgets_alone(table: SymbolTable) -> None:
+    del table
+    own, other = Some(None), Some([Worker()])
+    done: list[str] = []
+    join(own)
+    begin_turn()
+    assert forget_alone(own, lambda: done.append("first"))
+    join(other)
+    assert not forget_alone(own, lambda: done.append("never"))
+    other.workers = []
+    assert forget_alone(own, lambda: done.append("second"))
+    assert done == ["first", "second"]

@@ -1,0 +1,97 @@
+"""Who in this process shares its dictionaries, and when may all of it be looked at?
+
+Dictionaries belong to the process. Mostly that is one worker; but a program may have several embedded
+clusters, in several threads. To forget what nothing refers to, all of them must stand still: none in the
+middle of a *turn*, in which it may hold words that are nowhere to be seen, and no message between its
+workers.
+
+    group      workers that work in the same turns: an embedded cluster, or a process that is a worker
+    turn       from when a group begins to work until it stops; turns of different groups may overlap
+
+Where they do, or where a group within a worker's process keeps words, nothing is forgotten at that moment; it
+is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+from weakref import WeakSet
+
+from ..running.core import Worker
+from ..running.forgetting import forget_the_rest
+from ..wire.dictionaries import dictionaries
+
+__all__ = ["Group", "begin_turn", "end_turn", "forget_alone", "forget_together", "is_full", "join"]
+
+
+class Group(Protocol):
+    """Workers of this process that work in the same turns."""
+
+    def at_rest(self) -> Sequence[Worker] | None:
+        """Its workers between two turns; none if it is over. None if more is under way than they hold."""
+        ...
+
+
+class _Process:
+    """Which groups there are, and how many are in a turn."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.groups: WeakSet[Group] = WeakSet()
+        self.turns = 0
+
+
+_process = _Process()
+
+
+def join(group: Group) -> None:
+    """There is a new group, as long as somebody holds on to it."""
+    with _process.lock:
+        _process.groups.add(group)
+
+
+def begin_turn() -> None:
+    """A group begins to work; waits while something is being forgotten."""
+    with _process.lock:
+        _process.turns += 1
+
+
+def end_turn() -> None:
+    """It stops."""
+    with _process.lock:
+        assert _process.turns > 0
+        _process.turns -= 1
+
+
+def is_full() -> bool:
+    """Whether some dictionary has so much that it is worth looking for what may be forgotten."""
+    return any(dictionary.is_full for dictionary in dictionaries())
+
+
+def forget_together(group: Group) -> bool:
+    """Forget what no worker of any group refers to, in a turn of `group`, all of whose workers rest; False if
+    some other group is at work.
+    """
+    with _process.lock:
+        if _process.turns > 1:
+            return False
+        resting = [other.at_rest() for other in _process.groups]
+        workers = [worker for some in resting for worker in some or ()]
+        if any(some is None for some in resting):
+            return False
+        _, not_known = forget_the_rest(workers)
+        for worker in workers:
+            worker.forgetting.not_known = not_known
+        return True
+
+
+def forget_alone(group: Group, forget: Callable[[], object]) -> bool:
+    """`forget`, in a turn of `group`; False if some other group is in this process, which may hold words."""
+    with _process.lock:
+        others = [other for other in _process.groups if other is not group]
+        if _process.turns > 1 or any(other.at_rest() != [] for other in others):
+            return False
+        forget()
+        return True
