@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import timely
-from differential import col, count, from_stream, input, lit
+from differential import col, collect, count, from_stream, input, lit
 from differential.columns.rows import Row
 from timely.wire.batch import Batch
 
-__all__ = ["PassUpdates", "by_hand", "mentions", "shouted"]
+__all__ = ["PassUpdates", "by_hand", "mentions", "shouted", "texts_by_key", "texts_past_a_silent_stage"]
 
 
 def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
@@ -52,3 +52,17 @@ def by_hand(flow: timely.Dataflow) -> None:
     (stream,) = flow.stage("by hand", PassUpdates, edges.filter(col.dst > 0).feeds())
     again = from_stream(flow, stream, edges.schema)
     again.group_by("src").agg(n=count()).output("counts")
+
+
+@timely.builder
+def texts_by_key(flow: timely.Dataflow) -> None:
+    """All texts of each key, in a list, on the worker of the key; and how often each comes."""
+    rows = input(flow, "rows", "key: string, text: string")
+    rows.group_by("key").agg(all=collect("text")).output("all")
+
+
+@timely.builder
+def texts_past_a_silent_stage(flow: timely.Dataflow) -> None:
+    """Past a stage that does not say which words it keeps."""
+    rows = input(flow, "rows", "key: string, text: string")
+    flow.stage("pass updates", PassUpdates, rows.feeds(), outputs=1)

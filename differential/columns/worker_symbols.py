@@ -17,7 +17,7 @@ from timely.errors import MisuseError
 from timely.limits import SYMBOLS_COUNT_MIN
 from timely.wire.dictionaries import register_dictionary
 
-__all__ = ["SYMBOLS"]
+__all__ = ["SYMBOLS", "full_from"]
 
 _VARIABLE: Final = "NAIAD_SYMBOLS_MIN"
 
