@@ -253,8 +253,9 @@ class TableLog:
         return True
 
     def symbols(self, mark: Mark) -> None:
-        """Rows of open epochs, changes that are kept, and all rows."""
+        """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
         self._open.symbols(mark)
+        self._pieces.symbols(mark)
         for block in self._changes.values():
             mark.words(block[:-2])
         if self._trace is not None:

@@ -4,6 +4,7 @@ on workers that forget at every opportunity.
 same_*      what they put out is what workers put out that never forget
 shown_*     what vertices show is what a walk through all that they refer to finds (`tests/words_held.py`)
 mutants_*   somebody shows nothing of what he holds, each by name: it is found
+complete_*  every vertex says which words it keeps, and nobody who does has more than he says
 soak_*      what comes and goes leaves nothing behind
 """
 
@@ -13,6 +14,8 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+from holds_no_words import HOLDS_NO_WORDS, attributes
+from house import report
 from reference.collection import History, Row, history
 from reference.dataflow import Change, Cluster, compact_traces, run_at_times
 from words_held import Note, held, shown
@@ -27,10 +30,13 @@ from differential.errors import UnknownSymbolError
 from differential.operators.consolidate import WaitingRows
 from differential.operators.join import JoinMachine
 from differential.operators.table_io import TableLog
+from differential.operators.vertices import OperatorVertex, WaitingVertex
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely import Dataflow
 from timely.operators.input import InputHandle
+from timely.operators.pieces import Wanted
+from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.vertex_runner import VertexRunner
 from timely.wire.dictionaries import Mark
@@ -176,6 +182,8 @@ class Reads:
             for index, output in enumerate(outputs):
                 with self.cluster.turn_of(index):
                     table = output.log.changes(self._read[name], stop)
+                    if stop > 0:  # what is laid out for that stays for a while
+                        output.log.piece(Wanted(-1, stop, 0, 0, 1, tuple(table.column_names)))
                     output.log.forget(stop)
                 columns = [column.to_pylist() for column in table.columns]
                 changes += [(tuple(row), (epoch,), diff) for *row, epoch, diff in zip(*columns, strict=True)]
@@ -344,6 +352,33 @@ def test_mutants_that_show_nothing_are_found(kind: type, seed: int, monkeypatch:
 def _look_always(cluster: Looks, worker: Worker) -> None:
     missing = (held(worker) & SYMBOLS._values.keys()) - shown(worker)
     assert not missing, SYMBOLS.lookup_one(missing.pop())
+
+
+# complete_
+
+ABSTRACT = {Vertex, OperatorVertex, WaitingVertex}
+
+
+def _kinds(kind: type[Vertex]) -> Iterator[type[Vertex]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _kinds(below)
+
+
+def test_complete_every_vertex_of_ours_says_which_words_it_keeps() -> None:
+    ours = {kind for kind in _kinds(Vertex) if kind.__module__.split(".")[0] in ("timely", "differential")}
+    assert len(ours) > 15
+    report(f"{kind.__module__}.{kind.__name__}" for kind in ours - ABSTRACT if "symbols" not in vars(kind))
+
+
+def test_complete_every_attribute_of_who_shows_words_is_shown_or_known_to_hold_none() -> None:
+    found = {name: known - named for name, known, named in attributes()}
+    report(
+        f"{name}.{attribute}: show its words in `symbols`, or say in tests/holds_no_words.py that it has none"
+        for name, rest in found.items()
+        for attribute in rest - set(HOLDS_NO_WORDS.get(name, "").split())
+    )
+    assert {name: " ".join(sorted(rest)) for name, rest in found.items()} == HOLDS_NO_WORDS, "and no others"
 
 
 # soak_

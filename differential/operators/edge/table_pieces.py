@@ -24,6 +24,7 @@ from differential.kernels.rows.hashing import partition_by_key_hash
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
 from timely.operators.pieces import Cut, Wanted, rows_of_a_piece
 from timely.wire.arrow import int64_array
+from timely.wire.dictionaries import Mark
 
 __all__ = ["DIFF", "EPOCH", "TablePieces", "share_of"]
 
@@ -93,6 +94,11 @@ class TablePieces:
         """Let go of what nobody has asked for lately."""
         if self._laid_out is not None and self._clock() - self._used > READING_SECONDS_MAX:
             self._laid_out = None
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that are laid out for who asks next."""
+        if self._laid_out is not None:
+            mark.words(self._laid_out[:-2])
 
     def _cut(self, wanted: Wanted, rows: int, between: Callable[[int, int], Int64s]) -> Cut:
         """Rows from `wanted.first` on: fewer than the words allow if their texts are long."""

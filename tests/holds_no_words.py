@@ -1,0 +1,139 @@
+"""Which attributes of those who show their words (`symbols`) hold none? Who adds one shows it or says so here.
+
+A word that is not shown is forgotten while it is in use, and somebody finds that hours later. So every
+attribute of such a class is either named in its `symbols`, or stands below: since it holds numbers, texts for
+people, times or functions; memory that something else that is shown stands for (`Trace._head`); or what
+others hold and show (`Reader`s of a trace).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from house import modules
+
+__all__ = ["HOLDS_NO_WORDS", "attributes"]
+
+
+def attributes() -> Iterator[tuple[str, set[str], set[str]]]:
+    """Of every class that says which words it holds, or inherits that: name, attributes, and those that it
+    names there itself.
+    """
+    kinds = [
+        found
+        for module in (*modules("timely"), *modules("differential"))
+        for found in ast.walk(module.tree)
+        if isinstance(found, ast.ClassDef) and "Protocol" not in map(ast.unparse, found.bases)
+    ]
+    says = {kind.name for kind in kinds if _answer_of(kind)}
+    while more := {kind.name for kind in kinds if says & set(map(ast.unparse, kind.bases))} - says:
+        says |= more
+    for kind in kinds:
+        if kind.name in says:
+            yield (
+                kind.name,
+                set(_set_in(kind)),
+                {name for part in _answer_of(kind) for name in _named_in(part)},
+            )
+
+
+def _answer_of(kind: ast.ClassDef) -> list[ast.stmt]:
+    return [part for part in kind.body if getattr(part, "name", "") == "symbols"]
+
+
+def _set_in(kind: ast.ClassDef) -> Iterator[str]:
+    for part in kind.body:
+        if isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part.annotation):
+            yield ast.unparse(part.target)
+    for node in ast.walk(kind):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_own(node):
+            yield node.attr
+
+
+def _named_in(function: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and _is_own(node):
+            yield node.attr
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "made")
+
+
+HOLDS_NO_WORDS = {
+    "ArrangeVertex": "arrangement",
+    "ArrangedBatch": "sequence",
+    "AssertEmptyVertex": "_columns _what",
+    "CaptureVertex": "complete_before places",
+    "CheckedMachine": "_guards",
+    "CheckedVertex": "_schema",
+    "Connector": (
+        "_before _carrier _is_identity _limits add index keep location messages_sent port "
+        "rounds route routing rows_sent target transform"
+    ),
+    "ConsolidateMachine": "",
+    "ConsolidateVertex": "_schema _words",
+    "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _vertex",
+    "DelayVertex": "_epochs",
+    "DuringVertex": "_bounds",
+    "ExportVertex": "_first _listeners _own keys schema",
+    "FewestMachine": "_column _number",
+    "FirstVertex": "_order arrangement",
+    "HalfJoinMachine": "_projection",
+    "ImportHandle": "_entry _latest _upper epoch is_complete",
+    "InputHandle": (
+        "_calls _clock _entrance _ordered _seen _staged_bytes _waiting_epochs _writers codec "
+        "epoch heir is_closed rows_waiting"
+    ),
+    "InspectVertex": "_function _schema",
+    "Instance": (
+        "_changes _idle_runners _mergers _owner _patient _port_owner _postponed _ready "
+        "_resumed _turns checker connectors constants count first_epoch frozen index "
+        "is_standby recheck routing tracker worker workers"
+    ),
+    "JoinMachine": "_flags _nothing _ports _projections _shows _sources guards kw words",
+    "JoinVertex": "_flags _ports _projection _schemas _widths",
+    "LatestMachine": "_shape kw vw",
+    "LatestVertex": "_schema _widths",
+    "LookupMachine": "_epoch _source guards lookup nothing show",
+    "LookupVertex": "_make _reader _schema",
+    "OnTimeVertex": "_late _words",
+    "OperatorVertex": "_held arrangement",
+    "PendingTimes": "_far_summed _guards _kw _looks",
+    "PriorityVertex": "_turns",
+    "ProbeVertex": "",
+    "RecordLog": "_complete _done _forgotten_before _open _records",
+    "Records": "records",
+    "ReduceMachine": (
+        "_least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
+        "aggregate guards input kw output rows_walked vw words"
+    ),
+    "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
+    "RouterVertex": "_changes _epoch_max _known_before _lead _numbers _shift routing",
+    "Run": "bytes compacted directory memory",
+    "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
+    "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
+    "TablePieces": "_bytes_max _clock _epoch _is_negative _schema _used",
+    "Trace": (
+        "_bounds _head _head_room _head_rows _merges _owed _since columns guards kw look show table vw"
+    ),
+    "UpdateBatch": "symbol_words",
+    "Vertex": "_bound",
+    "VertexRunner": (
+        "_held _held_in_order _received _received_minimal _surroundings _waiting "
+        "_waiting_in_order activations code due events has_frontier_news is_patient is_queued "
+        "may_resume name notifies ports requested site source stage wants_end wants_frontier "
+        "wants_resume worker workers"
+    ),
+    "View": "table",
+    "WaitingByOrigin": "_guards _order _origin _times",
+    "WaitingRows": "_are_sorted _rows _times columns guards show",
+    "WaitingVertex": "_machine",
+    "Worker": (
+        "_broadcasters _checks_progress _ended _ended_by _transport forgetting index "
+        "messages_recv messages_sent on_control on_failure on_step steps workers"
+    ),
+    "_CopiedValues": "",
+}
+"""By class, the attributes that its `symbols` does not name."""
