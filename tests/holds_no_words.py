@@ -1,4 +1,4 @@
-"""Which attributes of those who show their words (`symbols`) hold none? Who adds one shows it or says so here.
+"""Which attributes of those who show their words (`symbols`) hold none? Who adds one shows it, or adds it.
 
 A word that is not shown is forgotten while it is in use, and somebody finds that hours later. So every
 attribute of such a class is either named in its `symbols`, or stands below: since it holds numbers, texts for

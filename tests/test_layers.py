@@ -33,7 +33,7 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
 ROOMS = {
     "progress": ["errors one_process", "kernel", "times", "graph", "tracking checking"],
     "timely": [
-        "own_files counted errors limits failure",
+        "own_files counted dictionaries errors limits failure",
         "user_code wire",
         "keys",
         "operators",

@@ -20,9 +20,9 @@ from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace
 from differential.trace.view import View
+from timely.dictionaries import Mark, dictionaries
 from timely.running.core import Worker
 from timely.running.forgetting import Forgetting
-from timely.wire.dictionaries import Mark, dictionaries
 from timely.wire.transport.memory import MemoryNetwork, MemoryTransport
 
 __all__ = ["Note", "held", "shown"]

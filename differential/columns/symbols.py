@@ -51,10 +51,10 @@ import pyarrow as pa
 from differential.columns.column_types import Int64s
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
 from differential.kernels.rows.marking import SymbolMarking
+from timely.dictionaries import Marking
 from timely.errors import PeerError
 from timely.limits import NESTING_LEVELS_MAX, SYMBOLS_COUNT_MIN
 from timely.wire.batch import UNPACK_ERRORS
-from timely.wire.dictionaries import Marking
 from timely.wire.nesting import is_too_deep
 
 __all__ = ["Forgetful", "SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
@@ -361,7 +361,7 @@ class SymbolTable:
         if failure is not None:
             raise failure
 
-    # Forgetting; see `timely/wire/dictionaries.py`.
+    # Forgetting; see `timely/dictionaries.py`.
 
     @property
     def is_full(self) -> bool:

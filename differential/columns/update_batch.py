@@ -31,10 +31,10 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.hashing import partition_by_key_hash
 from progress.kernel import Int64s
+from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register
 from timely.wire.claims import shown
-from timely.wire.dictionaries import Mark
 from timely.wire.routing import Routing
 
 __all__ = ["KeyRoute", "UpdateBatch", "words_of"]

@@ -13,9 +13,9 @@ import os
 from typing import Final
 
 from differential.columns.symbols import SymbolTable
+from timely.dictionaries import register_dictionary
 from timely.errors import MisuseError
 from timely.limits import SYMBOLS_COUNT_MIN
-from timely.wire.dictionaries import register_dictionary
 
 __all__ = ["SYMBOLS", "full_from"]
 

@@ -30,8 +30,8 @@ from differential.trace.trace import Trace
 from progress.kernel import Int64s
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = [
     "ArrangeVertex",

@@ -15,9 +15,9 @@ from differential.kernels.history.times import latest_counter, shift_times
 from differential.trace.readers import KEEP_ALL, Path, Reader
 from differential.trace.shared import SharedTrace
 from progress.kernel import Int64s
+from timely.dictionaries import Mark
 from timely.errors import InternalError
 from timely.wire.batch import Batch, Frame
-from timely.wire.dictionaries import Mark
 
 if TYPE_CHECKING:
     from progress.times.time_words import TimeCode

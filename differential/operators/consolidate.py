@@ -15,7 +15,7 @@ from differential.kernels.rows.sort import sort_parts
 from progress.kernel import Int64s
 from progress.times.antichain import not_beyond
 from progress.times.open_times import OpenTimes
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 _NONE = np.empty(0, np.int64)
 

@@ -42,7 +42,7 @@ from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.errors import InternalError
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1

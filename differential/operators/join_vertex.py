@@ -24,8 +24,8 @@ from differential.operators.join import (
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["JoinPort", "JoinVertex"]
 

@@ -16,9 +16,9 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import NotEmptyError, UserFunctionError
 from differential.operators.vertices import ConsolidateVertex, OperatorVertex, joined_words
 from timely.counted import counted
+from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["AssertEmptyVertex", "DelayVertex", "Epochs", "InspectVertex", "Look"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.operators.consolidate import WaitingRows
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 _NEAR_MAX: Final = 1024
 _LOOKS_MAX: Final = 32

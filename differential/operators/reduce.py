@@ -45,7 +45,7 @@ from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 Kind = Literal["count", "min", "max"]
 RankKind = Literal["row_number", "rank", "dense"]

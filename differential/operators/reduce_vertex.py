@@ -18,8 +18,8 @@ from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["ReduceVertex", "Shown"]
 

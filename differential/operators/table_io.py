@@ -20,11 +20,11 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.kernels.rows.sort import sort_consolidate
 from progress.times.time_words import TimeCode
+from timely.dictionaries import Mark
 from timely.operators.capture import OutputLog, check_kept
 from timely.operators.pieces import Cut, Wanted
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, words_of

@@ -23,9 +23,9 @@ from differential.operators.consolidate import ConsolidateMachine
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.times.antichain import not_beyond
+from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = [
     "ConsolidateVertex",

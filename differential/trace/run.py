@@ -28,7 +28,7 @@ from differential.kernels.rows.memory import (
 )
 from differential.kernels.rows.search import fill_directory
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 PACKED_ROWS_MIN: Final = 8192
 """A run with fewer rows stays words: packing would cost more than it saves."""

@@ -40,7 +40,7 @@ from differential.trace.view import View
 from progress.errors import InternalError
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 TAIL_PIECES_MAX: Final = 8
 """Pieces from which on neighbours in the tail are merged: each is one more place to search."""

@@ -34,7 +34,7 @@ from differential.trace.run import Run
 from differential.trace.view import View
 from progress.kernel import Int64s
 from progress.times.time_words import word_less_equal, words_are_beyond
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 HEAD_ROWS_MAX: Final = 1024
 """Rows of the head: what a tiny insert copies, in the worst case."""

@@ -14,7 +14,7 @@ from differential.kernels.rows.memory import HEADER, describe_words
 from differential.trace.run import Run
 from differential.trace.tail import TailPiece
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 
 class View:

@@ -34,12 +34,12 @@ from differential.operators.vertices import OperatorVertex, WaitingVertex
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely import Dataflow
+from timely.dictionaries import Mark
 from timely.operators.input import InputHandle
 from timely.operators.pieces import Wanted
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.vertex_runner import VertexRunner
-from timely.wire.dictionaries import Mark
 
 Build = Callable[[Dataflow], None]
 EPOCHS = 4

@@ -55,11 +55,11 @@ from differential.operators.vertices import OperatorVertex
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
+from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 from timely.wire.transport.memory import MemoryNetwork
 
 __all__ = [

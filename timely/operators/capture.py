@@ -17,10 +17,10 @@ import pyarrow as pa
 from progress.errors import InternalError, MisuseError
 from progress.times.time_words import TimeCode
 
+from ..dictionaries import Mark
 from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
-from ..wire.dictionaries import Mark
 from .pieces import Cut, Wanted
 from .places import Places
 from .vertex import Vertex

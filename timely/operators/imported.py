@@ -20,8 +20,8 @@ from typing import NamedTuple, Protocol
 
 from progress.times.time_words import TimeCode
 
+from ..dictionaries import Mark
 from ..wire.batch import Batch
-from ..wire.dictionaries import Mark
 from .vertex import Vertex
 
 __all__ = ["Entry", "Exported", "ImportCodec", "ImportHandle", "ImportSource", "Taken"]

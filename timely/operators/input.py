@@ -30,9 +30,9 @@ from progress.errors import InputClosedError, InternalError, MisuseError
 from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
 
+from ..dictionaries import Mark
 from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
 from ..wire.batch import Batch, Records
-from ..wire.dictionaries import Mark
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
 from .imported import ImportCodec

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from progress.times.timestamp import Timestamp
 
+from ..dictionaries import Mark
 from ..wire.batch import Batch
-from ..wire.dictionaries import Mark
 from .vertex import Vertex
 
 

@@ -24,8 +24,8 @@ import pyarrow as pa
 from progress.errors import InternalError, MisuseError
 from progress.kernel import Int64s
 
+from ..dictionaries import Mark
 from ..wire.batch import Batch, Records
-from ..wire.dictionaries import Mark
 from ..wire.routing import BUCKETS, Routing
 from .capture import FOREVER
 from .input import RecordsIn

@@ -24,8 +24,8 @@ from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
+from ..dictionaries import Mark
 from ..wire.batch import Batch, Records, Transform
-from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 
 

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from progress.errors import MisuseError
 
 from ..building.freeze import LoopLimit, PhysicalConnector
+from ..dictionaries import Mark
 from ..wire.batch import Batch, Transform
-from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 from .rounds import RoundCounts
 

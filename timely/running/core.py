@@ -24,11 +24,11 @@ from progress.errors import InternalError, MisuseError, PeerError, TimelyError
 from progress.tracking.broadcast import Broadcaster
 
 from ..building.freeze import FrozenDataflow
+from ..dictionaries import Mark
 from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode
-from ..wire.dictionaries import Mark
 from ..wire.transport import Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on

@@ -31,7 +31,7 @@ from typing import Protocol
 
 from progress.errors import InternalError, PeerError
 
-from ..wire.dictionaries import Mark, dictionaries
+from ..dictionaries import Mark, dictionaries
 
 __all__ = ["Forgetting", "HoldsWords", "forget_the_rest"]
 

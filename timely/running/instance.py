@@ -17,6 +17,7 @@ from progress.tracking.count_changes import Change, CountChanges
 from progress.tracking.tracker import Tracker
 
 from ..building.freeze import FrozenDataflow
+from ..dictionaries import Mark
 from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.constant import ConstantHandle
@@ -25,7 +26,6 @@ from ..operators.input import InputHandle
 from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch
-from ..wire.dictionaries import Mark
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .connector import Connector, Target

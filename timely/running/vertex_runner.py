@@ -21,9 +21,9 @@ from progress.times.time_words import TimeCode
 from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 
+from ..dictionaries import Mark
 from ..operators.vertex import Feeder, Vertex
 from ..wire.batch import Batch
-from ..wire.dictionaries import Mark
 from .connector import Connector
 
 _RECENT_EVENTS = 6

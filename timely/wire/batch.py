@@ -18,7 +18,7 @@ import msgpack
 
 from progress.errors import InternalError, MisuseError, PeerError
 
-from .dictionaries import Mark
+from ..dictionaries import Mark
 
 UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
 """All that msgpack raises for bytes that it cannot read: also a list as a key, a date beyond year 9999."""

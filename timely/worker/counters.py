@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from ..dictionaries import dictionaries
 from ..operators.capture import CaptureVertex
 from ..running.core import Worker
 from ..running.instance import Instance
-from ..wire.dictionaries import dictionaries
 from ..wire.requests import Value
 
 __all__ = ["statistics"]

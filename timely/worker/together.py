@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 from weakref import WeakSet
 
+from ..dictionaries import dictionaries
 from ..running.core import Worker
 from ..running.forgetting import forget_the_rest
-from ..wire.dictionaries import dictionaries
 
 __all__ = ["Group", "begin_turn", "end_turn", "forget_alone", "forget_together", "is_full", "join"]
 

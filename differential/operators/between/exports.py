@@ -21,7 +21,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrange import ArrangeVertex
 from differential.trace.readers import Reader
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 __all__ = ["ExportVertex", "Listener"]
 

@@ -23,9 +23,9 @@ from differential.operators.between.exports import ExportVertex
 from differential.trace.readers import Reader
 from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
+from timely.dictionaries import Mark
 from timely.errors import MisuseError
 from timely.operators.imported import Exported, Taken
-from timely.wire.dictionaries import Mark
 
 __all__ = ["CopiedImport", "TableImport"]
 

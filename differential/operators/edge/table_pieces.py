@@ -21,10 +21,10 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import partition_by_key_hash
+from timely.dictionaries import Mark
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
 from timely.operators.pieces import Cut, Wanted, rows_of_a_piece
 from timely.wire.arrow import int64_array
-from timely.wire.dictionaries import Mark
 
 __all__ = ["DIFF", "EPOCH", "TablePieces", "share_of"]
 

@@ -20,8 +20,8 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.kernels.history.times import take_turns
 from differential.operators.vertices import OperatorVertex, joined_words
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "by_time", "spacing_of"]
 

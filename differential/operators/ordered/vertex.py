@@ -17,8 +17,8 @@ from differential.operators.ordered.layout import InOrder
 from differential.operators.reduce import ReduceMachine
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["FirstVertex"]
 

@@ -44,7 +44,7 @@ from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.trace.readers import Reader
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 __all__ = ["Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
 

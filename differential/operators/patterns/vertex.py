@@ -10,8 +10,8 @@ from differential.operators.arrangement import read_arrangement
 from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.readers import Reader
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["ARRANGED", "ROWS", "LookupVertex", "MakeMachine"]
 

@@ -25,8 +25,8 @@ from differential.columns.column_types import Bools, Int64s
 from differential.columns.overflow import negate_diffs
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex
+from timely.dictionaries import Mark
 from timely.wire.batch import Batch
-from timely.wire.dictionaries import Mark
 
 __all__ = ["DuringVertex", "OnTimeVertex", "during_rows", "on_time_rows"]
 

@@ -34,7 +34,7 @@ from differential.operators.consolidate import WaitingRows
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
 from progress.kernel import Int64s
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 __all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
 

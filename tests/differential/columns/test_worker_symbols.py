@@ -7,9 +7,9 @@ import pytest
 from differential.columns import update_batch
 from differential.columns.worker_symbols import SYMBOLS, full_from
 from differential.operators import table_io
+from timely.dictionaries import dictionaries
 from timely.errors import MisuseError
 from timely.limits import SYMBOLS_COUNT_MIN
-from timely.wire.dictionaries import dictionaries
 
 
 def test_what_encodes_and_what_receives_share_one_table() -> None:

@@ -12,7 +12,7 @@ from strategies_words import CODES
 from differential.kernels.rows.marking import SymbolMarking
 from differential.operators import pending
 from differential.operators.pending import PendingTimes
-from timely.wire.dictionaries import Mark
+from timely.dictionaries import Mark
 
 
 @pytest.mark.parametrize("limit", [0, 3, 1024], ids=["far at once", "far soon", "near"])

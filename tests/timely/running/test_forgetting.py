@@ -18,11 +18,11 @@ import pytest
 
 from differential.columns.symbols import SymbolEntries, SymbolTable
 from progress.errors import InternalError, PeerError
+from timely.dictionaries import Dictionary, Mark
 from timely.running import forgetting
 from timely.running.core import Worker
 from timely.running.forgetting import Forgetting, forget_the_rest
 from timely.running.progress_messages import write_withdrawal_header
-from timely.wire.dictionaries import Dictionary, Mark
 from timely.wire.transport.memory import MemoryNetwork
 
 VALUE = "a"

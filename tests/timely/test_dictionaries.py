@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from progress.kernel import Int64s
+from timely.dictionaries import Mark
 from timely.wire.batch import Records
-from timely.wire.dictionaries import Mark
 
 
 class Notes:
