@@ -24,6 +24,7 @@ SOURCES = [
     (module, function)
     for package in PACKAGES
     for module in modules(package)
+    if "kernel\n" in module.source  # else it need not be parsed
     for function in module.functions
     if _is_kernel(function)
 ]

@@ -386,11 +386,11 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
     stream = tmp_path / "mentions.txt"
     generate(6_000, seed=3).write(stream)
     folder = tmp_path / "out"
-    options = ["--input", str(stream), "--slide-minutes", "60", "--json", "--output", str(folder)]
+    options = ["--input", str(stream), "--slide-minutes", "120", "--json", "--output", str(folder)]
     code, lines, errors = ended(options, end, lines=5)
     committed = len(list((folder / "changes").glob("epoch-*")))
     assert code == status, errors
-    assert 5 <= len(lines) <= committed < 168, "what was shown is committed"
+    assert 5 <= len(lines) <= committed < 84, "what was shown is committed"
     wanted = rf"{said}Epochs 0 to {committed - 1} are committed in .*; the same command, .* behind them\.\n$"
     assert re.search(wanted, errors) and errors.count("\n") == 2, errors
     if how == "SIGTERM":
@@ -400,15 +400,15 @@ def test_ended_by_force_what_was_shown_is_committed_and_the_same_command_goes_on
         before = {file.name: file.read_bytes() for file in (folder / "changes").glob("epoch-*")}
         rows = [tuple(map(int, row.split()[:3])) for row in stream.read_text().splitlines()]
         times = [row[2] for row in rows]
-        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 3_600))
+        assert reported(job(*options)) == list(windows(rows, min(times), max(times), DAY_SECONDS, 7_200))
         assert {name: (folder / "changes" / name).read_bytes() for name in before} == before
-        assert len(list((folder / "changes").glob("epoch-*"))) == 168
+        assert len(list((folder / "changes").glob("epoch-*"))) == 84
 
 
 def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     stream = tmp_path / "mentions.txt"
-    generate(60_000, seed=3).write(stream)
+    generate(6_000, seed=3).write(stream)
     options = ["--input", str(stream), "--slide-minutes", "10", "--json", "--output", str(folder)]
     with subprocess.Popen(
         [sys.executable, str(SCRIPT), *options],

@@ -6,6 +6,7 @@ A time word is compared field by field, as `progress/times/time_words.py` explai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,19 +39,23 @@ def rows_of(words: npt.NDArray[np.int64]) -> list[Row]:
     return [tuple(row) for row in words.T.tolist()]
 
 
-def _fields(guards: int) -> list[int]:
+@cache
+def _fields(guards: int) -> tuple[int, ...]:
     """The mask of each field: the bits below its guard down to the next lower guard."""
     masks, low = [], 0
     for bit in range(63):
         if guards >> bit & 1:
             masks.append((1 << bit) - (1 << low))
             low = bit + 1
-    return masks
+    return tuple(masks)
 
 
 def less_equal(a: int, b: int, guards: int) -> bool:
     """Whether a ≤ b in every field."""
-    return all(a & mask <= b & mask for mask in _fields(guards))
+    for mask in _fields(guards):
+        if a & mask > b & mask:
+            return False
+    return True
 
 
 def lub(a: int, b: int, guards: int) -> int:

@@ -40,7 +40,8 @@ def test_notifications_are_the_same_when_everything_is_kept_as_if_there_were_ver
 ) -> None:
     for number in range(8 * effort):
         case = seed + number
-        expected, watch_of_few = run(case, workers, case)
+        # That the predicates hold in this very run is tested above.
+        expected, watch_of_few = run(case, workers, case, monitored=False)
         with monkeypatch.context() as limits:
             everything_is_much(limits)
             outputs, watch = run(case, workers, case)
@@ -69,4 +70,6 @@ def test_workers_may_be_notified_of_the_same_times_in_different_order() -> None:
     for case in range(40):
         _, watch = run(4, 2, case, monitored=False)
         orders.add(tuple(tuple(times) for _, times in sorted(watch.notified.items())))
-    assert len(orders) > 1
+        if len(orders) > 1:
+            return
+    raise AssertionError(orders)
