@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 
 import pytest
 
-from timely.spark.stopping import Stopped, stopped_by_signals
+import timely.spark.stopping
+from timely.errors import MisuseError
+from timely.spark.stopping import Stopped, exit_status, stopped_by_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -48,3 +51,35 @@ def test_an_error_of_the_tidying_up_gives_way_to_the_signal() -> None:
     assert isinstance(stopped.value.__cause__, ConnectionError)
     with pytest.raises(ConnectionError, match="alone"), stopped_by_signals():
         raise ConnectionError("alone")
+
+
+def test_a_program_ends_with_one_message_and_the_status_that_belongs_to_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(timely.spark.stopping, "end_session", lambda: None)  # that of the other tests
+    tidied: list[str] = []
+
+    def refused(stack: ExitStack) -> None:
+        stack.callback(tidied.append, "refused")
+        raise MisuseError("no such file")
+
+    def committing(stack: ExitStack) -> None:
+        error = MisuseError("a row divides by zero")
+        error.add_note("reported by worker 1")
+        error.add_note("Epochs 0 to 4 are committed in out")
+        raise error
+
+    def stopped(stack: ExitStack) -> None:
+        stack.callback(tidied.append, "stopped")
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.sigtimedwait([], 10)
+
+    assert (exit_status(lambda stack: None), capsys.readouterr().err) == (0, "")
+    assert exit_status(refused) == 1
+    assert capsys.readouterr().err == "MisuseError: no such file\nNothing was written.\n"
+    assert exit_status(committing) == 1
+    told = "MisuseError: a row divides by zero\nEpochs 0 to 4 are committed in out\n"
+    assert capsys.readouterr().err == told
+    assert exit_status(stopped) == 143
+    assert capsys.readouterr().err == "stopped by SIGTERM.\nNothing was written.\n"
+    assert tidied == ["refused", "stopped"]

@@ -1,18 +1,24 @@
 """Ending a driver by a signal as by an error: with its `with` blocks left one after another.
 
 Without this, SIGTERM ends Python at once, and what is in hand (an epoch that is being committed, workers) is
-left to itself. Exit codes are those of a shell: 128 and the number of the signal.
+left to itself. Exit codes are those of a shell: 128 and the number of the signal. `exit_status` makes a
+program of a function that follows all of this: it ends with one message, whatever has ended it.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final
 
-__all__ = ["Stopped", "stopped_by_signals"]
+from rich.console import Console
+
+from timely.errors import TimelyError
+from timely.spark.lost import end_session, java_watched
+
+__all__ = ["Stopped", "exit_status", "stopped_by_signals"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -61,3 +67,34 @@ def stopped_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def exit_status(program: Callable[[ExitStack], object]) -> int:
+    """Run a driver to its end and return its exit status: 0, 1 after an error of ours, 128 and the number of
+    the signal that has ended it.
+
+    What `program` leaves to the stack that it is given is tidied up on every way out, and Spark ends. An
+    error is one message on the error stream, with how far commits have come if it has got as far as that.
+    """
+    try:
+        with stopped_by_signals(), java_watched(), ExitStack() as stack:
+            stack.callback(end_session)
+            program(stack)
+    except TimelyError as error:
+        _tell(f"[bold red]{type(error).__name__}[/]: ", str(error), error)
+        return 1
+    except Stopped as stopped:
+        _tell("", f"{stopped}.", stopped)
+        return stopped.exit_code
+    except KeyboardInterrupt as interrupt:
+        _tell("", "stopped at once.", interrupt)
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _tell(who: str, what: str, error: BaseException) -> None:
+    console = Console(stderr=True)
+    console.print(who, end="")
+    notes = [note for note in getattr(error, "__notes__", []) if " committed in " in note]
+    for line in (what, *(note for note in notes or ["Nothing was written."] if note not in what)):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)

@@ -37,6 +37,6 @@ def test_nothing_is_written_where_there_is_no_terminal_or_nobody_wants_it() -> N
         with Screen(wanted, console) as screen:
             screen.total(3)
             screen.done(0, 1, 1)
-            if screen._status is not None:
-                console.print(screen._status)
+            if screen._live is not None:
+                screen._live.refresh()
         assert ("epoch 1 of 3" in written.getvalue()) == is_shown

@@ -101,12 +101,13 @@ class Answers:
         committed = min((sink.committed for output in self.outputs for sink in output.sinks), default=1 << 62)
         while self._is_told and self._waiting and self._waiting[0][0] < committed:
             epoch, tables = self._waiting.popleft()
-            # Whoever raises is not called again on the way out.
-            self._is_told = False
-            for output, table in zip(self.outputs, tables, strict=True):
-                for callback in output.callbacks:
-                    callback(epoch, table)
-            self._is_told = True
+            try:
+                for output, table in zip(self.outputs, tables, strict=True):
+                    for callback in output.callbacks:
+                        callback(epoch, table)
+            except Exception:
+                self._is_told = False  # whoever raises is not called again on the way out
+                raise
 
     def _snapshot(self, output: OneOutput) -> pa.Table:
         return output.form.of(self.flow.output(output.name).snapshot())

@@ -31,7 +31,7 @@ from .outputs import Epoch, Target, ToCallback, targets_of
 from .querying import Query, query_of
 from .result import Result
 from .shown import Screen
-from .sinks import Kept, Sink, sink_of
+from .sinks import FolderSink, Kept, Sink, sink_of
 from .spans import Window
 
 __all__ = ["run"]
@@ -167,7 +167,6 @@ def _opened(job: _Job, targets: Mapping[str, list[Target]]) -> Iterator[list[One
     opened: list[OneOutput] = []
     forms = job.query.forms()
     nobody_asks = not any(targets.values())
-    is_failing = True
     try:
         for name, asked in targets.items():
             sinks: list[Sink] = []
@@ -182,9 +181,15 @@ def _opened(job: _Job, targets: Mapping[str, list[Target]]) -> Iterator[list[One
                 if not isinstance(target, ToCallback)
             ]
         yield opened
-        is_failing = False
-    finally:
-        close_all(opened, is_failing)
+    except BaseException as error:
+        close_all(opened, is_failing=True)
+        for output in opened:
+            for sink in output.sinks:
+                if isinstance(sink, FolderSink) and sink.progress():
+                    error.add_note(sink.progress())
+        raise
+    else:
+        close_all(opened, is_failing=False)
 
 
 def _wants(output: OneOutput) -> list[int]:

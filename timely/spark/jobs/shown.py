@@ -8,13 +8,15 @@ ago the rows of the epoch in hand had been sent.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.status import Status
+from rich.live import Live
+from rich.spinner import Spinner
 
 __all__ = ["Screen"]
 
@@ -25,8 +27,13 @@ class Screen:
     def __init__(
         self, wanted: bool, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._console = Console(stderr=True) if console is None else console
-        self._status = Status("", console=self._console) if wanted and self._console.is_terminal else None
+        console = Console(stderr=True) if console is None else console
+        self._spinner = Spinner("dots")
+        self._live: Live | None = None
+        if wanted and console.is_terminal:
+            # What the program prints goes above the line; but never from a file or a pipe to the terminal.
+            is_seen = sys.stdout.isatty()
+            self._live = Live(self._spinner, console=console, transient=True, redirect_stdout=is_seen)
         self._clock = clock
         self._total: int | None = None
         self._done = self._rows = self._changes = 0
@@ -34,15 +41,15 @@ class Screen:
         self._waits = "starting"
 
     def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
+        if self._live is not None:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def total(self, epochs: int | None, done: int = 0) -> None:
         """How many epochs there will be, if that is known, and how many are done already."""
@@ -77,5 +84,5 @@ class Screen:
         )
 
     def _show(self) -> None:
-        if self._status is not None:
-            self._status.update(self.line())
+        if self._live is not None:
+            self._spinner.update(text=self.line())
