@@ -10,6 +10,7 @@ import pytest
 
 import timely.spark.stopping
 from timely.errors import MisuseError
+from timely.spark.session import interrupts_kept
 from timely.spark.stopping import Stopped, exit_status, stopped_by_signals
 
 
@@ -83,3 +84,21 @@ def test_a_program_ends_with_one_message_and_the_status_that_belongs_to_it(
     assert exit_status(stopped) == 143
     assert capsys.readouterr().err == "stopped by SIGTERM.\nNothing was written.\n"
     assert tidied == ["refused", "stopped"]
+
+
+def test_a_spark_that_is_started_inside_does_not_take_the_interrupt_for_itself() -> None:
+    def of_pyspark(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(Stopped, match="stopped by SIGINT"), stopped_by_signals():
+            with interrupts_kept():
+                signal.signal(signal.SIGINT, of_pyspark)
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.sigtimedwait([], 10)
+        with interrupts_kept():
+            signal.signal(signal.SIGINT, of_pyspark)
+        assert signal.getsignal(signal.SIGINT) == of_pyspark, "Python's own gives way to it"
+    finally:
+        signal.signal(signal.SIGINT, before)

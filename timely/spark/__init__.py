@@ -25,12 +25,24 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from timely.spark.jobs.micro_batches import micro_batches
     from timely.spark.jobs.outputs import Epoch, to_callback, to_parquet, to_table
     from timely.spark.jobs.run import run
     from timely.spark.jobs.spans import growing, sliding, tumbling
     from timely.spark.scheduled.starting import cluster
 
-__all__ = ["Epoch", "cluster", "growing", "run", "sliding", "to_callback", "to_parquet", "to_table", "tumbling"]
+__all__ = [
+    "Epoch",
+    "cluster",
+    "growing",
+    "micro_batches",
+    "run",
+    "sliding",
+    "to_callback",
+    "to_parquet",
+    "to_table",
+    "tumbling",
+]
 
 _missing = [name for name in ("pyspark", "pandas") if find_spec(name) is None]
 if _missing:
@@ -43,6 +55,7 @@ _OFFERED = {
     "Epoch": "jobs.outputs",
     "cluster": "scheduled.starting",
     "growing": "jobs.spans",
+    "micro_batches": "jobs.micro_batches",
     "run": "jobs.run",
     "sliding": "jobs.spans",
     "to_callback": "jobs.outputs",

@@ -17,9 +17,17 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as it com
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from timely.spark.errors import SparkLostError
+from timely.errors import TimelyError
+from timely.spark.errors import InputFormatError, SparkLostError, first_line
 
-__all__ = ["end_session", "java_watched", "quiet_about_lost_java", "spark_lost"]
+__all__ = [
+    "end_session",
+    "java_watched",
+    "quiet_about_lost_java",
+    "spark_lost",
+    "spark_said",
+    "told_alone",
+]
 
 _REAP_SECONDS_MAX = 2.0
 """How long after its connections broke a process may take to be gone."""
@@ -56,6 +64,32 @@ def java_watched() -> Iterator[None]:
         lost = spark_lost(error)
         if lost is not None:
             raise lost from error
+        raise
+
+
+@contextlib.contextmanager
+def spark_said(what: str) -> Iterator[None]:
+    """An error of Spark, in one line, as an `InputFormatError` that begins with `what`."""
+    try:
+        yield
+    except TimelyError:
+        raise
+    except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
+        lost = spark_lost(error)
+        if lost is not None:
+            raise lost from None
+        raise InputFormatError(f"{what}: {first_line(error)}") from None
+
+
+@contextlib.contextmanager
+def told_alone() -> Iterator[None]:
+    """Errors come without those of Spark and Py4J in front of them, which are long and say less."""
+    try:
+        yield
+    except TimelyError as error:
+        error.__suppress_context__ = True
+        if type(error.__cause__).__module__.partition(".")[0] in ("py4j", "pyspark", "builtins"):
+            error.__cause__ = None
         raise
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -31,7 +32,7 @@ from timely.spark.errors import SparkStartError
 from timely.spark.java import Java, archive_options, cache_folder, find_java
 from timely.spark.lost import quiet_about_lost_java
 
-__all__ = ["java_options", "local_session"]
+__all__ = ["interrupts_kept", "java_options", "local_session"]
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -43,7 +44,7 @@ _NOISE = re.compile(
 )
 _TAIL_LINES = 20
 
-# The two loggers report a failed job to the log as well; the exception that reaches Python says the same
+# The loggers below report a failed job to the log as well; the exception that reaches Python says the same
 # once.
 _LOG4J = """\
 rootLogger.level = error
@@ -59,6 +60,8 @@ logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 logger.writers.name = org.apache.spark.sql.execution.datasources
 logger.writers.level = off
+logger.streams.name = org.apache.spark.sql.execution.streaming
+logger.streams.level = off
 """
 
 
@@ -93,7 +96,8 @@ def local_session(
     ):
         if SparkContext._gateway is None:
             _launch(conf, java)
-        context = SparkContext(conf=conf)
+        with interrupts_kept():
+            context = SparkContext(conf=conf)
         quiet_about_lost_java(context)
         return SparkSession(context)
 
@@ -156,6 +160,18 @@ def _log4j_file() -> Path:
             unfinished.write(_LOG4J)
         Path(unfinished.name).replace(file)
     return file
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """PySpark handles Ctrl-C in place of Python; who has a handler of his own (`stopping.py`) keeps it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and before not in (signal.default_int_handler, None):
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -77,12 +77,7 @@ def lay_out(
     writers = max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
     laid: dict[str, EpochRows] = {}
     for name, frame in inputs.items():
-        keep = fields[name].names
-        said = frame
-        if diff is not None and diff in frame.columns:
-            said = frame.withColumn(DIFF, _how_often(name, frame, diff))
-            keep = [*keep, DIFF]
-        dated = calendar.dated(said, keep)
+        dated = calendar.dated(*_said_rows(name, frame, fields[name].names, diff))
         if condensed:
             dated = _condensed(dated, fields[name].names, condensed - 1)
         nullable = {field.name: field.nullable for field in fields[name].fields}
@@ -94,6 +89,17 @@ def lay_out(
         except InputFormatError as error:
             raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
     return Layout(laid, range(max(0, condensed - 1), calendar.count))
+
+
+def _said_rows(
+    name: str, frame: DataFrame, columns: Sequence[str], diff: str | None
+) -> tuple[DataFrame, list[str]]:
+    """The rows with a column `diff` (bigint) if `diff` names one that says how often a row comes; and which
+    columns are kept of them.
+    """
+    if diff is None or diff not in frame.columns:
+        return frame, list(columns)
+    return frame.withColumn(DIFF, _how_often(name, frame, diff)), [*columns, DIFF]
 
 
 def _condensed(frame: DataFrame, columns: Sequence[str], last: int) -> DataFrame:

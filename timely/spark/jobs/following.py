@@ -9,24 +9,42 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import timely
 from timely.errors import TimelyError
 from timely.operators.appends import ExpectedAppend
-from timely.spark.epochs import EpochSize
+from timely.spark.epochs import DIFF, EPOCH, EpochSize
+from timely.spark.feed import TargetFactory
 
+from .calendar import Calendar
 from .columns import SparkForm
-from .outputs import Epoch
+from .feeding import Layout
+from .outputs import Epoch, Target, ToCallback
+from .querying import Query
 from .shown import Screen
-from .sinks import Sink
+from .sinks import FolderSink, Kept, Sink, sink_of
 
-__all__ = ["Answers", "OneOutput", "close_all"]
+__all__ = [
+    "Answers",
+    "Job",
+    "OneOutput",
+    "answers_of",
+    "close_all",
+    "first_wanted",
+    "follow",
+    "opened_outputs",
+    "tell_last",
+]
+
+_CHANGES_COLUMNS = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64())]
 
 _Call: TypeAlias = Callable[[Epoch, pa.Table], object]
 
@@ -126,3 +144,101 @@ def close_all(outputs: Iterable[OneOutput], is_failing: bool) -> None:
                 failure = failure or error
     if failure is not None and not is_failing:
         raise failure
+
+
+def answers_of(flow: timely.Flow, opened: Sequence[OneOutput], screen: Screen, wants: int) -> Answers:
+    """What goes from `flow` to those of `opened` that somebody asked for."""
+    asked_for = [output for output in opened if output.sinks or output.callbacks]
+    unread = [output.name for output in opened if output not in asked_for]
+    return Answers(flow, asked_for, screen, wants, unread)
+
+
+def first_wanted(opened: Sequence[OneOutput]) -> int:
+    """The first epoch that some output has to be given: those before are committed everywhere."""
+    return min((first for output in opened for first in _wants(output)), default=0)
+
+
+def _wants(output: OneOutput) -> list[int]:
+    return [0] if output.callbacks else [sink.wants for sink in output.sinks] or [1 << 62]
+
+
+def follow(layout: Layout, answers: Answers, target: TargetFactory, calendar: Calendar) -> None:
+    """Send, seal and answer all epochs that are laid out."""
+    values = calendar.values()
+    for chunk in layout.chunks():
+        answers.screen.waits("Spark, to send rows")
+        expected = layout.send(chunk, target)
+        answers.screen.sent()
+        for epoch in chunk:
+            value = None if values is None else values[epoch].as_py()
+            answers.seal(epoch, value, layout.size(epoch), expected[epoch])
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query over its inputs at the epochs of a calendar."""
+
+    spark: SparkSession
+    query: Query
+    calendar: Calendar
+
+    def describe(self, output: str) -> dict[str, object]:
+        """What makes the results of two jobs different, but for the rows."""
+        columns = [f"{field.name} {field.type}" for field in self.query.outputs[output]]
+        inputs = {
+            name: ", ".join(
+                f"{each.name} {each.dataType.simpleString()}{'?' * each.nullable}" for each in fields.fields
+            )
+            for name, fields in self.query.fields.items()
+        }
+        return {
+            "query": self.query.identity,
+            "output": output,
+            "columns": ", ".join(columns),
+            "inputs": inputs,
+            "epochs": self.calendar.describe(),
+        }
+
+
+@contextmanager
+def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[list[OneOutput]]:
+    """The sinks of all outputs; what they were given is committed when they are closed."""
+    opened: list[OneOutput] = []
+    forms = job.query.forms()
+    nobody_asks = not any(targets.values())
+    try:
+        for name, asked in targets.items():
+            sinks: list[Sink] = []
+            calls = [_call(job.spark, target) for target in asked if isinstance(target, ToCallback)]
+            opened.append(OneOutput(name, forms[name], sinks, calls))
+            if nobody_asks:
+                columns = pa.schema([*job.query.outputs[name], *_CHANGES_COLUMNS])
+                sinks.append(Kept(job.spark, forms[name].of(columns.empty_table())))
+            sinks += [
+                sink_of(job.spark, target, job.describe(name), job.calendar)
+                for target in asked
+                if not isinstance(target, ToCallback)
+            ]
+        yield opened
+    except BaseException as error:
+        close_all(opened, is_failing=True)
+        for output in opened:
+            for sink in output.sinks:
+                if isinstance(sink, FolderSink) and sink.progress():
+                    error.add_note(sink.progress())
+        raise
+    else:
+        close_all(opened, is_failing=False)
+
+
+def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table], object]:
+    function = cast("Callable[[Epoch, object], object]", target.function)
+    if not target.as_frame:
+        return function
+    return lambda epoch, changes: function(epoch, spark.createDataFrame(changes))
+
+
+def tell_last(told: Sequence[Answers]) -> None:
+    """Call back for what has been committed on the way out."""
+    for answers in told:
+        answers.tell()

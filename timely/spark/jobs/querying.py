@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -25,7 +26,7 @@ from timely.user_code.call_site import site_of
 
 from .columns import SparkForm, fitted_fields, input_fields, nested_types
 
-__all__ = ["Query", "query_of"]
+__all__ = ["Query", "installed", "query_of"]
 
 _QUERIES = "differential.queries"
 
@@ -114,3 +115,18 @@ def _described(build: Builder, called: str) -> _Described:
 
 def _of_differential(spec: str) -> Builder:
     return load_function(spec, "what queries are written with")
+
+
+@contextmanager
+def installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[timely.Cluster, timely.Flow]]:
+    """The query on workers that end with the block, or on those of the caller, where it ends."""
+    if isinstance(workers, int):
+        with timely.connect(workers=workers) as cluster:
+            yield cluster, cluster.install(query.build)
+        return
+    flow = workers.install(query.build)
+    try:
+        yield workers, flow
+    finally:
+        with suppress(TimelyError):  # it has ended, or its cluster has: that is what is told
+            flow.uninstall()

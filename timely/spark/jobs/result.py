@@ -20,11 +20,14 @@ __all__ = ["Result"]
 class Result:
     """The answers of `timely.spark.run`, by the names of the query's outputs.
 
-    `epochs`: how many there are; `values`: what each stands for, or None.
+    `epochs`: how many there are, None of a stream; `values`: what each stands for, or None.
     """
 
     def __init__(
-        self, sinks: Mapping[str, Sequence[Sink]], epochs: int, values: Sequence[object] | None
+        self,
+        sinks: Mapping[str, Sequence[Sink]],
+        epochs: int | None = None,
+        values: Sequence[object] | None = None,
     ) -> None:
         self._sinks = dict(sinks)
         self.epochs = epochs
@@ -51,7 +54,7 @@ class Result:
         return self.table()
 
     def __repr__(self) -> str:
-        return f"Result(outputs {', '.join(self._sinks)}; epochs {self.epochs})"
+        return f"Result(outputs {', '.join(self._sinks)})"
 
     def _sink(self, name: str | None) -> Sink:
         if name is None and len(self._sinks) == 1:

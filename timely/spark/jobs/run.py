@@ -8,44 +8,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 import timely
-from timely.errors import MisuseError, TimelyError
-from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.errors import InputFormatError, first_line
-from timely.spark.lost import java_watched, spark_lost
+from timely.errors import MisuseError
+from timely.spark.errors import InputFormatError
+from timely.spark.lost import java_watched, spark_said, told_alone
 
-from .calendar import Calendar, calendar_of
+from .calendar import calendar_of
 from .feeding import Layout, lay_out
-from .following import Answers, OneOutput, close_all
-from .outputs import Epoch, Target, ToCallback, targets_of
-from .querying import Query, query_of
+from .following import Answers, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
+from .micro_batches import MicroBatches, follow_stream, stream_of
+from .outputs import Target, targets_of
+from .querying import installed, query_of
 from .result import Result
 from .shown import Screen
-from .sinks import FolderSink, Kept, Sink, sink_of
 from .spans import Window
 
 __all__ = ["run"]
 
 R = TypeVar("R")
 
-_CHANGES_COLUMNS = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64())]
-
 
 def run(
     query: object,
     inputs: Mapping[str, DataFrame],
     *,
-    epochs: str | None = None,
+    epochs: str | MicroBatches | None = None,
     window: Window | None = None,
     diff: str | None = None,
     outputs: object = None,
@@ -65,7 +60,8 @@ def run(
                 collections that are written already.
     inputs      DataFrames by name. Columns, types and nullability are taken over; those that `epochs`,
                 `window` and `diff` name are no columns of the collection.
-    epochs      a column whose different values, in their order, are the epochs.
+    epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a
+                stream: then micro-batches are, those of what it has by now, or all of `micro_batches()`.
     window      `timely.spark.sliding`, `tumbling` or `growing` over a column of times. Without either: one
                 epoch. An input that has no such column is there from the first epoch on.
     diff        a column that says how often a row comes, negative if it goes: numbers, or 'insert' and
@@ -85,122 +81,54 @@ def run(
     Costs: one Spark job to lay out an input and to count it, one for a chunk of about 262,144 rows; then work
     follows the change. Everything that has arrived for epochs to come waits in the workers.
     """
-    with _told_alone(), java_watched(), ExitStack() as stack:
+    with told_alone(), java_watched(), Screen(progress) as screen:
         frames = _checked(inputs)
         _check_diff(frames, window, diff)
-        screen = stack.enter_context(Screen(progress))
-        beside = [name for name in (epochs, diff, window.on if window else None) if name is not None]
+        stream = stream_of(frames, epochs, window)
+        beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
         asked = query_of(query, frames, beside)
         targets = targets_of(outputs, list(asked.outputs))
+        if stream is not None:
+            return _result(follow_stream(stream, frames, asked, targets, epochs, diff, workers, screen))
+        assert not isinstance(epochs, MicroBatches)
         screen.waits("Spark, to find epochs")
-        with _spark_said("the inputs cannot be read"):
+        with spark_said("the inputs cannot be read"):
             calendar = calendar_of(frames, epochs, window)
-        told: list[Answers] = []
-        stack.callback(_tell_last, told)  # after the sinks below have committed what they had
-        spark = next(iter(frames.values())).sparkSession
-        opened = stack.enter_context(_opened(_Job(spark, asked, calendar), targets))
-        wants = min(calendar.count, *(first for output in opened for first in _wants(output)))
+        job = Job(next(iter(frames.values())).sparkSession, asked, calendar)
+        return _follow_frames(job, frames, targets, diff, workers, screen)
+
+
+def _follow_frames(
+    job: Job,
+    frames: Mapping[str, DataFrame],
+    targets: Mapping[str, list[Target]],
+    diff: str | None,
+    workers: int | timely.Cluster,
+    screen: Screen,
+) -> Result:
+    calendar, told = job.calendar, list[Answers]()
+    with ExitStack() as stack:
+        stack.callback(tell_last, told)  # after the sinks below have committed what they had
+        opened = stack.enter_context(opened_outputs(job, targets))
+        wants = min(calendar.count, first_wanted(opened))
         screen.total(calendar.count)
         screen.waits("workers to start, Spark to lay out rows")
-        laid = partial(lay_out, frames, asked.fields, calendar, diff, wants)
-        with _meanwhile(laid) as layout_of, _installed(asked, workers) as (cluster, flow):
-            with _spark_said("the inputs cannot be laid out"):
+        laid = partial(lay_out, frames, job.query.fields, calendar, diff, wants)
+        with _meanwhile(laid) as layout_of, installed(job.query, workers) as (cluster, flow):
+            with spark_said("the inputs cannot be laid out"):
                 layout = layout_of()
             stack.callback(_release, layout)
-            told.append(_answers(flow, opened, screen, wants))
-            _follow(layout, told[0], cluster, calendar)
+            told.append(answers_of(flow, opened, screen, wants))
+            follow(layout, told[0], cluster.append_target(flow.index), calendar)
             told[0].finish()
-    return _result(opened, calendar)
-
-
-def _answers(flow: timely.Flow, opened: list[OneOutput], screen: Screen, wants: int) -> Answers:
-    asked_for = [output for output in opened if output.sinks or output.callbacks]
-    unread = [output.name for output in opened if output not in asked_for]
-    return Answers(flow, asked_for, screen, wants, unread)
-
-
-def _result(opened: list[OneOutput], calendar: Calendar) -> Result:
     values = calendar.values()
-    sinks = {output.name: output.sinks for output in opened}
-    return Result(sinks, calendar.count, None if values is None else values.to_pylist())
+    return _result(opened, calendar.count, None if values is None else values.to_pylist())
 
 
-@dataclass(frozen=True)
-class _Job:
-    spark: SparkSession
-    query: Query
-    calendar: Calendar
-
-    def describe(self, output: str) -> dict[str, object]:
-        """What makes the results of two jobs different, but for the rows."""
-        columns = [f"{field.name} {field.type}" for field in self.query.outputs[output]]
-        inputs = {
-            name: ", ".join(
-                f"{each.name} {each.dataType.simpleString()}{'?' * each.nullable}" for each in fields.fields
-            )
-            for name, fields in self.query.fields.items()
-        }
-        return {
-            "query": self.query.identity,
-            "output": output,
-            "columns": ", ".join(columns),
-            "inputs": inputs,
-            "epochs": self.calendar.describe(),
-        }
-
-
-def _follow(layout: Layout, answers: Answers, cluster: timely.Cluster, calendar: Calendar) -> None:
-    values = calendar.values()
-    target = cluster.append_target(answers.flow.index)
-    for chunk in layout.chunks():
-        answers.screen.waits("Spark, to send rows")
-        expected = layout.send(chunk, target)
-        answers.screen.sent()
-        for epoch in chunk:
-            value = None if values is None else values[epoch].as_py()
-            answers.seal(epoch, value, layout.size(epoch), expected[epoch])
-
-
-@contextmanager
-def _opened(job: _Job, targets: Mapping[str, list[Target]]) -> Iterator[list[OneOutput]]:
-    """The sinks of all outputs; what they were given is committed when they are closed."""
-    opened: list[OneOutput] = []
-    forms = job.query.forms()
-    nobody_asks = not any(targets.values())
-    try:
-        for name, asked in targets.items():
-            sinks: list[Sink] = []
-            calls = [_call(job.spark, target) for target in asked if isinstance(target, ToCallback)]
-            opened.append(OneOutput(name, forms[name], sinks, calls))
-            if nobody_asks:
-                columns = pa.schema([*job.query.outputs[name], *_CHANGES_COLUMNS])
-                sinks.append(Kept(job.spark, forms[name].of(columns.empty_table())))
-            sinks += [
-                sink_of(job.spark, target, job.describe(name), job.calendar)
-                for target in asked
-                if not isinstance(target, ToCallback)
-            ]
-        yield opened
-    except BaseException as error:
-        close_all(opened, is_failing=True)
-        for output in opened:
-            for sink in output.sinks:
-                if isinstance(sink, FolderSink) and sink.progress():
-                    error.add_note(sink.progress())
-        raise
-    else:
-        close_all(opened, is_failing=False)
-
-
-def _wants(output: OneOutput) -> list[int]:
-    return [0] if output.callbacks else [sink.wants for sink in output.sinks] or [1 << 62]
-
-
-def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table], object]:
-    function = cast("Callable[[Epoch, object], object]", target.function)
-    if not target.as_frame:
-        return function
-    return lambda epoch, changes: function(epoch, spark.createDataFrame(changes))
+def _result(
+    opened: Sequence[OneOutput], epochs: int | None = None, values: Sequence[object] | None = None
+) -> Result:
+    return Result({output.name: output.sinks for output in opened}, epochs, values)
 
 
 def _checked(inputs: object) -> dict[str, DataFrame]:
@@ -241,52 +169,6 @@ def _meanwhile(work: Callable[[], R]) -> Iterator[Callable[[], R]]:
         aside.shutdown(wait=False, cancel_futures=True)
 
 
-@contextmanager
-def _installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[timely.Cluster, timely.Flow]]:
-    """The query on workers that end with the block, or on those of the caller, where it ends."""
-    if isinstance(workers, int):
-        with timely.connect(workers=workers) as cluster:
-            yield cluster, cluster.install(query.build)
-        return
-    flow = workers.install(query.build)
-    try:
-        yield workers, flow
-    finally:
-        with suppress(TimelyError):  # it has ended, or its cluster has: that is what is told
-            flow.uninstall()
-
-
-def _tell_last(told: list[Answers]) -> None:
-    for answers in told:
-        answers.tell()
-
-
 def _release(layout: Layout) -> None:
     with suppress(Exception):  # Java may be gone, and the rows with it
         layout.release()
-
-
-@contextmanager
-def _spark_said(what: str) -> Iterator[None]:
-    """An error of Spark, in one line."""
-    try:
-        yield
-    except TimelyError:
-        raise
-    except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
-        lost = spark_lost(error)
-        if lost is not None:
-            raise lost from None
-        raise InputFormatError(f"{what}: {first_line(error)}") from None
-
-
-@contextmanager
-def _told_alone() -> Iterator[None]:
-    """Errors come without those of Spark and Py4J in front of them, which are long and say less."""
-    try:
-        yield
-    except TimelyError as error:
-        error.__suppress_context__ = True
-        if type(error.__cause__).__module__.partition(".")[0] in ("py4j", "pyspark", "builtins"):
-            error.__cause__ = None
-        raise

@@ -56,6 +56,10 @@ class Sink(Protocol):
         """Hold what has accumulated before `wants` against what is committed."""
         ...
 
+    def flush(self) -> None:
+        """Wait until what was handed over is committed."""
+        ...
+
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         """All epochs have been handed over: commit them, and the snapshot, if that is kept."""
         ...
@@ -97,6 +101,9 @@ class Kept:
 
     def check_before(self, changes: pa.Table) -> None:
         """There is nothing before."""
+
+    def flush(self) -> None:
+        """It is kept at once."""
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         """See `Sink`."""
@@ -161,10 +168,14 @@ class FolderSink:
                 "give another"
             )
 
-    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+    def flush(self) -> None:
         """See `Sink`."""
         if self._log is not None:
             self._log.flush()
+
+    def finish(self, snapshot: Callable[[], pa.Table]) -> None:
+        """See `Sink`."""
+        self.flush()
         if self.keep != "changes":
             write_snapshot(self._spark, self.folder, snapshot())
 
