@@ -30,7 +30,7 @@ def full_from(given: str | None) -> int:
         raise MisuseError(
             f"{_VARIABLE}={given}: it says how many entries a dictionary of symbols has at least"
         )
-    return int(given)
+    return max(1, int(given))  # an empty one never is full
 
 
 SYMBOLS: Final = SymbolTable(full_from=full_from(os.environ.get(_VARIABLE)))

@@ -3,7 +3,10 @@
     slots   int64[2 · size], size a power of two: pairs (word, whether it was met), at the first free pair
             from that on which the lowest bits of the word say; word 0 is a free pair
 
+    bits    int64[n / 8 or more, a power of two]: for each word of the set a bit is 1, by all bits of the word
+
 Words of the set are hashes, so their lowest bits are as good as random. At most half of the pairs are taken.
+Most words that are not in the set meet a bit that is 0: these fit a cache, which pairs do not.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 
 from progress.kernel import Int64s, kernel
 
-__all__ = ["SymbolMarking", "mark_words", "met_and_not", "slots_of"]
+__all__ = ["SymbolMarking", "bits_of", "mark_words", "met_and_not", "slots_of"]
 
 
 @kernel
@@ -33,19 +36,43 @@ def slots_of(words: Int64s) -> Int64s:
 
 
 @kernel
-def mark_words(words: Int64s, slots: Int64s, least: int) -> None:
+def _bit_of(word: int) -> int:
+    """A number of 40 bits, each of which depends on all lower bits of the word and more."""
+    mixed = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(24))
+
+
+@kernel
+def bits_of(words: Int64s) -> Int64s:
+    """The bits of a set `words` int64[n]: 8 to 16 for each."""
+    size = np.int64(16)
+    while size * 64 < 8 * words.shape[0]:
+        size *= 2
+    bits = np.zeros(size, np.int64)
+    for index in range(words.shape[0]):
+        bit = _bit_of(words[index]) & (64 * size - 1)
+        bits[bit >> 6] |= np.int64(1) << (bit & 63)
+    return bits
+
+
+@kernel
+def mark_words(words: Int64s, slots: Int64s, bits: Int64s, least: int) -> None:
     """Note of each of `words` int64[n] that it was met, if it is in the set.
 
     least   of the set no word is nearer to 0; most integers that are no hashes are, and cost nothing
     Cost: about 1 ns for a word that is left out, or is the same as the one before, else a look into memory.
     """
     mask = slots.shape[0] // 2 - 1
+    within = 64 * bits.shape[0] - 1
     last = np.int64(0)
     for index in range(words.shape[0]):
         word = words[index]
         if word == last or -least < word < least:
             continue
         last = word
+        bit = _bit_of(word) & within
+        if (bits[bit >> 6] >> (bit & 63)) & 1 == 0:
+            continue
         at = word & mask
         while slots[2 * at] != 0:
             if slots[2 * at] == word:
@@ -82,15 +109,16 @@ def met_and_not(slots: Int64s) -> tuple[Int64s, Int64s]:
 class SymbolMarking:
     """The symbols `words`, none of them in use at first.
 
-    Memory: 32 to 64 bytes for each symbol. Cost: some 20 ns each in the beginning; for each word that is
-    shown about 1 ns if it is nearer to 0 than any symbol (a hash is, once in as many words as there are
-    symbols), or the same as the one before it, else a look into that memory, some 5 to 20 ns.
+    Memory: 40 to 80 bytes for each symbol. Cost: some 0.1 µs each in the beginning; for each word that is
+    shown about 2 ns if it is nearer to 0 than any symbol, as small numbers are, or the same as the one before
+    it; some 10 for others that are no symbols; a look into that memory, 10 to 50, for one that is.
     """
 
     def __init__(self, words: Collection[int]) -> None:
         """`words`: different ones, of which none is 0."""
         symbols = np.fromiter(words, np.int64, len(words))
         self._slots = slots_of(symbols)
+        self._bits = bits_of(symbols)
         symbols.sort()
         self._sorted = symbols
         positive = int(np.searchsorted(symbols, 0))
@@ -104,7 +132,7 @@ class SymbolMarking:
         """All words of an array of any shape are in use, if they are symbols of the table."""
         flat = np.ascontiguousarray(words).reshape(-1)
         self.words_shown += flat.shape[0]
-        mark_words(flat, self._slots, self._least)
+        mark_words(flat, self._slots, self._bits, self._least)
 
     def has_between(self, low: int, high: int) -> bool:
         """Whether there is a symbol in a range, both ends included."""

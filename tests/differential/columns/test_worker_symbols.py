@@ -23,6 +23,6 @@ def test_it_is_one_that_workers_forget_of() -> None:
 
 def test_the_environment_says_how_much_it_has_before_it_forgets() -> None:
     assert full_from(None) == full_from(" ") == SYMBOLS_COUNT_MIN
-    assert full_from("0") == 0 and full_from(" 5000 ") == 5000
+    assert full_from("0") == full_from("1") == 1 and full_from(" 5000 ") == 5000
     with pytest.raises(MisuseError, match="NAIAD_SYMBOLS_MIN=many"):
         full_from("many")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.kernels.rows.marking import SymbolMarking, mark_words, met_and_not, slots_of
+from differential.kernels.rows.marking import SymbolMarking, bits_of, mark_words, met_and_not, slots_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 hashes = st.integers(LEAST, MOST).filter(bool)
@@ -48,7 +48,7 @@ def test_arrays_of_any_shape_and_order_are_looked_at() -> None:
 def test_the_kernels_keep_a_set_with_one_bucket_for_all() -> None:
     words = np.arange(1, 40) << 20
     slots = slots_of(words)
-    mark_words(words[::2].copy(), slots, 1)
+    mark_words(words[::2].copy(), slots, bits_of(words), 1)
     met, others = met_and_not(slots)
     assert sorted(met.tolist()) == words[::2].tolist()
     assert sorted(others.tolist()) == words[1::2].tolist()
