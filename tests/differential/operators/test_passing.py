@@ -14,7 +14,7 @@ from reference.collection import Row
 from reference.dataflow import Cluster
 
 import differential as dd
-from differential.errors import UserFunctionError
+from differential.errors import NotEmptyError, UserFunctionError
 from differential.operators.passing import Epochs
 
 
@@ -46,6 +46,15 @@ def test_what_the_function_raises_names_the_line_that_put_it_there() -> None:
         cluster.run()
     (note,) = caught.value.__notes__
     assert "'inspect' (stage" in note and "test_passing.py" in note
+
+
+def test_of_several_times_at_once_the_first_is_told_that_is_not_empty() -> None:
+    cluster = Cluster(lambda flow: dd.input(flow, "in", "k: int").assert_empty("nothing is there"))
+    cluster.change("in", [((8,), 2)], epoch=3)
+    cluster.change("in", [((7,), 1)], epoch=1)
+    cluster.seal(3)
+    with pytest.raises(NotEmptyError, match=r"at time \(1,\): 1 row changed: \{'k': 7\} \+1\n"):
+        cluster.run()
 
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 30), min_size=21, max_size=21))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from differential.columns.symbols import SymbolTable
+from differential.operators.ordered import places as places_module
 from differential.operators.ordered.places import Places, places_of
 
 BEGIN = b"https://example.org/a/long/path/"
@@ -57,6 +59,19 @@ def test_where_no_number_is_left_values_share_the_place_of_the_one_before() -> N
     ask(down, ["b"])
     first = [ask(down, ["a" * 400 + "!" * number])[0] for number in range(300)]
     assert first == sorted(first)
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_at_either_end_of_all_numbers_places_stay_within_them(
+    is_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Place 0 is nobody's beginning, and above 2^62 there are no words."""
+    monkeypatch.setattr(places_module, "_STEP", 1 << 60)
+    places = Places()
+    numbers = [f"{number:03}" for number in range(200)]
+    found = [ask(places, [number])[0] for number in (numbers if is_up else reversed(numbers))]
+    assert found == sorted(found, reverse=not is_up)
+    assert min(found) >= 1 and max(found) <= 1 << 62 and len(set(found)) > 60
 
 
 def test_text_and_bytes_and_other_beginnings_do_not_meet() -> None:

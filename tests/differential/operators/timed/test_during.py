@@ -41,6 +41,12 @@ def test_law_a_row_is_there_from_its_first_epoch_to_before_its_last(rows: list[R
     before = words.copy()
     made = rows_of(during_rows(words, (SHIFT, BITS), (2, 2)))
     assert np.array_equal(words, before)
+    there = [
+        (max(start or 0, epoch), 8 if stop is None else max(stop, epoch))
+        for _, start, stop, epoch, *_ in rows
+    ]
+    sent = sum(1 + (stop < 8) for start, stop in there if start < min(stop, 8))
+    assert len(made) == sent, "what would leave in the epoch in which it comes is not sent"
     for time in _times():
         now = time >> SHIFT
         wanted: dict[Row, int] = {}

@@ -115,3 +115,13 @@ def test_a_row_that_is_there_too_often_is_an_error() -> None:
     machine.recv(as_words([(1, 0, 2**62), (1, 1, 2**62)], 3))
     with pytest.raises(MultiplicityOverflowError):
         machine.advance(_frontier(2))
+
+
+def test_what_is_past_takes_no_memory_however_often_a_row_changes() -> None:
+    said, there = LatestMachine(1, 1, GUARDS), CheckedMachine(1, GUARDS)
+    for epoch in range(3_000):
+        said.recv(as_words([(1, epoch, 1, 0, epoch, epoch, 1)], 7))
+        there.recv(as_words([(1, epoch, 1 - epoch % 2 * 2)], 3))
+        for machine in (said, there):
+            machine.advance(_frontier(epoch + 1))
+    assert said.current.rows < 2_000 and there.there.rows < 2_000

@@ -52,3 +52,9 @@ def test_squares_come_behind_the_numbers() -> None:
         flag, spread = plans.accumulation.asked[-2:]
         assert flag[0] == a.FLAG_OF_TWO and spread[1] == makers[c.WHOLE]
         assert makers[c.WHOLE_SQUARE] == makers[c.WHOLE] + c.WHOLE_LIMBS
+
+
+def test_of_a_sample_of_one_there_is_no_spread_and_of_everything_that_is_one_row_there_is() -> None:
+    for spread in (dd.variance, dd.stddev):
+        assert _plans(spread("v")).accumulation.asked[0][0] == a.FLAG_OF_TWO
+        assert _plans(spread("x", sample=False)).accumulation.asked[0][0] == a.FLAG
