@@ -125,7 +125,7 @@ class SetOperators(FunctionOperators):
     def distinct(self) -> Self:
         """Each row that has a positive multiplicity, once. Rust: `distinct`. LINQ: `Distinct`.
 
-        Keeps the different rows with their multiplicities, and the answers.
+        Keeps the different rows with their multiplicities.
         """
         return self.with_node(Distinct(self.node))
 
@@ -201,7 +201,7 @@ class SetOperators(FunctionOperators):
         for 0. Rust: `threshold`. Law: `distinct` is `threshold(lambda n: int(n > 0))`; where n is 0 the row
         is not there, whatever an expression says.
 
-        Keeps the different rows with their multiplicities, twice; a change costs its rows. Raises SchemaError
+        Keeps the different rows with their multiplicities; a change costs its rows. Raises SchemaError
         for an expression of another type, or a function that does not give 0 for 0, twice.
         """
         names = self.schema.names

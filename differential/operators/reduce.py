@@ -8,6 +8,9 @@ once, the keys with new rows or pending times are looked at, and their answers a
 interesting time (`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at
 (0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
 
+An answer that is a function of sums needs no history of answers: what has been said follows from what the
+sums have been (`kernels/sums/reduce_sums.py`). It asks about times one step back, then.
+
 Its rows may be in an arrangement (`arrangement.py`), which it reads by time: rows that are not complete count
 at no time that it asks about. What it is told of such rows waits, by reference, and says then which keys have
 to be looked at. Its answers may be an arrangement for others.
@@ -36,8 +39,10 @@ from differential.columns.overflow import (
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
+from differential.kernels.history.times import earlier_times
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
@@ -154,7 +159,7 @@ class ReduceMachine:
 
     With one aggregate that is the least or greatest of the only value word, and for the first rows, the work
     per key does not depend on the length of its history; otherwise a key's whole history is read when it
-    changes.
+    changes. Numbers of rows, distinct and sums of components keep no answers.
     """
 
     def __init__(
@@ -168,23 +173,32 @@ class ReduceMachine:
     ) -> None:
         """`source`: the trace that it reads, which others fill, and its reader; None: rows come to it alone.
 
-        `answers`: where others read its answers; who calls `advance` inserts them. None: it keeps them.
+        `answers`: where others read its answers; who calls `advance` inserts them. None: it keeps them, or
+        needs none.
         """
         self.kw = kw
         self.vw = vw
         self.guards = guards
         self.aggregate = aggregate
         self.words = kw + aggregate.words
+        self._is_sum = isinstance(aggregate, Accumulation) or (
+            isinstance(aggregate, Aggregates)
+            and (not aggregate.parts or (vw == 0 and all(kind == "count" for kind, _ in aggregate.parts)))
+        )
         self.input = Trace(kw, vw, guards) if source is None else source[0]
         self.output = Trace(kw, aggregate.words, guards) if answers is None else answers
         self._reader = None if source is None else source[1]
-        self._own_reader = None if answers is None else answers.read("its own answers", by_position=False)
+        self._own_reader: Reader | None = None
+        if answers is not None and not self._is_sum:
+            self._own_reader = answers.read("its own answers", by_position=False)
         self._waiting = WaitingRows(kw + vw + 2, guards, are_sorted=source is not None)
         self._pending = PendingTimes(kw, guards)
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._show_key: ShowRow = show_words
         self._names: tuple[str, ...] = ()
-        self._shape = np.array([kw, vw, guards, aggregate.words, -1], np.int64)
+        self._keeps_answers = answers is None and not self._is_sum
+        self._is_apart = self._is_sum and source is None and guards & (guards - 1) == 0
+        self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
         self.rows_walked = 0
@@ -195,7 +209,7 @@ class ReduceMachine:
             self._shape, self._levels = aggregate.shape(kw, guards), aggregate.levels()
         if isinstance(aggregate, Accumulation):
             assert vw == 1
-            self._parts = aggregate.table()
+            self._parts, self._shape[5] = aggregate.table(), 1
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
@@ -234,20 +248,23 @@ class ReduceMachine:
                 self._pending.add(pended)
             if self._reader is None:
                 self.input.insert(ready)
-            if self._own_reader is None:
+            if self._keeps_answers:
                 self.output.insert(corrections)
         self.set_since(frontier)
         return corrections
 
     def set_since(self, frontier: Int64s) -> None:
         """Nothing will be asked about times that are not ≥ one of the frontier."""
+        asked = frontier
+        if self._is_sum and not self._is_apart:
+            asked = earlier_times(frontier, self.guards)
         if self._reader is None:
-            self.input.set_since(frontier)
+            self.input.set_since(asked)
         else:
-            self._reader.set_frontier(frontier)
-        if self._own_reader is None:
+            self._reader.set_frontier(asked)
+        if self._keeps_answers:
             self.output.set_since(frontier)
-        else:
+        elif self._own_reader is not None:
             self._own_reader.set_frontier(frontier)
 
     @property
@@ -288,7 +305,10 @@ class ReduceMachine:
         tables = self.input.lines, self.output.lines
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
-        if isinstance(self.aggregate, Aggregates | Accumulation):
+        if self._is_sum:
+            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._parts)
+        assert not isinstance(self.aggregate, Accumulation)
+        if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
         if isinstance(self.aggregate, FirstRows):
             return self._first(self.aggregate, ready, pending, frontier)

@@ -222,7 +222,8 @@ class Trace:
             self.effort(1 << 40)
         if self._runs and self._runs[0].compacted != self.since.tobytes():
             self._merge_at(0)
-            self._work(1 << 40)
+            while self._merges:  # one that has to begin again, with wider sums, is not done at once
+                self._work(1 << 40)
 
     def snapshot(self, at: int | None = None) -> Int64s:
         """The rows that accumulate at time `at` (None: at the end of all time), sorted, all with that time.

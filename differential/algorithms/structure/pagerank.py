@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from differential.aggregates import count
+from differential.aggregates import count, count_if
 from differential.algorithms.graphs import as_edges, ends, whole_number
 from differential.collections.collection import Collection
-from differential.expressions.expression import col
+from differential.expressions.expression import col, lit
 from progress.errors import MisuseError
 from timely.user_code.call_site import call_site
 
@@ -57,12 +57,16 @@ def pagerank(
     # A rank is how often its node is there: what is handed on is added up as multiplicities are, with one row
     # for a node in place of one for each sum. And 1 more, so that a node of rank 0 is there, too.
     own = nodes.repeat(unit - unit * numerator // denominator + 1)
-    parts = along.join(along.group_by("src").agg(degree=count()), on="src")
+    leaving = along.select(node=col.src, leaves=lit(True))
 
     def hand_on(ranks: Collection) -> Collection:
-        share = (col.times - 1) * numerator // (denominator * col.degree)
-        handed = ranks.join(parts, on={"node": "src"}).repeat(share).select(node=col.dst)
-        return handed.concat(own).group_by("node").agg(times=count())
+        # Rank and degree come of one group, so that neither is kept to be joined with the other.
+        known = ranks.select("node", leaves=lit(False)).concat(leaving)
+        each = known.group_by("node").agg(rows=count(), degree=count_if("leaves"))
+        share = (col.rows - col.degree - 1) * numerator // (denominator * col.degree)
+        # By node before it is by edge: a division for each node, and one row for each share that has changed.
+        shares = each.filter(col.degree > 0).repeat(share).select("node")
+        return shares.join(along, on={"node": "src"}).select(node=col.dst).concat(own)
 
-    start = nodes.select("node", times=unit + 1)
-    return start.iterate(hand_on, times=iterations, name=_WHO).select("node", rank=col.times - 1)
+    ranks = nodes.repeat(unit + 1).iterate(hand_on, times=iterations, name=_WHO)
+    return ranks.group_by("node").agg(times=count()).select("node", rank=col.times - 1)

@@ -8,7 +8,7 @@ zero there:
     LEAST, GREATEST   of the values whose multiplicity is positive; without any, the group is absent
     no aggregate at all (distinct): the group is present iff the sum of the multiplicities is positive
 
-Sums are made of components, which are rows of their own: `sums/accumulated.py`.
+Where only sums matter there is a shorter way: `sums/reduce_sums.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from differential.kernels.history.history import (
 from differential.kernels.overflow import excess, is_positive, refuse, wide_add
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, whose_turn
-from differential.kernels.sums.accumulated import evaluate_components
 from progress.kernel import Int64s, kernel
 from progress.times.time_words import word_is_beyond
 
@@ -88,14 +87,6 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
 
 
 @kernel
-def answer_at(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64s, wanted: Int64s) -> bool:
-    """`evaluate` of rows, or `evaluate_components` of components: by the height of the table."""
-    if aggregates.shape[0] > 2:
-        return evaluate_components(rows, count, time, guards, aggregates, wanted)
-    return evaluate(rows, count, time, guards, aggregates, wanted)
-
-
-@kernel
 def reduce_groups(
     ready: Int64s,
     pending: Int64s,
@@ -110,8 +101,7 @@ def reduce_groups(
     ready, pending   int64[kw + vw + 2, n] consolidated rows, int64[kw + 1, q] (key, time): sorted, complete
     tables           history of the input, without `ready` if shape[4] is -1, and of the output
     shape            int64[5]: kw, vw, guards, the answer's value words, and `exact` of `gathered_complete`
-    aggregates       int64[2, m]: kind and value word of each; or int64[6, m], as in `accumulated.py`, of rows
-                     whose only value word is a component
+    aggregates       int64[2, m]: kind and value word of each
     Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
@@ -149,7 +139,7 @@ def reduce_groups(
             if word_is_beyond(times[0, index], frontier, guards):
                 continue
             wanted[parts] = times[0, index]
-            present = answer_at(rows, size, times[0, index], guards, aggregates, wanted)
+            present = evaluate(rows, size, times[0, index], guards, aggregates, wanted)
             if corrections + held + 4 > made.shape[1]:
                 made = more_rows(made, corrections + held + 4)
             before, corrections = (

@@ -10,7 +10,46 @@ import numpy as np
 from differential.kernels.history.ready import minimal_times
 from progress.kernel import Int64s, kernel
 
-__all__ = ["latest_counter", "minimal_times", "shift_times", "take_turns"]
+__all__ = [
+    "earlier_time",
+    "earlier_times",
+    "latest_counter",
+    "minimal_times",
+    "shift_times",
+    "steps_of",
+    "take_turns",
+]
+
+
+@kernel
+def steps_of(guards: int) -> int:
+    """One step in each chain: a word with the lowest bit of each field between guards."""
+    steps, rest = np.int64(1), guards
+    while rest & (rest - 1) != 0:  # above all guards but the highest there is one more chain
+        steps |= (rest & -rest) << 1
+        rest &= rest - 1
+    return steps
+
+
+@kernel
+def earlier_time(time: int, guards: int) -> int:
+    """One step earlier in each chain that has begun: no corner of the time (`reduce_sums.py`) is earlier."""
+    low, rest = np.int64(1), guards
+    while rest != 0:
+        guard = rest & -rest
+        if time & (guard - low) != 0:
+            time -= low
+        low, rest = guard << 1, rest ^ guard
+    return time
+
+
+@kernel
+def earlier_times(frontier: Int64s, guards: int) -> Int64s:
+    """The minimal ones of the times that are one step earlier than those of an antichain."""
+    earlier = np.empty(frontier.shape[0], np.int64)
+    for index in range(frontier.shape[0]):
+        earlier[index] = earlier_time(frontier[index], guards)
+    return minimal_times(earlier, guards)
 
 
 @kernel

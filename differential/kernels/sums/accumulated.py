@@ -26,7 +26,6 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.history.history import multiplicity
 from differential.kernels.overflow import refuse
 from differential.kernels.sums.components import (
     FLOAT_BASE,
@@ -179,28 +178,3 @@ def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
     if what == MEAN:
         return mean_word(totals, at, limbs, count)
     return variance_word(what, totals, at, limbs, count)
-
-
-@kernel
-def evaluate_components(
-    rows: Int64s, count: int, time: int, guards: int, asked: Int64s, wanted: Int64s
-) -> bool:
-    """Write an answer of the components at a time into `wanted`; False if the group is absent there.
-
-    rows     int64[3, room]: component, time, diff: consolidated, `count` of them
-    asked    int64[6, m], see above
-    Raises if a sum of whole numbers leaves 64 bits.
-    Cost: of the components; of sums of floats some 70, of their variance 200 and what they have multiplied.
-    """
-    totals = np.zeros(asked[4, 0], np.int64)
-    row = np.int64(0)
-    while row < count:
-        total, after = multiplicity(rows, count, row, time, guards)
-        totals[rows[0, row]] = total
-        row = after
-    for part in range(asked[5, 0]):
-        if totals[part] == 0:
-            return False
-    for column in range(asked.shape[1]):
-        wanted[column] = answer_word(totals, asked, column)
-    return True

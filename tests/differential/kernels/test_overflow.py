@@ -28,6 +28,7 @@ from differential.kernels.rows.packing import survey
 from differential.kernels.rows.search import cursors_of
 from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
 from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace
@@ -182,7 +183,16 @@ def test_kernels_of_groups_are_right_at_every_time_or_refuse(
     """Refused are counts beyond 64 bits at some time, and rows whose own changes are."""
     kinds = {"count": COUNT, "min": LEAST}
     aggregates = np.array([(kinds[kind], word) for kind, word in parts], np.int64).reshape(-1, 2).T.copy()
-    _right_or_refused(some, aggregates, lambda rows: reduced(rows, 1, parts))
+    trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
+    some = consolidated(some)
+    if _fit(some):
+        trace.insert(as_words(some[::2], 4))
+
+    def run(new: np.ndarray, frontier: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shape = np.array([1, 1, GUARDS, aggregates.shape[1], -1])
+        return reduce_groups(new, NONE, trace.table, answers.table, frontier, shape, aggregates)
+
+    _right_or_refused(some, some[1::2], run, lambda rows: reduced(rows, 1, parts))
 
 
 @given(st.lists(st.tuples(st.just(1), st.integers(0, 2), TIME, LARGE), max_size=6))
@@ -193,21 +203,28 @@ def test_kernels_of_sums_are_right_at_every_time_or_refuse(some: list[Row]) -> N
         there, low, high = (rows.get((1, component), 0) for component in range(3))
         return {(1, low + (high << 32)): 1} if there else {}
 
-    _right_or_refused(some, np.array([[TOTAL, 1, -1, 0, 3, 1]]).T.copy(), plain)
+    def run(new: np.ndarray, frontier: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return reduce_sums(new, NONE, Trace(1, 1, GUARDS).table, frontier, SUM_SHAPE, SUM)
+
+    some = consolidated(some)
+    _right_or_refused(some, some, run, plain)
+
+
+SUM = np.array([[TOTAL, 1, -1, 0, 3, 1]]).T.copy()
+SUM_SHAPE = np.array([1, 1, GUARDS, 1, -1, 1])
 
 
 def _right_or_refused(
-    some: list[Row], aggregates: np.ndarray, plain: Callable[[dict[Row, int]], dict[Row, int]]
+    some: list[Row],
+    new: list[Row],
+    reduce: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    plain: Callable[[dict[Row, int]], dict[Row, int]],
 ) -> None:
-    """The answers of `reduce_groups` are those of `plain` at every time, unless a number leaves 64 bits."""
-    some = consolidated(some)
+    """What `reduce` says of new rows makes answers those of `plain` at every time, unless a number leaves 64
+    bits."""
     if not _fit(some) or not some:
         return
-    trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
-    trace.insert(as_words(some[::2], 4))
-    frontier = np.empty(0, np.int64)
-    new = as_words(some[1::2], 4)
-    seeds = [row[2] for row in some[1::2]]
+    seeds = [row[2] for row in new]
     times = [CODE.pack((epoch, i)) for epoch in range(3) for i in range(3)]
     after = [time for time in times if any(_behind(seed, time) for seed in seeds)]
     held = {time: accumulated(some, time, GUARDS) for time in after}
@@ -216,8 +233,7 @@ def _right_or_refused(
     numbers += [word for rows in answered.values() for row in rows for word in row[1:]]
 
     def run() -> list[Row]:
-        shape = np.array([1, 1, GUARDS, aggregates.shape[1], -1])
-        out, pended = reduce_groups(new, NONE, trace.table, answers.table, frontier, shape, aggregates)
+        out, pended = reduce(as_words(new, 4), np.empty(0, np.int64))
         assert pended.shape[1] == 0
         return rows_of(out)
 
@@ -232,17 +248,15 @@ def _right_or_refused(
         assert accumulated(out, time, GUARDS) == answered[time]
 
 
-@pytest.mark.parametrize("aggregates", [[[COUNT], [0]], [[TOTAL], [1], [-1], [0], [3], [0]]])
-def test_kernels_of_groups_look_at_rows_that_are_new(aggregates: list[list[int]]) -> None:
+def test_kernels_of_groups_look_at_rows_that_are_new() -> None:
     """Two large ones at two times, of a key without a history."""
     times = [CODE.pack((0, 0)), CODE.pack((0, 1))]
+    trace, frontier, shape = Trace(1, 1, GUARDS), np.empty(0, np.int64), np.array([1, 1, GUARDS, 1, -1])
     new = as_words([(1, 1, time, MAX) for time in times], 4)
-    trace, answers = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS)
-    shape = np.array([1, 1, GUARDS, 1, -1])
     with pytest.raises(OverflowError):
-        reduce_groups(
-            new, NONE, trace.table, answers.table, np.empty(0, np.int64), shape, np.array(aggregates)
-        )
+        reduce_groups(new, NONE, trace.table, trace.table, frontier, shape, np.array([[COUNT], [0]]))
+    with pytest.raises(OverflowError):
+        reduce_sums(new, NONE, trace.table, frontier, SUM_SHAPE, SUM)
 
 
 def _behind(earlier: int, later: int) -> bool:

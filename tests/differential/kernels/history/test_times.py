@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, less_equal, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.history.times import latest_counter, minimal_times, shift_times, take_turns
+from differential.kernels.history.times import (
+    earlier_time,
+    earlier_times,
+    latest_counter,
+    minimal_times,
+    shift_times,
+    take_turns,
+)
 
 
 @given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(0, depth))))
@@ -20,6 +27,15 @@ def test_minimal_times_are_an_antichain_below_all(case: tuple[int, list[Row]]) -
     assert minimal == sorted(
         {t for t in times.tolist() if not any(s != t and less_equal(s, t, guards) for s in times.tolist())}
     )
+
+
+@given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(0, depth))))
+def test_earlier_times_are_the_minimal_ones_one_step_back(case: tuple[int, list[Row]]) -> None:
+    depth, some = case
+    guards = CODES[depth].guards
+    times = minimal_times(np.array([row[0] for row in some], np.int64), guards)
+    back = np.array([earlier_time(time, guards) for time in times.tolist()], np.int64)
+    assert earlier_times(times, guards).tolist() == minimal_times(back, guards).tolist()
 
 
 @given(st.sampled_from([1, 2, 3]).flatmap(lambda depth: st.tuples(st.just(depth), rows(1, depth))))

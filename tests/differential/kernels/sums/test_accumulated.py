@@ -17,8 +17,6 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums import accumulated as a
 from differential.kernels.sums import components as c
 
-GUARDS = CODES[2].guards
-TIME = CODES[2].pack((1, 1))
 Values = list[tuple[float, int]]
 COUNTS = st.sampled_from([-2, -1, 1, 1, 1, 2, 3])
 HARD = st.sampled_from([1e308, -1e308, 1e-320, 0.1, 0.2, -0.3, 1e16, 1.0, math.inf, -math.inf, math.nan])
@@ -47,14 +45,13 @@ def _evaluated(
     diffs = [count for _, count in values]
     rows = np.array([words.tolist(), [CODES[2].pack((0, 1))] * len(values), diffs], np.int64)
     made = sort_consolidate(c.components_of(rows, 0, makers))
-    held = np.zeros((3, made.shape[1] + 4), np.int64)
-    held[:, : made.shape[1]] = made
+    totals = np.zeros(400, np.int64)
+    totals[made[0]] = made[2]
     columns = [(what, 1, 0, int(is_decimal) if what == a.TOTAL else limbs, 400, 1) for what in asked]
     table = np.array(columns, np.int64).T.copy()
-    wanted = np.zeros(len(asked) + 2, np.int64)
-    if not a.evaluate_components(held, made.shape[1], TIME, GUARDS, table, wanted):
+    if totals[0] == 0:
         return None
-    return [int(word) for word in wanted[: len(asked)]]
+    return [a.answer_word(totals, table, column) for column in range(len(asked))]
 
 
 def _same(left: float | None, right: float | None) -> bool:
