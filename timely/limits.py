@@ -79,6 +79,10 @@ REPLY_SECONDS_MAX: Final = 300.0
 STAGED_SECONDS_MAX: Final = 600.0
 """How long the parts of one insertion wait on the workers for its client to say that all have arrived."""
 
+ATTEMPT_SECONDS_MAX: Final = 6 * 3600.0
+"""How long what a task has staged waits for the commit of its batch, whose other tasks may take their time.
+"""
+
 STAGED_BYTES_MAX: Final = 8 * GIB
 """Memory for such parts of one input on one worker."""
 

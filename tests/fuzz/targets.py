@@ -38,6 +38,7 @@ from timely.wire.batch import Records
 from timely.wire.handshake import (
     Build,
     Closed,
+    Committed,
     Control,
     Ended,
     Entered,
@@ -228,6 +229,7 @@ def _controls() -> list[Frames]:
         Verdict(0, "", ()),
         Sealed(0, 5),
         Entered(0, "lines", "w", 3, 2),
+        Committed(0, "lines", "q", 3, 2, 0, ("a", "b")),
         Closed(0, "lines"),
         Switched(0, 1, 5),
         TakenOver(1),

@@ -9,7 +9,8 @@ rows of sealed epochs enter when the input's stage is activated, as part of the 
 fails then, because the user's code runs there, ends the dataflow.
 
 A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
-worker 0 says that all have arrived and which epoch they enter (`orders.py`).
+worker 0 says that all have arrived and which epoch they enter (`orders.py`). So do the rows of a query's
+tasks, of which only those count that its commit names (`attempts.py`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ..limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, W
 from ..wire.batch import Batch, Records
 from ..wire.nesting import is_too_deep
 from .appends import AppendId, WriterNumbers
+from .attempts import Attempts
 from .imported import ImportCodec
 
 APPENDS_MAX: Final = 1 << 31
@@ -185,6 +187,7 @@ class InputHandle:
         self._writers = WriterNumbers()
         self._staged: dict[AppendId, _Staged] = {}
         self._staged_bytes = 0
+        self.attempts = Attempts(clock)
         self._sealed: deque[_Sealed] = deque()
         self._ordered = codec if isinstance(codec, OrderedCodec) else None
         self._calls = 0
@@ -211,6 +214,7 @@ class InputHandle:
         self._writers, other._writers = other._writers, WriterNumbers()
         self._staged, other._staged = other._staged, {}
         self._staged_bytes, other._staged_bytes = other._staged_bytes, 0
+        self.attempts, other.attempts = other.attempts, Attempts(other._clock)
         self._calls = other._calls
 
     # Rows come in.
@@ -242,7 +246,7 @@ class InputHandle:
         """Whether an append is new; raises `InputClosedError` if it comes too late."""
         if identity is not None and identity in self._seen.get(epoch, ()):
             return False
-        self._check_open()
+        self.check_open()
         if epoch < self.epoch:
             raise InputClosedError(
                 f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
@@ -269,7 +273,7 @@ class InputHandle:
         """
         if identity in self._writers:
             return False
-        self._check_open()
+        self.check_open()
         self._writers.check(identity)
         return True
 
@@ -280,9 +284,11 @@ class InputHandle:
             known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
         ]:
             self.drop_staged(old)
-        if self._staged_bytes + size_bytes > STAGED_BYTES_MAX:
+        self.attempts.drop_old()
+        if self._staged_bytes + self.attempts.bytes + size_bytes > STAGED_BYTES_MAX:
             raise MisuseError(
-                f"input {self.name!r}: parts of insertions wait here with {self._staged_bytes:,} "
+                f"input {self.name!r}: parts of insertions wait here with "
+                f"{self._staged_bytes + self.attempts.bytes:,} "
                 "bytes in all, and "
                 f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
             )
@@ -328,12 +334,32 @@ class InputHandle:
                 epoch, batches if word == entered else [batch.shifted(0, entered) for batch in batches]
             )
 
-    def next_call(self) -> int:
-        """The number of a call that is taken now, if the order of calls counts; else 0."""
+    def enter_attempts(
+        self, query: str, batch: int, attempts: Sequence[str], epoch: int, order: int, worker: int
+    ) -> None:
+        """What these attempts have staged here, on `worker`, belongs to `epoch`; `order` is that of the
+        first.
+        """
+        if epoch < self.epoch:
+            raise InternalError(f"batch {batch} of {query} entered epoch {epoch}, but {self.epoch} is open")
+        entered = self.epoch_word(epoch)
+        for at, parts in enumerate(self.attempts.commit(query, batch, attempts)):
+            for number, part in parts:
+                batches = part.batches
+                if self._ordered is not None:
+                    place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
+                    batches = [self._ordered.ordered(each, order + at, place) for each in batches]
+                is_there = part.word == entered
+                self._keep(epoch, batches if is_there else [each.shifted(0, entered) for each in batches])
+
+    def next_call(self, calls: int = 1) -> int:
+        """The number of a call that is taken now, of the first of several, if the order of calls counts; else
+        0.
+        """
         if self._ordered is None:
             return 0
-        self._calls += 1
-        return self._calls
+        self._calls += calls
+        return self._calls - calls + 1
 
     def take_insertion(self, identity: AppendId) -> None:
         """Remember an insertion in parts as taken."""
@@ -419,6 +445,7 @@ class InputHandle:
         self.is_closed = True
         for identity in list(self._staged):
             self.drop_staged(identity)
+        self.attempts.clear()
 
     @property
     def held_epoch(self) -> int | None:
@@ -440,10 +467,13 @@ class InputHandle:
             self._entrance.advance(sealed.old, sealed.new)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait for their epoch, parts of insertions, rows of sealed epochs that are to enter."""
+        """Rows that wait for their epoch or for a commit, parts of insertions, rows of sealed epochs that are
+        to enter.
+        """
         waiting = [batch for batches in self._waiting.values() for batch in batches]
         for staged in self._staged.values():
             waiting += [batch for _, batches, _ in staged.parts.values() for batch in batches]
+        waiting += self.attempts.batches()
         for sealed in self._sealed:
             waiting += [batch for _, batches in sealed.entering for batch in batches]
         for batch in waiting:
@@ -463,7 +493,8 @@ class InputHandle:
         digest = blake2b(identity.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return -1 - (int.from_bytes(digest, "little") >> 2), identity.sequence * _CALL_ROWS_MAX
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise `InputClosedError` if nothing can be added any more."""
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
 

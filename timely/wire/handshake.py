@@ -9,6 +9,7 @@
 
     Sealed      worker 0 to all: epochs up to this one are complete
     Entered     worker 0 to all: the staged parts of an insertion belong to this epoch
+    Committed   worker 0 to all: these attempts are a batch of a query, and belong to this epoch
     Closed      worker 0 to all: no epoch will follow at this input
     Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
     TakenOver   to worker 0: the new version has its outputs on this worker, too
@@ -38,6 +39,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "Build",
     "Closed",
+    "Committed",
     "Control",
     "Ended",
     "Entered",
@@ -148,6 +150,21 @@ class Entered:
 
 
 @dataclass(frozen=True)
+class Committed:
+    """What these attempts have staged is batch `batch` of `query`, and belongs to `epoch`. `order` is the
+    place of the first of them among the calls, where that counts; those of the others follow.
+    """
+
+    dataflow: int
+    input: str
+    query: str
+    batch: int
+    epoch: int
+    order: int
+    attempts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Closed:
     """No epoch will follow at `input`."""
 
@@ -185,13 +202,15 @@ class Ended:
 
 
 Control = (
-    Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Closed | Switched | TakenOver | Ended
-)
+    Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Committed | Closed | Switched |
+    TakenOver | Ended
+)  # fmt: skip
 
 _KINDS: dict[str, type[Control]] = {
     known.__name__.lower(): known
     for known in (
-        Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Closed, Switched, TakenOver, Ended,
+        Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Committed, Closed, Switched,
+        TakenOver, Ended,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}

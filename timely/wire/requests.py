@@ -30,15 +30,18 @@ from .batch import Frame
 from .claims import check_table, check_uncompressed, shown
 from .handshake import PROTOCOL_VERSION
 from .nesting import is_too_deep
-from .task_requests import Hold, Piece, Value
+from .task_requests import CheckAttempts, CommitAttempts, DropAttempts, Hold, Piece, StageAttempt, Value
 
 __all__ = [
     "FAREWELL",
     "Append",
     "Arrived",
     "Changes",
+    "CheckAttempts",
     "Close",
+    "CommitAttempts",
     "Describe",
+    "DropAttempts",
     "Enter",
     "Forget",
     "Frontier",
@@ -55,6 +58,7 @@ __all__ = [
     "Shutdown",
     "Snapshot",
     "Stage",
+    "StageAttempt",
     "Stats",
     "Uninstall",
     "Value",
@@ -283,14 +287,16 @@ class Shutdown:
 
 Request = (
     Hello | Install | Replace | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close
-    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | Stats | Shutdown
+    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | StageAttempt
+    | CheckAttempts | CommitAttempts | DropAttempts | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
         Hello, Install, Replace, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
-        Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, Stats, Shutdown,
+        Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, StageAttempt, CheckAttempts,
+        CommitAttempts, DropAttempts, Stats, Shutdown,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {

@@ -1,17 +1,30 @@
 """What many tasks ask that work for one reader or writer: of another system, such as Spark.
 
-    Hold      keep what a reader is about to read, while its tasks read it
-    Piece     a bounded part of what one worker has of an output
+    Hold             keep what a reader is about to read, while its tasks read it
+    Piece            a bounded part of what one worker has of an output
 
-They travel as all requests do (`requests.py`). Here a reader is known by a name that its tasks share, which
-need not run in one process, nor at one time.
+    StageAttempt     rows of one run of a task, which count if the commit of their batch names it
+    CheckAttempts    is all there that is to be committed?
+    CommitAttempts   these runs of tasks are the batch
+    DropAttempts     these are not
+
+They travel as all requests do (`requests.py`). Here a reader, or a query that writes, is known by a name that
+its tasks share, which need not run in one process, nor at one time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Hold", "Piece", "Value"]
+__all__ = [
+    "CheckAttempts",
+    "CommitAttempts",
+    "DropAttempts",
+    "Hold",
+    "Piece",
+    "StageAttempt",
+    "Value",
+]
 
 Value = object
 """What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
@@ -59,3 +72,63 @@ class Piece:
     columns: list[Value]
     filters: list[Value]
     timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class StageAttempt:
+    """Keep the table as part `part` of an attempt at batch `batch` of `query`; `diff` as in `Append`. See
+    `operators/attempts.py`.
+
+    Values: is_new (False: the batch is committed, and takes no more).
+    """
+
+    dataflow: int
+    input: str
+    query: str
+    batch: int
+    attempt: str
+    part: int
+    diff: int
+
+
+@dataclass(frozen=True)
+class CheckAttempts:
+    """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait on.
+
+    Values: missing (names), last (the last batch of `query` that is committed; -1: none).
+    """
+
+    dataflow: int
+    input: str
+    query: str
+    batch: int
+    attempts: list[Value]
+
+
+@dataclass(frozen=True)
+class CommitAttempts:
+    """Worker 0: what these attempts (names) have staged, on all workers, is batch `batch` of `query`. It
+    enters the open epoch, which with `seals` is complete by that; nothing else of the batch enters ever.
+    Refused if batches before it are missing, unless `may_skip`.
+
+    Values: is_new (False: it was committed before), epoch (which it has entered), open.
+    """
+
+    dataflow: int
+    input: str
+    query: str
+    batch: int
+    attempts: list[Value]
+    seals: bool
+    may_skip: bool
+
+
+@dataclass(frozen=True)
+class DropAttempts:
+    """These attempts (names) at batch `batch` will not be committed; without any: no attempt at it so far."""
+
+    dataflow: int
+    input: str
+    query: str
+    batch: int
+    attempts: list[Value]

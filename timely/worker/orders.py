@@ -2,6 +2,7 @@
 
     seal     epochs up to this one are complete
     enter    the parts of an insertion, which have arrived on all workers, belong to the epoch that is open
+    commit   the same of what the tasks of a batch have staged, of which only the successful attempts count
     close    an input has no further epochs
 
 A decision is made by one message to worker 0. Either it has been made or it has not, whatever becomes of the
@@ -19,7 +20,7 @@ from ..errors import InputClosedError, MisuseError
 from ..operators.appends import AppendId
 from ..running.core import Worker
 from ..running.instance import Instance
-from ..wire.handshake import Closed, Entered, Sealed, encode_control
+from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control
 
 __all__ = ["Orders", "open_epoch"]
 
@@ -86,6 +87,30 @@ class Orders:
         self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered, order))
         return True, entered
 
+    def commit(
+        self,
+        dataflow: int,
+        input_name: str,
+        query: str,
+        batch: int,
+        attempts: tuple[str, ...],
+        may_skip: bool,
+    ) -> tuple[bool, int]:
+        """Let a batch, of which these attempts count, belong to the open epoch: (whether it was new, its
+        epoch). A repetition changes nothing.
+        """
+        handle = self._worker.instance(dataflow).input(input_name)
+        if batch <= handle.attempts.last(query):
+            return False, handle.epoch
+        handle.check_open()
+        if not may_skip:
+            handle.attempts.check_follows(query, batch)
+        handle.epoch_word(handle.epoch + 1)
+        order = handle.next_call(len(attempts))
+        entered = handle.epoch
+        self._decide(Committed(dataflow, input_name, query, batch, entered, order, attempts))
+        return True, entered
+
     def close(self, dataflow: int, input_name: str) -> int:
         """Close an input. Returns the epoch that is open then."""
         instance = self._worker.instance(dataflow)
@@ -95,7 +120,7 @@ class Orders:
 
     # On every worker.
 
-    def carry_out(self, order: Sealed | Entered | Closed) -> None:
+    def carry_out(self, order: Sealed | Entered | Committed | Closed) -> None:
         """Do what was decided. What fails ends the dataflow; what is for one that has ended is void."""
         instance = self._worker.instances.get(order.dataflow)
         if instance is None:
@@ -105,13 +130,17 @@ class Orders:
         except Exception as error:
             self._worker.fail(order.dataflow, error)
 
-    def _carry_out(self, instance: Instance, order: Sealed | Entered | Closed) -> None:
+    def _carry_out(self, instance: Instance, order: Sealed | Entered | Committed | Closed) -> None:
         if isinstance(order, Sealed):
             for handle in instance.inputs.values():
                 if not handle.is_closed:
                     handle.seal(order.epoch)
         elif isinstance(order, Closed):
             instance.input(order.input).close()
+        elif isinstance(order, Committed):
+            instance.input(order.input).enter_attempts(
+                order.query, order.batch, order.attempts, order.epoch, order.order, self._worker.index
+            )
         else:
             handle = instance.input(order.input)
             identity = AppendId(order.writer, order.sequence)
@@ -120,7 +149,7 @@ class Orders:
             else:
                 handle.enter_staged(identity, order.epoch, order.order, self._worker.index)
 
-    def _decide(self, order: Sealed | Entered | Closed) -> None:
+    def _decide(self, order: Sealed | Entered | Committed | Closed) -> None:
         assert self._worker.index == 0, "one worker decides"
         if self._worker.workers > 1:
             self._worker.send_control(encode_control(order))

@@ -37,6 +37,7 @@ from ..wire.handshake import (
     PROTOCOL_VERSION,
     Build,
     Closed,
+    Committed,
     Ended,
     Entered,
     Farewell,
@@ -54,8 +55,11 @@ from ..wire.requests import (
     Append,
     Arrived,
     Changes,
+    CheckAttempts,
     Close,
+    CommitAttempts,
     Describe,
+    DropAttempts,
     Enter,
     Forget,
     Frontier,
@@ -72,6 +76,7 @@ from ..wire.requests import (
     Shutdown,
     Snapshot,
     Stage,
+    StageAttempt,
     Stats,
     Uninstall,
     Value,
@@ -80,11 +85,13 @@ from ..wire.requests import (
 from .counters import statistics
 from .installation import Installations, describe
 from .orders import Orders, open_epoch
-from .pieces import hold, piece
+from .tasks.pieces import hold, piece
+from .tasks.staging import check_attempts, drop_attempts, names_of, stage_attempt
 
 __all__ = ["Later", "Server"]
 
-_OF_INPUTS = (Append, Arrived, Close, Describe, Enter, Insert, Seal, Stage, Uninstall)
+_OF_TASKS = (CheckAttempts, CommitAttempts, DropAttempts, StageAttempt)
+_OF_INPUTS = (Append, Arrived, Close, Describe, Enter, Insert, Seal, Stage, Uninstall, *_OF_TASKS)
 """Requests that are answered by what feeds a dataflow, and not by what it has put out."""
 
 
@@ -167,7 +174,9 @@ class Server:
                 self.installations.receive(peer, offer)
             case TakenOver() as news if self._worker.index == 0:
                 self.replacements.taken_over(peer, news)
-            case (Build() | Verdict() | Sealed() | Entered() | Closed() | Switched()) as order if peer == 0:
+            case (
+                Build() | Verdict() | Sealed() | Entered() | Committed() | Closed() | Switched()
+            ) as order if peer == 0:
                 self._obey(order)
             case control:
                 raise PeerError(
@@ -176,7 +185,7 @@ class Server:
                     "worker 0 says, or is told"
                 )
 
-    def _obey(self, order: Build | Verdict | Sealed | Entered | Closed | Switched) -> None:
+    def _obey(self, order: Build | Verdict | Sealed | Entered | Committed | Closed | Switched) -> None:
         if isinstance(order, Build):
             self.installations.on_build(order)
         elif isinstance(order, Verdict):
@@ -216,6 +225,8 @@ class Server:
                 return self._once_complete(
                     dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
                 )
+            case StageAttempt(dataflow, name):
+                return stage_attempt(self._instance(dataflow).input(name), request, table)
             case Changes():
                 return self._changes(request)
             case Frontier(dataflow, output):
@@ -287,6 +298,12 @@ class Server:
                 self._check_decides(request)
                 is_new, entered = self._orders.enter(dataflow, name, epoch, AppendId(writer, sequence))
                 return Reply({"is_new": is_new, "epoch": entered})
+            case CheckAttempts(dataflow, name):
+                return check_attempts(self._instance(dataflow).input(name), request)
+            case DropAttempts(dataflow, name):
+                return drop_attempts(self._instance(dataflow).input(name), request)
+            case CommitAttempts():
+                return self._commit(request)
             case Close(dataflow, name):
                 self._check_decides(request)
                 return Reply({"open": self._orders.close(dataflow, name)})
@@ -319,6 +336,19 @@ class Server:
                 return Reply()
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
+
+    def _commit(self, request: CommitAttempts) -> Reply:
+        """Make a batch of what was staged, and complete its epoch with it: one decision, so that no other
+        comes between.
+        """
+        self._check_decides(request)
+        attempts = names_of(request.attempts)
+        is_new, epoch = self._orders.commit(
+            request.dataflow, request.input, request.query, request.batch, attempts, request.may_skip
+        )
+        if is_new and request.seals:
+            self._orders.seal(request.dataflow, epoch)
+        return Reply({"is_new": is_new, "epoch": epoch, "open": open_epoch(self._instance(request.dataflow))})
 
     def _uninstall(self, dataflow: int, cascade: bool) -> Reply:
         """End a dataflow as an error would, on all workers; they hear of it after all orders of before, and

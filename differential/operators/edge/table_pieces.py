@@ -100,6 +100,10 @@ class TablePieces:
         if self._laid_out is not None:
             mark.words(self._laid_out[:-2])
 
+    def compared(self) -> object:
+        """Nothing: what is laid out follows from the rows."""
+        return None
+
     def _cut(self, wanted: Wanted, rows: int, between: Callable[[int, int], Int64s]) -> Cut:
         """Rows from `wanted.first` on: fewer than the words allow if their texts are long."""
         first = min(max(0, wanted.first), rows)

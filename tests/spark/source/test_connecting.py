@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import differential as dd
 import timely
-from timely.errors import PeerError
-from timely.spark.source.connecting import flow_of, workers_at
+from timely.errors import MisuseError, PeerError
+from timely.keys import new_client, new_cluster
+from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import Options
 
 
@@ -26,8 +29,10 @@ def cluster() -> Iterator[timely.Cluster]:
 
 
 def test_one_address_is_enough_to_find_the_dataflow_and_all_workers(cluster: timely.Cluster) -> None:
-    with flow_of(Options.of({"cluster": cluster.addresses[1]})) as (workers, flow):
-        assert workers.addresses == cluster.addresses and flow.name.endswith("passed_on")
+    with flow_of(Options.of({"cluster": cluster.addresses[1]})) as (at, workers, flow):
+        assert list(at.addresses) == workers.addresses == cluster.addresses and flow.name.endswith(
+            "passed_on"
+        )
 
 
 def test_nobody_there_is_one_error_within_seconds() -> None:
@@ -37,7 +42,7 @@ def test_nobody_there_is_one_error_within_seconds() -> None:
         begun = time.monotonic()
         with (
             pytest.raises(PeerError, match=f"no worker can be reached at tcp://{address}"),
-            workers_at([address]),
+            workers_at(Whereabouts((address,))),
         ):
             pytest.fail("nobody is there")
         with (
@@ -46,3 +51,14 @@ def test_nobody_there_is_one_error_within_seconds() -> None:
         ):
             pytest.fail("nobody is there")
         assert time.monotonic() - begun < 30
+
+
+def test_keys_are_read_on_the_driver_and_go_where_the_addresses_go(tmp_path: Path) -> None:
+    options = Options.of({"cluster": "127.0.0.1:9", "keys": str(tmp_path / "none")})
+    with pytest.raises(MisuseError, match="none"), flow_of(options):
+        pytest.fail("there are no keys")
+    _, keys = new_client(new_cluster(), "spark")
+    at = Whereabouts(("127.0.0.1:9", "127.0.0.1:10"), keys)
+    there = pickle.loads(pickle.dumps(at))
+    assert there.only("127.0.0.1:9") == Whereabouts(("127.0.0.1:9",), keys)
+    assert keys.pair.secret.reveal() not in repr(there)

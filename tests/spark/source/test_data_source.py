@@ -102,7 +102,7 @@ def test_refused_what_is_forgotten(spark: SparkSession, flow: Flow) -> None:
     flow.output("rows").forget(flow.epoch)
     reader = spark.read.format("naiad").options(cluster=flow._workers.addresses[0], output="rows")
     with pytest.raises(PySparkException, match="changes of epochs before 1 are no longer kept") as raised:
-        reader.option("startingEpoch", 0).load()
+        reader.option("startingEpoch", 0).load().count()
     assert "Traceback" not in str(raised.value)
 
 

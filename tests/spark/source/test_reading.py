@@ -175,10 +175,10 @@ def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
         Options.of({"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"})
     )
     wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
-    with workers_at(plan.addresses) as workers:
+    with workers_at(plan.at) as workers:
         whole = [
             row
-            for partition in partitions_of(workers, wanted)
+            for partition in partitions_of(workers, plan.at, wanted)
             if isinstance(partition, OutputPartition)
             for batch in read_partition(partition, plan.form)
             for row in batch.to_pylist()
@@ -188,7 +188,7 @@ def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
         for part in range(3)
         for batch in read_partition(
             OutputPartition(
-                plan.addresses,
+                plan.at,
                 OutputSlice(
                     flow.index, "rows", plan.reader, -1, wanted.stop, wanted.columns, part=part, parts=3
                 ),

@@ -21,8 +21,11 @@ from timely.wire.requests import (
     Append,
     Arrived,
     Changes,
+    CheckAttempts,
     Close,
+    CommitAttempts,
     Describe,
+    DropAttempts,
     Enter,
     Forget,
     Frontier,
@@ -39,6 +42,7 @@ from timely.wire.requests import (
     Shutdown,
     Snapshot,
     Stage,
+    StageAttempt,
     Stats,
     Uninstall,
     Wait,
@@ -61,6 +65,8 @@ REQUESTS: list[Request] = [
     Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
     Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
     Hold(0, "out", "us", 3, 60.0), Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5),
+    StageAttempt(0, "in", "q", 4, "a", 0, 1), CheckAttempts(0, "in", "q", 4, [["a", 2]]),
+    CommitAttempts(0, "in", "q", 4, ["a"], True, False), DropAttempts(0, "in", "q", 4, []),
 ]  # fmt: skip
 
 

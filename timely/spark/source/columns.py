@@ -18,7 +18,15 @@ from timely.errors import MisuseError
 from timely.limits import SNAPSHOT_ROWS_MAX
 from timely.wire.arrow import int64_array
 
-__all__ = ["CHANGE_COLUMNS", "arrow_form", "as_batches", "check_asked", "repeated", "spark_form"]
+__all__ = [
+    "CHANGE_COLUMNS",
+    "arrow_form",
+    "as_batches",
+    "check_asked",
+    "check_written",
+    "repeated",
+    "spark_form",
+]
 
 CHANGE_COLUMNS = ("epoch", "diff")
 _REPEATED_ROWS_MAX = 1 << 20
@@ -54,6 +62,45 @@ def check_asked(form: T.StructType, asked: T.StructType) -> None:
     if wrong:
         listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in there.items())
         raise MisuseError(f"the schema differs from that of the output ({listed}): {'; '.join(wrong)}")
+
+
+def check_written(schema: T.StructType, form: pa.Schema, diff: str | None, name: str) -> None:
+    """Raise `MisuseError`, column by column, unless rows of `schema` fit an input of these columns; `diff`
+    names the column of multiplicities, if there is one.
+    """
+    there = {field.name: field.type for field in arrow_form(schema)}
+    wrong: list[str] = []
+    if diff is not None and not pa.types.is_integer(there.pop(diff, pa.null())):
+        wrong.append(f"the column of diffs, {diff!r}, is no column of whole numbers")
+    kinds = {field.name: field.dataType.simpleString() for field in from_arrow_schema(form)}
+    shown = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for field in form:
+        if field.name not in there:
+            wrong.append(f"{field.name!r} ({kinds[field.name]}) is missing")
+        elif not _fits(there[field.name], field.type):
+            wrong.append(f"{field.name!r} is {shown[field.name]}, not {kinds[field.name]}")
+    wrong += [f"{other!r} is not one of them" for other in there if other not in form.names]
+    if wrong:
+        listed = ", ".join(f"{column} {kind}" for column, kind in kinds.items())
+        raise MisuseError(f"input {name!r} takes the columns {listed}; {'; '.join(wrong)}")
+
+
+def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type are taken for the other, unless a single one does not fit."""
+    if given == wanted:
+        return True
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return (given.tz is None) == (wanted.tz is None)
+    alike = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, _is_text, _is_binary)
+    return any(is_of(given) and is_of(wanted) for is_of in alike)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def arrow_form(form: T.StructType) -> pa.Schema:

@@ -1,13 +1,15 @@
 """The one place where a data source opens a connection: on the driver to a cluster, in a task to its workers.
 
-A data source is pickled and travels; connections do not. So it carries addresses and keys, and each process
-opens what it needs, for as long as it needs it.
+A data source is pickled and travels; connections do not. So it carries addresses, and each process opens what
+it needs, for as long as it needs it. The keys of the driver travel with the addresses (`Whereabouts`), in
+what tasks are handed, and show their secret to nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, discover
@@ -15,25 +17,46 @@ from timely.client.session import Flow
 from timely.keys import ClientKeys
 from timely.spark.source.options import Options
 
-__all__ = ["flow_of", "workers_at"]
+__all__ = ["Whereabouts", "connected_to", "flow_of", "workers_at"]
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where workers are reached, all of a cluster in order, or some of them, and by which keys."""
+
+    addresses: tuple[str, ...]
+    keys: ClientKeys | None = None
+
+    def only(self, address: str) -> Whereabouts:
+        """Where one of them is reached."""
+        return replace(self, addresses=(address,))
 
 
 @contextmanager
-def flow_of(options: Options) -> Iterator[tuple[RemoteWorkers, Flow]]:
+def flow_of(options: Options) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
     """The dataflow that the options name, and the workers of the cluster that they name."""
     keys = options.keys()
-    with workers_at(discover(options.cluster, keys), keys) as workers:
-        yield workers, options.flow_in(Cluster(workers))
+    at = Whereabouts(tuple(discover(options.cluster, keys)), keys)
+    with workers_at(at) as workers:
+        yield at, workers, options.flow_in(Cluster(workers))
 
 
 @contextmanager
-def workers_at(addresses: Sequence[str], keys: ClientKeys | None = None) -> Iterator[RemoteWorkers]:
-    """Connections to these workers: all of a cluster, in order, or some that a task has to do with.
-    `PeerError` if one cannot be reached.
-    """
-    workers = RemoteWorkers(addresses, keys=keys)
+def workers_at(at: Whereabouts) -> Iterator[RemoteWorkers]:
+    """Connections to these workers for a while; raises as `connected_to`."""
+    workers = connected_to(at)
     try:
-        workers.join()
         yield workers
     finally:
         workers.close()
+
+
+def connected_to(at: Whereabouts) -> RemoteWorkers:
+    """Connections to these workers. `PeerError` if one cannot be reached."""
+    workers = RemoteWorkers(at.addresses, keys=at.keys)
+    try:
+        workers.join()
+    except BaseException:
+        workers.close()
+        raise
+    return workers

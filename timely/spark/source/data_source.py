@@ -14,6 +14,8 @@ from pyspark.sql.datasource import DataSource
 from timely.spark.source.options import Options
 from timely.spark.source.plainly import plainly
 from timely.spark.source.reading import OutputReader, ReadPlan, plan_of
+from timely.spark.source.streaming import StreamReader
+from timely.spark.source.writing import BatchWriter, StreamWriter, plan_of_write
 
 __all__ = ["NaiadSource", "register"]
 
@@ -39,6 +41,22 @@ class NaiadSource(DataSource):
         plan = self._planned()
         with plainly():
             return OutputReader(plan, schema)
+
+    def streamReader(self, schema: T.StructType) -> StreamReader:
+        """For `spark.readStream`."""
+        plan = self._planned()
+        with plainly():
+            return StreamReader(plan, schema, Options.of(self.options).count("epochsPerBatch", 0))
+
+    def writer(self, schema: T.StructType, overwrite: bool) -> BatchWriter:
+        """For `df.write`."""
+        with plainly():
+            return BatchWriter(plan_of_write(Options.of(self.options), schema, overwrite))
+
+    def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter:
+        """For `df.writeStream`."""
+        with plainly():
+            return StreamWriter(plan_of_write(Options.of(self.options), schema, overwrite))
 
     def _planned(self) -> ReadPlan:
         if self._plan is None:

@@ -9,10 +9,19 @@
     epoch           of a reader: the number of the epoch as of which is read; `sealed`, as it is by default,
                     for the last one that is sealed when the DataFrame or the view is made
     startingEpoch   of a reader: changes from there on, with the columns epoch and diff, in place of the
-                    `collection`
+                    collection; `earliest`: from the first that is kept. Of a stream also `latest`, or
+                    `snapshot`, with all rows as of one epoch first
+    epochsPerBatch  of a stream: at most so many epochs in a micro-batch
     columns         of a reader: only these, with commas between
     timeout         seconds to wait until an epoch is complete
     hold            seconds for which what is being read is kept, after it was heard of last
+
+    diff            of a writer: the column that says how often a row is added; without it each is added once
+    query           of a writer, or a stream that reads: a name that stays when it is started again
+    seal            of a writer: true, as it is by default, if a batch completes its epoch
+    gap             of a writer: `refuse`, as it is by default, or `allow` a batch whose predecessors are
+                    missing
+    lag             of a writer: how many epochs may be sealed and not computed before it waits; 0: any number
 
 Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused.
 """
@@ -32,10 +41,13 @@ from timely.keys import ClientKeys
 from timely.keys.folder import client_keys
 from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
 
-__all__ = ["COLLECTION", "SEALED", "Options"]
+__all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "Options"]
 
 SEALED: Final = "sealed"
 COLLECTION: Final = "collection"
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+SNAPSHOT: Final = "snapshot"
 _KNOWN: Final = (
     "cluster",
     "keys",
@@ -44,9 +56,15 @@ _KNOWN: Final = (
     "input",
     "epoch",
     "startingEpoch",
+    "epochsPerBatch",
     "columns",
     "timeout",
     "hold",
+    "diff",
+    "query",
+    "seal",
+    "gap",
+    "lag",
 )
 
 
@@ -106,6 +124,32 @@ class Options:
     def hold_seconds(self) -> float:
         """How long what is read is kept after the last sign of life."""
         return self._number("hold", HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX)
+
+    @property
+    def query(self) -> str:
+        """The name under which batches are counted, if one was given."""
+        return self.given.get("query", "").strip()
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.given.get(name.lower(), str(default)).strip().lower()
+        if value not in ("true", "false"):
+            raise MisuseError(f"the option {name!r} is true or false, not {value!r}")
+        return value == "true"
+
+    def choice(self, name: str, words: tuple[str, ...]) -> str:
+        """One of `words`; the first one if nothing is said."""
+        value = self.given.get(name.lower(), words[0]).strip().lower()
+        if value not in words:
+            raise MisuseError(f"the option {name!r} is {' or '.join(map(repr, words))}, not {value!r}")
+        return value
+
+    def count(self, name: str, default: int) -> int:
+        """A whole number, 0 or more."""
+        value = self.given.get(name.lower(), str(default)).strip()
+        if not value.isdigit():
+            raise MisuseError(f"the option {name!r} is a whole number, 0 or more, not {value!r}")
+        return int(value)
 
     def text(self, name: str, example: str) -> str:
         """An option that has to be there."""

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -27,12 +28,12 @@ from timely.client.reading import FlowOutput
 from timely.client.session import Flow
 from timely.client.tables import summed
 from timely.errors import MisuseError
-from timely.keys import ClientKeys
-from timely.spark.epochs import DIFF
+from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
-from timely.spark.source.connecting import flow_of, workers_at
-from timely.spark.source.options import COLLECTION, SEALED, Options
+from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
+from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, Options
 from timely.spark.source.plainly import plainly
+from timely.wire.arrow import int64_array
 
 __all__ = ["OutputPartition", "OutputReader", "ReadPlan", "partitions_of", "plan_of", "read_partition"]
 
@@ -41,60 +42,61 @@ __all__ = ["OutputPartition", "OutputReader", "ReadPlan", "partitions_of", "plan
 class ReadPlan:
     """What a DataFrame over an output is: which output, where, as of which epoch.
 
-    `epoch` -1: before the first one. `start` -1: the collection.
+    `epoch` -1: before the first one. `starting` says of changes from where on, by a number or a word, and of
+    the collection that it is meant.
     """
 
-    addresses: tuple[str, ...]
+    at: Whereabouts
     dataflow: int
     output: str
     reader: str
-    start: int
+    starting: int | str
     epoch: int
     form: T.StructType
     hold_seconds: float
     timeout_seconds: float
-    keys: ClientKeys | None = None
 
     @property
     def are_changes(self) -> bool:
         """Whether it is the changes, and not the collection."""
-        return self.start >= 0
+        return self.starting != COLLECTION
 
 
 class OutputPartition(InputPartition):
-    """What one task reads: everything that some workers have, or their share of it."""
+    """What one task reads: everything that some workers have, or their share of it. With `epoch`, the rows of
+    a collection are shown as changes that come in that one.
+    """
 
-    def __init__(self, addresses: Sequence[str], wanted: OutputSlice, keys: ClientKeys | None = None) -> None:
-        super().__init__((tuple(addresses), wanted.part))
-        self.addresses = tuple(addresses)
+    def __init__(self, at: Whereabouts, wanted: OutputSlice, epoch: int | None = None) -> None:
+        super().__init__((at.addresses, wanted.part))
+        self.at = at
         self.wanted = wanted
-        self.keys = keys
+        self.epoch = epoch
 
 
 def plan_of(options: Options) -> ReadPlan:
     """What the options ask for, as it is now; from now on it is kept. Raises what is wrong with them."""
-    with flow_of(options) as (workers, flow):
+    with flow_of(options) as (at, workers, flow):
         output = flow.output(options.text("output", "components"))
         if output.schema is None:
             raise MisuseError(
                 f"output {output.name!r} carries Python records, which have no columns: make it a collection"
             )
-        starting = options.epoch("startingEpoch", COLLECTION, (COLLECTION,))
-        start = starting if isinstance(starting, int) else -1
+        starting = options.epoch("startingEpoch", COLLECTION, (COLLECTION, EARLIEST, LATEST, SNAPSHOT))
         chosen = options.epoch("epoch", SEALED, (SEALED,))
         plan = ReadPlan(
-            tuple(workers.addresses),
+            at,
             flow.index,
             output.name,
-            f"spark/{uuid.uuid4().hex}",
-            start,
+            f"spark/{options.query or uuid.uuid4().hex}",
+            starting,
             chosen if isinstance(chosen, int) else _sealed(flow, output),
-            spark_form(output.schema, options.columns, start >= 0),
+            spark_form(output.schema, options.columns, starting != COLLECTION),
             options.hold_seconds,
             options.timeout_seconds,
-            workers.keys,
         )
-        _hold(workers, plan)
+        if not plan.are_changes:  # of a stream it is its checkpoint that says from where
+            _hold(workers, plan, plan.epoch + 1)
         return plan
 
 
@@ -103,9 +105,8 @@ def _sealed(flow: Flow, output: FlowOutput) -> int:
     return max(flow.epoch, output.complete_before_capped()) - 1
 
 
-def _hold(workers: Workers, plan: ReadPlan) -> None:
-    """Keep what the plan reads; `ForgottenError` if it is gone."""
-    first = plan.start if plan.are_changes else plan.epoch + 1
+def _hold(workers: Workers, plan: ReadPlan, first: int) -> None:
+    """Keep changes from `first` on; `ForgottenError` if some are gone."""
     hold_everywhere(workers, plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds)
 
 
@@ -114,6 +115,11 @@ class OutputReader(DataSourceReader):
 
     def __init__(self, plan: ReadPlan, asked: T.StructType) -> None:
         check_asked(plan.form, asked)
+        if plan.starting in (LATEST, SNAPSHOT):
+            raise MisuseError(
+                f"the option 'startingEpoch' is {plan.starting!r}, which is for streams: give a number, or "
+                "'earliest'"
+            )
         self.plan = plan
         self.form = asked
         self.filters: list[object] = []
@@ -121,11 +127,14 @@ class OutputReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One for each worker; all as of the same epoch, once that is complete."""
         plan = self.plan
-        with plainly(), workers_at(plan.addresses, plan.keys) as workers:
-            _hold(workers, plan)
-            return partitions_of(workers, self._slice(), plan.keys)
+        with plainly(), workers_at(plan.at) as workers:
+            start = plan.starting if isinstance(plan.starting, int) else -1
+            if plan.starting == EARLIEST:
+                _, start, _ = hold_everywhere(workers, plan.dataflow, plan.output, "", 0, 0.0)
+            _hold(workers, plan, start if plan.are_changes else plan.epoch + 1)
+            return partitions_of(workers, plan.at, self._slice(start))
 
-    def _slice(self) -> OutputSlice:
+    def _slice(self, start: int) -> OutputSlice:
         plan = self.plan
         names = list(self.form.names)
         # A collection's multiplicities are not shown, but rows come as often as they say.
@@ -134,7 +143,7 @@ class OutputReader(DataSourceReader):
             plan.dataflow,
             plan.output,
             plan.reader,
-            plan.start,
+            start,
             plan.epoch + 1,
             tuple(columns),
             self.filters,
@@ -147,35 +156,38 @@ class OutputReader(DataSourceReader):
         return read_partition(partition, self.form)
 
 
-def partitions_of(
-    workers: Workers, wanted: OutputSlice, keys: ClientKeys | None = None
-) -> list[InputPartition]:
+def partitions_of(workers: Workers, at: Whereabouts, wanted: OutputSlice) -> list[InputPartition]:
     """A partition for each worker, once the epochs are complete there; or, where rows of one have to be added
     up with those of others, for each share.
     """
     extents = extent_of(workers, wanted)
-    addresses = workers.addresses
     if any(extent.is_negative for extent in extents):
         return [
-            OutputPartition(addresses, replace(wanted, part=part, parts=workers.count), keys)
+            OutputPartition(at, replace(wanted, part=part, parts=workers.count))
             for part in range(workers.count)
         ]
-    return [OutputPartition([address], wanted, keys) for address in addresses]
+    return [OutputPartition(at.only(address), wanted) for address in at.addresses]
 
 
 def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:
     """All batches of one partition, in the columns `form`."""
     wanted, exact = partition.wanted, arrow_form(form)
-    with plainly(), workers_at(partition.addresses, partition.keys) as workers:
+    with plainly(), workers_at(partition.at) as workers:
         tables: Iterator[pa.Table] = itertools.chain.from_iterable(
             pieces(workers, worker, wanted) for worker in range(workers.count)
         )
         if wanted.parts > 1:
             tables = iter([summed(pa.concat_tables(tables))])
         for table in tables:
-            for rows in [table] if wanted.start >= 0 else _as_often_as_it_is_there(table):
+            for rows in _shown(table, partition, form.names):
                 yield from as_batches(rows, exact)
 
 
-def _as_often_as_it_is_there(table: pa.Table) -> Iterator[pa.Table]:
-    return repeated(table.drop_columns([DIFF]), table.column(DIFF).to_numpy())
+def _shown(table: pa.Table, partition: OutputPartition, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Changes as they are; rows of a collection as often as they are there, or as changes of one epoch."""
+    if partition.wanted.start >= 0:
+        return iter([table])
+    if partition.epoch is None:
+        return repeated(table.drop_columns([DIFF]), table.column(DIFF).to_numpy())
+    epochs = np.full(table.num_rows, partition.epoch, dtype=np.int64)
+    return iter([table.append_column(EPOCH, int64_array(epochs)).select(list(names))])

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..errors import RequestError
-from ..limits import READER_SECONDS_MAX
-from ..operators.capture import CaptureVertex, check_kept
-from ..operators.conditions import columns_of, fulfilling
-from ..operators.pieces import Wanted
-from ..wire.claims import shown
-from ..wire.requests import Reply
-from ..wire.task_requests import Hold, Piece
+from ...errors import RequestError
+from ...limits import READER_SECONDS_MAX
+from ...operators.capture import CaptureVertex, check_kept
+from ...operators.conditions import columns_of, fulfilling
+from ...operators.pieces import Wanted
+from ...wire.claims import shown
+from ...wire.requests import Reply
+from ...wire.task_requests import Hold, Piece
 
 __all__ = ["hold", "piece"]
 

@@ -1,0 +1,98 @@
+"""What counts of what tasks have staged: against the plain rule, in whatever order it comes.
+
+counted_*   rows of the attempts that a commit names, once
+waits_*     for how long, and how much it is
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely import MisuseError, Records
+from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.operators.attempts import Attempts, Part
+
+STAGES = st.tuples(
+    st.just("stage"), st.sampled_from("pq"), st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 2)
+)
+ENDS = st.tuples(
+    st.sampled_from(["commit", "drop"]),
+    st.sampled_from("pq"),
+    st.integers(0, 2),
+    st.lists(st.sampled_from("abc"), unique=True, max_size=2),
+    st.just(0),
+)
+
+
+def part(row: object, size: int = 1) -> Part:
+    return Part(0, [Records([row])], size)
+
+
+@given(st.lists(STAGES | ENDS, max_size=30))
+def test_counted_are_the_rows_of_attempts_that_a_commit_names_once(
+    steps: list[tuple[str, str, int, str | list[str], int]],
+) -> None:
+    attempts = Attempts()
+    plain: dict[tuple[str, int, str], dict[int, int]] = {}
+    last = {"p": -1, "q": -1}
+    for number, (what, query, batch, names, at) in enumerate(steps):
+        if what == "stage":
+            assert isinstance(names, str)
+            is_new = batch > last[query]
+            assert attempts.stage(query, batch, names, at, part(number, at)) == is_new
+            if is_new:
+                plain.setdefault((query, batch, names), {})[at] = number
+        elif what == "drop":
+            attempts.drop(query, batch, names)
+            plain = {
+                key: parts
+                for key, parts in plain.items()
+                if key[:2] != (query, batch) or (names and key[2] not in names)
+            }
+        elif batch > last[query]:  # a repeated commit is known before
+            taken = attempts.commit(query, batch, names)
+            rows = [[(at, p.batches[0].records[0]) for at, p in parts] for parts in taken]  # type: ignore[attr-defined]
+            assert rows == [sorted(plain.get((query, batch, name), {}).items()) for name in names]
+            plain = {key: parts for key, parts in plain.items() if key[0] != query or key[1] > batch}
+            last[query] = batch
+        assert len(attempts) == len(plain)
+        assert len(attempts.batches()) == sum(map(len, plain.values()))
+        assert attempts.bytes == sum(at for parts in plain.values() for at in parts)
+        for key, parts in plain.items():
+            assert attempts.parts(*key) == len(parts)
+        assert (attempts.last("p"), attempts.last("q")) == (last["p"], last["q"])
+    attempts.clear()
+    assert len(attempts) == attempts.bytes == 0
+
+
+def test_counted_batches_follow_one_another() -> None:
+    attempts = Attempts()
+    attempts.check_follows("q", 0)
+    attempts.commit("q", 0, ())
+    attempts.check_follows("q", 1)
+    with pytest.raises(MisuseError, match="batch 2 of query q comes before batch 1, which"):
+        attempts.check_follows("q", 2)
+    with pytest.raises(MisuseError, match="batch 7 of query r comes before batches 0 to 6, which"):
+        attempts.check_follows("r", 7)
+
+
+def test_counted_queries_are_remembered_up_to_a_number() -> None:
+    attempts = Attempts(queries_max=2)
+    for query in "abc":
+        attempts.commit(query, 4, ())
+    assert [attempts.last(query) for query in "abc"] == [-1, 4, 4]
+
+
+def test_waits_from_when_it_was_heard_of_last() -> None:
+    now = [0.0]
+    attempts = Attempts(lambda: now[0])
+    for name in "ab":
+        attempts.stage("q", 0, name, 0, part(name))
+    now[0] += ATTEMPT_SECONDS_MAX - 1
+    attempts.drop_old()
+    assert attempts.parts("q", 0, "a") == 1
+    now[0] += 2
+    attempts.drop_old()
+    assert (attempts.parts("q", 0, "a"), attempts.parts("q", 0, "b")) == (1, 0)

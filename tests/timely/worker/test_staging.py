@@ -1,0 +1,138 @@
+"""What two workers make of what tasks have staged, through the same door as for every client.
+
+commit_*    what enters, in which epoch, and what is left
+order_*     where the order of calls counts
+refused_*   what cannot be staged or committed changes nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import differential as dd
+import timely
+from timely import InputClosedError, MisuseError, RequestError
+from timely.client.session import Flow
+from timely.wire.requests import Reply, Request, Value
+from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
+
+
+@pytest.fixture
+def flow() -> Iterator[Flow]:
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int").output("rows")
+        dd.input(dataflow, "last", "k: int, v: int", key="k", mode="upsert").output("last")
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        yield cluster.install(passed_on)
+
+
+def ask(flow: Flow, request: Request, worker: int = 0, table: pa.Table | None = None) -> Reply:
+    (reply,) = flow._workers.ask([(worker, request, table)])
+    return reply
+
+
+def stage(flow: Flow, batch: int, attempt: str, number: int, *rows: int, worker: int = 0) -> bool:
+    request = StageAttempt(0, "rows", "q", batch, attempt, number, 1)
+    return bool(ask(flow, request, worker, pa.table({"n": list(rows)})).values["is_new"])
+
+
+def commit(flow: Flow, batch: int, *attempts: str, seals: bool = True, may_skip: bool = False) -> Reply:
+    return ask(flow, CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip))
+
+
+def rows(flow: Flow) -> list[tuple[int, int]]:
+    return [(row["epoch"], row["n"]) for row in flow.output("rows").changes(0, flow.refresh()).to_pylist()]
+
+
+def test_commit_lets_in_exactly_the_attempts_that_it_names_on_all_workers(flow: Flow) -> None:
+    assert stage(flow, 0, "first", 0, 1, 2) and stage(flow, 0, "first", 1, 3, worker=1)
+    assert stage(flow, 0, "failed", 0, 1, 2, worker=1), "the same task, run twice"
+    assert stage(flow, 0, "other", 0, 4, worker=1)
+    assert commit(flow, 0, "first", "other").values == {"is_new": True, "epoch": 0, "open": 1}
+    assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4)]
+    assert not stage(flow, 0, "late", 0, 9, worker=1), "one that still runs is told so"
+    assert stage(flow, 1, "next", 0, 5)
+    assert commit(flow, 0, "late").values == {"is_new": False, "epoch": 1, "open": 1}
+    assert commit(flow, 1, "next").integer("epoch") == 1
+    assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
+
+
+def test_commit_may_leave_the_epoch_open_for_others(flow: Flow) -> None:
+    stage(flow, 0, "a", 0, 1)
+    assert commit(flow, 0, "a", seals=False).values == {"is_new": True, "epoch": 0, "open": 0}
+    flow.input("rows").insert([(2,)])
+    assert commit(flow, 1).integer("epoch") == 0, "a batch without rows completes it"
+    assert rows(flow) == [(0, 1), (0, 2)]
+
+
+def test_commit_enters_the_epoch_that_is_open_then(flow: Flow) -> None:
+    stage(flow, 0, "a", 0, 1, worker=1)
+    flow.seal()
+    assert commit(flow, 0, "a").integer("epoch") == 1
+    assert rows(flow) == [(1, 1)]
+
+
+def test_order_of_calls_is_that_of_attempts_and_parts(flow: Flow) -> None:
+    flow.input("last").upsert([(1, 0), (2, 0)])
+    for attempt, number, worker, value in (("b", 0, 1, 5), ("a", 1, 0, 3), ("a", 0, 1, 9), ("b", 1, 1, 7)):
+        request = StageAttempt(0, "last", "q", 0, attempt, number, 1)
+        ask(flow, request, worker, pa.table({"k": [1], "v": [value]}))
+    ask(flow, CommitAttempts(0, "last", "q", 0, ["a", "b"], False, False))
+    flow.input("last").upsert([(2, 8)])
+    flow.seal()
+    assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 7}, {"k": 2, "v": 8}]
+
+
+def test_refused_batches_before_a_gap_unless_it_is_allowed(flow: Flow) -> None:
+    stage(flow, 3, "a", 0, 1)
+    with pytest.raises(MisuseError, match="batch 3 of query q comes before batches 0 to 2"):
+        commit(flow, 3, "a")
+    assert rows(flow) == []
+    assert commit(flow, 3, "a", may_skip=True).integer("epoch") == 0
+    assert rows(flow) == [(0, 1)]
+
+
+def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) -> None:
+    with pytest.raises(MisuseError, match="column 'n'"):
+        ask(flow, StageAttempt(0, "rows", "q", 0, "a", 0, 1), 1, pa.table({"n": ["x"]}))
+    stage(flow, 0, "a", 0, 1, worker=1)
+    stage(flow, 0, "b", 0, 2, worker=1)
+    check = CheckAttempts(0, "rows", "q", 0, [["a", 1], ["b", 2], ["c", 1]])
+    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1}
+    ask(flow, DropAttempts(0, "rows", "q", 0, ["a"]), 1)
+    assert ask(flow, check, 1).values["missing"] == ["a", "b", "c"]
+    ask(flow, DropAttempts(0, "rows", "q", 0, []), 1)
+    commit(flow, 0, "b")
+    assert rows(flow) == []
+
+
+@pytest.mark.parametrize("attempts", [["a", "a"], [1], [["a", 1]]])
+def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Value]) -> None:
+    with pytest.raises(RequestError, match="named, each once"):
+        ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False))
+    with pytest.raises(RequestError, match=r"an attempt is \[name, parts\]"):
+        ask(flow, CheckAttempts(0, "rows", "q", 0, ["a"]))
+    for batch, number in ((-1, 0), (0, -1)):
+        with pytest.raises(RequestError, match="numbered from 0"):
+            stage(flow, batch, "a", number, 1)
+    with pytest.raises(RequestError, match="without a table"):
+        ask(flow, StageAttempt(0, "rows", "q", 0, "a", 0, 1))
+    with pytest.raises(RequestError, match="asked of worker 0"):
+        ask(flow, CommitAttempts(0, "rows", "q", 0, [], True, False), 1)
+
+
+def test_refused_once_the_input_is_closed_but_a_repetition_is_none(flow: Flow) -> None:
+    stage(flow, 0, "a", 0, 1)
+    commit(flow, 0, "a")
+    stage(flow, 1, "b", 0, 2)
+    flow.input("rows").close()
+    assert not commit(flow, 0, "a").values["is_new"]
+    with pytest.raises(InputClosedError, match="'rows' is closed"):
+        commit(flow, 1, "b")
+    with pytest.raises(InputClosedError, match="'rows' is closed"):
+        stage(flow, 1, "c", 0, 2)
+    assert rows(flow) == [(0, 1)]

@@ -1,0 +1,138 @@
+"""What the tasks of a batch have staged at an input, until it is known which of them count.
+
+    query      who hands over rows in batches that are numbered 0, 1, 2, …, also after it was started again
+    batch      what it hands over at once, and so what enters one epoch
+    attempt    one run of one task of a batch: a task may be run again, or twice at once, and only at the end
+               is it known which runs count
+
+Laws:
+  1. rows enter if and only if the commit of their batch names their attempt;
+  2. a batch is committed once: what is staged for it afterwards, and a commit that is repeated, changes
+     nothing;
+  3. a commit leaves nothing staged of its query for its batch or one before.
+
+What is staged and never committed, because the driver of a query is gone for good, is dropped when it has
+waited for `ATTEMPT_SECONDS_MAX` and something else is staged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import MisuseError
+from ..limits import ATTEMPT_SECONDS_MAX, WRITERS_MAX
+from ..wire.batch import Batch
+
+__all__ = ["Attempts", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that a task has staged at once, at the time `word` for now."""
+
+    word: int
+    batches: list[Batch]
+    size_bytes: int
+
+
+@dataclass
+class _Attempt:
+    since: float
+    parts: dict[int, Part] = field(default_factory=dict)
+
+
+class Attempts:
+    """What is staged at one input on one worker, and which batches are committed."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, queries_max: int = WRITERS_MAX) -> None:
+        self._clock = clock
+        self._queries_max = queries_max
+        self._staged: dict[tuple[str, int, str], _Attempt] = {}
+        self._last: OrderedDict[str, int] = OrderedDict()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._staged)
+
+    def last(self, query: str) -> int:
+        """The last batch of a query that is committed; -1 if none is."""
+        return self._last.get(query, -1)
+
+    def check_follows(self, query: str, batch: int) -> None:
+        """Raise `MisuseError` if batches before `batch` are missing."""
+        last = self.last(query)
+        if batch <= last + 1:
+            return
+        missing = f"batch {last + 1}" if batch == last + 2 else f"batches {last + 1} to {batch - 1}"
+        raise MisuseError(
+            f"batch {batch} of query {query} comes before {missing}, which this dataflow was never given: "
+            "is it another one than before? Start the query with a new checkpoint, or, if it has their rows "
+            "from elsewhere, with the option 'gap' set to 'allow'"
+        )
+
+    def stage(self, query: str, batch: int, attempt: str, number: int, part: Part) -> bool:
+        """Keep one part of an attempt; the same number again replaces it. False: the batch is committed."""
+        if batch <= self.last(query):
+            return False
+        known = self._staged.setdefault((query, batch, attempt), _Attempt(self._clock()))
+        known.since = self._clock()
+        before = known.parts.get(number)
+        known.parts[number] = part
+        self.bytes += part.size_bytes - (0 if before is None else before.size_bytes)
+        return True
+
+    def drop_old(self) -> None:
+        """Let go of what has waited for too long."""
+        now = self._clock()
+        for key in [key for key, known in self._staged.items() if now - known.since > ATTEMPT_SECONDS_MAX]:
+            self._drop(key)
+
+    def parts(self, query: str, batch: int, attempt: str) -> int:
+        """How many parts of an attempt are here. It was heard of, and waits on."""
+        known = self._staged.get((query, batch, attempt))
+        if known is None:
+            return 0
+        known.since = self._clock()
+        return len(known.parts)
+
+    def commit(self, query: str, batch: int, attempts: Sequence[str]) -> list[list[tuple[int, Part]]]:
+        """The parts of these attempts, by number, in the order of `attempts`; nothing else of the batch, or
+        of one before, stays.
+        """
+        taken: list[list[tuple[int, Part]]] = []
+        for attempt in attempts:
+            known = self._staged.get((query, batch, attempt))
+            taken.append([] if known is None else sorted(known.parts.items()))
+        for key in [key for key in self._staged if key[0] == query and key[1] <= batch]:
+            self._drop(key)
+        self._last[query] = max(batch, self.last(query))
+        self._last.move_to_end(query)
+        if len(self._last) > self._queries_max:
+            self._last.popitem(last=False)
+        return taken
+
+    def drop(self, query: str, batch: int, attempts: Sequence[str] = ()) -> None:
+        """Forget these attempts, or, without any, all of the batch."""
+        for key in [key for key in self._staged if key[:2] == (query, batch)]:
+            if not attempts or key[2] in attempts:
+                self._drop(key)
+
+    def batches(self) -> list[Batch]:
+        """All that is staged."""
+        staged = [part for known in self._staged.values() for part in known.parts.values()]
+        return [batch for part in staged for batch in part.batches]
+
+    def clear(self) -> None:
+        """Forget all that is staged."""
+        for key in list(self._staged):
+            self._drop(key)
+
+    def compared(self) -> object:
+        """All that decides what it will do, but for the time."""
+        return self._staged, self._last
+
+    def _drop(self, key: tuple[str, int, str]) -> None:
+        self.bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())

@@ -1,0 +1,256 @@
+"""A DataFrame, or a stream, into an input of a running dataflow: a batch is an epoch.
+
+    executor    rows of a task ──stage──▶ all workers in turn       under query, batch and attempt
+    executor    what it has staged ──▶ driver                       a commit message
+    driver      is all there? ──▶ all workers
+    driver      these attempts are the batch ──▶ worker 0           they enter the open epoch, and seal it
+
+What a task stages that fails, is killed, or runs twice is not named by the commit; it is let go of then, or,
+if the batch is given up, when Spark says so. A batch that Spark gives again, because the driver died before
+it had written down that it was committed, changes nothing (`timely/operators/attempts.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import types as T
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from timely.client.installed import Workers
+from timely.errors import InternalError, MisuseError, TimelyError
+from timely.spark.source.columns import check_written
+from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
+from timely.spark.source.options import Options
+from timely.spark.source.plainly import plainly
+from timely.wire.requests import Reply, Wait
+from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt, Value
+
+__all__ = ["BatchWriter", "Staged", "StreamWriter", "WritePlan", "plan_of_write"]
+
+_ROWS_PER_PART = 1 << 17
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """Which input is written, where, and what a commit does. `query`: under which name, if one was given."""
+
+    at: Whereabouts
+    dataflow: int
+    input: str
+    diff: str | None
+    query: str
+    seals: bool
+    may_skip: bool
+    lag: int
+    timeout_seconds: float
+    rows_per_part: int = _ROWS_PER_PART
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What one attempt has staged: how many parts on each worker."""
+
+    query: str
+    batch: int
+    attempt: str
+    parts: tuple[int, ...]
+    rows: int
+
+
+def plan_of_write(options: Options, schema: T.StructType, overwrite: bool) -> WritePlan:
+    """What the options ask for; raises what is wrong with them, or with the columns of the DataFrame."""
+    if overwrite:
+        raise MisuseError(
+            "naiad appends: rows of an input are taken away by a column with their diff, -1, and not by "
+            "overwriting. Write mode('append'), and outputMode('append') for a stream"
+        )
+    with flow_of(options) as (at, _, flow):
+        form = flow.input(options.text("input", "edges")).form
+        diff = options.given.get("diff", "").strip() or None
+        if form.schema is None:
+            raise MisuseError(f"input {form.name!r} takes Python records, which have no columns")
+        check_written(schema, form.schema, diff, form.name)
+        return WritePlan(
+            at,
+            flow.index,
+            form.name,
+            diff,
+            options.query,
+            options.flag("seal", True),
+            options.choice("gap", ("refuse", "allow")) == "allow",
+            options.count("lag", 8),
+            options.timeout_seconds,
+        )
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """For `df.write`: all rows at once, in one epoch. With the option `query` they count once under that
+    name.
+    """
+
+    def __init__(self, plan: WritePlan) -> None:
+        self.plan = plan
+        self._query = plan.query or f"write/{uuid.uuid4().hex}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """What a task does."""
+        with plainly():
+            return _stage(self.plan, self._query, 0, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """What the driver does when all tasks are done."""
+        with plainly():
+            _commit(self.plan, self._query, 0, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """What the driver does when they are not."""
+        del messages
+        with plainly():
+            _drop(self.plan, self._query, 0)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """For `df.writeStream`: a micro-batch is an epoch."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self.plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """What a task does."""
+        context = TaskContext.get()
+        batch = None if context is None else context.getLocalProperty(_BATCH)
+        query = None if context is None else context.getLocalProperty(_QUERY)
+        with plainly():
+            if batch is None or query is None:
+                raise InternalError("Spark has not told a task of a stream which query and batch it is of")
+            return _stage(self.plan, self.plan.query or query, int(batch), iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """What the driver does when all tasks are done."""
+        with plainly():
+            _commit(self.plan, self._query_of(messages), batchId, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """What the driver does when they are not."""
+        query = self._query_of(messages)
+        if query:
+            with plainly():
+                _drop(self.plan, query, batchId)
+
+    def _query_of(self, messages: Sequence[WriterCommitMessage | None]) -> str:
+        told = [message.query for message in messages if isinstance(message, Staged)]
+        return self.plan.query or (told[0] if told else "")
+
+
+def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatch]) -> Staged:
+    """Send the rows of a task, part by part, to all workers in turn; while one is on its way the next is
+    taken from Spark.
+    """
+    context = TaskContext.get()
+    partition = 0 if context is None else context.partitionId()
+    attempt = f"{partition:06d}/{uuid.uuid4().hex}"
+    with workers_at(plan.at) as workers, ThreadPoolExecutor(1, "staging") as sender:
+        parts = [0] * workers.count
+        sent = 0
+        waiting: Future[list[Reply]] | None = None
+        try:
+            for number, table in enumerate(_parts(rows, plan.rows_per_part)):
+                worker = (partition + number) % workers.count
+                request = StageAttempt(
+                    plan.dataflow, plan.input, query, batch, attempt, number, 1 if plan.diff is None else 0
+                )
+                if waiting is not None and not _is_taken(waiting):
+                    break
+                waiting = sender.submit(workers.ask, [(worker, request, _with_diff(table, plan.diff))])
+                parts[worker] += 1
+                sent += table.num_rows
+            if waiting is not None and not _is_taken(waiting):
+                parts = [0] * workers.count  # it is committed already: nothing is kept, nothing is missing
+        except BaseException:
+            with contextlib.suppress(TimelyError):
+                _drop_at(workers, plan, query, batch, [attempt])
+            raise
+        return Staged(query, batch, attempt, tuple(parts), sent)
+
+
+def _is_taken(waiting: Future[list[Reply]]) -> bool:
+    (reply,) = waiting.result()
+    return bool(reply.values.get("is_new"))
+
+
+def _parts(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `rows_max` rows or a little more; none without rows."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in itertools.chain(batches, [None]):
+        if batch is not None and batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if waiting and (batch is None or rows >= rows_max):
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+
+
+def _with_diff(table: pa.Table, diff: str | None) -> pa.Table:
+    """The rows as an append has them: the column of multiplicities is called diff."""
+    if diff is None or diff == "diff":
+        return table
+    return table.rename_columns(["diff" if name == diff else name for name in table.column_names])
+
+
+def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+    staged = sorted(
+        (message for message in messages if isinstance(message, Staged)), key=lambda one: one.attempt
+    )
+    if any((one.query, one.batch) != (query, batch) for one in staged):
+        raise InternalError(f"Spark commits batch {batch} of {query} with what was staged for another")
+    with workers_at(plan.at) as workers:
+        _check_there(workers, plan, query, batch, staged)
+        names: list[Value] = [one.attempt for one in staged if one.rows]
+        request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
+        (reply,) = workers.ask([(0, request, None)])
+        behind = reply.integer("open") - 1 - plan.lag
+        if plan.seals and plan.lag and behind >= 0:
+            # What is sealed and not computed waits in the workers' memory: a stream that is quicker waits,
+            # too.
+            wait = Wait(plan.dataflow, "", behind, plan.timeout_seconds)
+            workers.ask([(worker, wait, None) for worker in range(workers.count)], plan.timeout_seconds + 1)
+
+
+def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]) -> None:
+    """Raise if what a task has staged is not there any more: then nothing is committed."""
+    asked = []
+    for worker in range(workers.count):
+        here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
+        asked.append((worker, CheckAttempts(plan.dataflow, plan.input, query, batch, here), None))
+    replies = workers.ask(asked)
+    missing = sum(len(reply.items("missing")) for reply in replies)
+    if missing and min(reply.integer("last") for reply in replies) < batch:
+        raise MisuseError(
+            f"batch {batch} of query {query} is not committed: what {missing} of its tasks staged is not "
+            "there any more, since it waited for too long or the dataflow is another one. Write it again"
+        )
+
+
+def _drop(plan: WritePlan, query: str, batch: int) -> None:
+    with workers_at(plan.at) as workers:
+        _drop_at(workers, plan, query, batch, [])
+
+
+def _drop_at(workers: Workers, plan: WritePlan, query: str, batch: int, attempts: list[Value]) -> None:
+    request = DropAttempts(plan.dataflow, plan.input, query, batch, attempts)
+    workers.ask([(worker, request, None) for worker in range(workers.count)])
