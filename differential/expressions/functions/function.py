@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.foreign.type_names import Kind
+from timely.wire.arrow import binary_array, int64_array
 
 __all__ = [
     "ANY_KIND",
@@ -66,8 +67,8 @@ TIMES: Final[tuple[Kind, ...]] = ("date", "timestamp")
 ANY_KIND: Final[tuple[Kind, ...]] = (*NUMBERS, "bool", *TIMES, "string", "bytes", "any")
 
 _ONE: Final[dict[Kind, pa.Array]] = {
-    "timestamp": pa.array([0], pa.timestamp("us", tz="UTC")),
-    "string": pa.array([""]),
+    "timestamp": int64_array([0]).cast(pa.timestamp("us", tz="UTC")),
+    "string": binary_array([b""]).cast(pa.string()),
 }
 """What a function is tried on, to see whether its constants are any."""
 
