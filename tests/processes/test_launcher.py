@@ -12,6 +12,7 @@ import pytest
 
 import timely
 from timely import PeerError
+from timely.own_files import ROOT
 from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
 from timely.worker.settings import WorkerSettings, local_settings
 
@@ -94,11 +95,13 @@ def test_workers_that_are_never_introduced_end_with_their_launcher_and_its_reaso
     assert not Path(f"/proc/{launcher.pids[0]}").exists()
 
 
-def test_workers_have_the_variables_that_they_are_given() -> None:
-    with Launcher([without_ports(0, 2)], environment={"OMP_NUM_THREADS": "1"}) as launcher:
+def test_workers_have_the_variables_that_they_are_given(tmp_path: Path) -> None:
+    given = {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    with Launcher([without_ports(0, 2)], environment=given) as launcher:
         launcher.wait_bound()
         environment = Path(f"/proc/{launcher.pids[0]}/environ").read_bytes().split(b"\0")
-    assert b"OMP_NUM_THREADS=1" in environment
+    for name, value in given.items():
+        assert f"{name}={value}".encode() in environment, "as it is given, and nothing in front"
 
 
 def test_hooks_run_before_each_launch() -> None:

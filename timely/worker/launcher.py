@@ -362,11 +362,12 @@ def _note_report(child: _Child, line: str) -> None:
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    """The launcher's, with this package on the path: workers must import the same release."""
+    """The launcher's, with this package on the path, unless `more` says a path: workers must import the same
+    release.
+    """
     root = str(ROOT)
-    known = {**os.environ, **more}
-    path = known.get("PYTHONPATH", "")
-    return {**known, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root, **more}
 
 
 def _output(child: _Child) -> IO[str]:

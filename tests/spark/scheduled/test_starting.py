@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,9 +23,11 @@ from pyspark.sql import SparkSession
 import differential as dd
 import timely
 import timely.spark
+from timely.errors import PeerError
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import ClusterLostError, ScheduleError
 from timely.spark.feed import EpochFeed
+from timely.spark.jobs.querying import installed
 from timely.spark.scheduled import starting
 from timely.spark.scheduled.facts import facts
 from timely.spark.scheduled.starting import ScheduledCluster
@@ -112,6 +115,23 @@ def test_lost_is_a_cluster_whose_task_is_killed_and_its_worker_ends(cluster: Sch
         flow.output("totals").changes(5)
     assert time.monotonic() - begun < 5
     _soon(lambda: not process.exists())
+
+
+def test_lost_is_told_by_run_and_not_what_an_executor_knows_of_it(cluster: ScheduledCluster) -> None:
+    query = SimpleNamespace(build=totals)
+    process = int(str(cluster.stats()[0]["process"]))
+    with pytest.raises(ClusterLostError, match="was killed by SIGKILL"), installed(query, cluster):  # type: ignore[arg-type]  # as much of a query as is used
+        os.kill(process, signal.SIGKILL)
+        _soon(lambda: not _is_well(cluster))
+        raise PeerError("worker 0 at tcp://127.0.0.1:1 is lost before it has answered")
+
+
+def _is_well(cluster: ScheduledCluster) -> bool:
+    try:
+        cluster.check()
+    except ClusterLostError:
+        return False
+    return True
 
 
 def test_refused_are_more_workers_than_slots_but_one(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import timely
 from timely.errors import PeerError
+from timely.keys import new_client, new_cluster
 from timely.spark.scheduled import task as module
 from timely.spark.scheduled.line import Line
 from timely.spark.scheduled.task import BarrierTask, Shared
@@ -55,7 +56,7 @@ class Context:
 class Running:
     """A task in a thread, and the driver's end of its line."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, hooks: list[str]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, hooks: list[str], keys: str = "") -> None:
         ours, self.line = _pair()
         self.error: Exception | None = None
         self.hello: dict[str, object] = {}
@@ -66,7 +67,7 @@ class Running:
 
         monkeypatch.setattr(module, "called", call)
         monkeypatch.setattr(module, "BarrierTaskContext", Context)
-        self._task = BarrierTask(("127.0.0.1", 1), TOKEN, Shared(), hooks)
+        self._task = BarrierTask(("127.0.0.1", 1), TOKEN, Shared(), hooks, keys)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
@@ -153,4 +154,21 @@ def test_hooks_are_called_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPa
     made.line.say(start=True)
     made.end()
     assert isinstance(made.error, RuntimeError) and "os:abort failed" in str(made.error)
+    made.line.close()
+
+
+def test_workers_let_in_who_has_a_key_and_nobody_is_shown_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    its, mine = new_client(new_cluster(), "driver")
+    monkeypatch.setattr(Info, "address", "127.0.0.2:1234")
+    made = Running(monkeypatch, [], its.to_text())
+    made.line.say(start=True)
+    address = str(made.line.wait(60)["ready"])
+    assert address.startswith("tcp://127.0.0.2:"), "where the task is, as Spark knows it"
+    with timely.connect(address, keys=mine) as cluster:
+        assert cluster.workers == 1
+    with pytest.raises(timely.RefusedError):
+        timely.connect(address)
+    assert its.pair.secret.reveal() not in repr(made._task)
+    made.line.say(end="")
+    made.end()
     made.line.close()

@@ -21,7 +21,8 @@ from pyspark.sql import types as T
 
 import timely
 from timely.building.builders import Builder, build_dataflow, is_marked, load_builder, load_function
-from timely.errors import MisuseError, TimelyError
+from timely.errors import MisuseError, PeerError, TimelyError
+from timely.spark.scheduled.starting import ScheduledCluster
 from timely.user_code.call_site import site_of
 
 from .columns import SparkForm, fitted_fields, input_fields, nested_types
@@ -127,6 +128,10 @@ def installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[tim
     flow = workers.install(query.build)
     try:
         yield workers, flow
+    except PeerError:
+        if isinstance(workers, ScheduledCluster):
+            workers.check()  # an executor that fed it knows only that a worker is gone, and this one why
+        raise
     finally:
         with suppress(TimelyError):  # it has ended, or its cluster has: that is what is told
             flow.uninstall()

@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark import BarrierTaskContext
@@ -105,7 +106,7 @@ class BarrierTask:
     def _host(self, context: BarrierTaskContext, index: int, line: Line) -> None:
         from timely.worker.launcher import Launcher
 
-        hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
+        hosts = [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
         environment = self._environment(context.cpus())
         if hosts.index(hosts[index]) == index:
             self._warm(environment)
@@ -118,7 +119,10 @@ class BarrierTask:
         """Variables of the worker: where our packages are, and how many threads it may use."""
         root = own_root()
         assert root is not None, "the driver has seen that they are there"
-        paths = [str(unpacked(root)), *(path for path in sys.path if path and path != str(root))]
+        folder = unpacked(root)
+        is_ours = {str(root), *([root.name] if folder != root else [])}  # a zip has several paths
+        others = [path for path in sys.path if path and not {path, Path(path).name} & is_ours]
+        paths = [str(folder), *others]
         return {**threads_of(cpus), "PYTHONPATH": os.pathsep.join(paths)}
 
     def _warm(self, environment: Mapping[str, str]) -> None:
@@ -185,8 +189,7 @@ def _watch(line: Line, launcher: Launcher) -> None:
 
 def _numeric(host: str) -> str:
     """The address at which this host listens by its name."""
-    bare = host.removeprefix("[").removesuffix("]")
-    address = str(socket.getaddrinfo(bare, None, type=socket.SOCK_STREAM)[0][4][0])
+    address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     return f"[{address}]" if ":" in address else address
 
 
