@@ -73,6 +73,9 @@ class Cable:
     def mend(self) -> None:
         """The inverse of `cut`."""
         _ip(*self.first.prefix, "ip", "link", "set", "cable", "up")
+        if ":" in self.first.address:  # one of IPv6 went with the link
+            more = [f"{self.first.address}/64", "dev", "cable", "nodad"]
+            _ip(*self.first.prefix, "ip", "addr", "replace", *more)
 
     def slow_down(self, megabits: float) -> None:
         """So many megabits a second pass in each direction, and no more."""
@@ -128,7 +131,7 @@ def started(host: Host, *arguments: str, environment: dict[str, str] | None = No
     """A Python program with these arguments on a host, ended at the end whatever happens."""
     process = subprocess.Popen(
         [*host.prefix, sys.executable, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT / "tests",
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT / "tests",
         env=_environment(environment),
     )  # fmt: skip
     try:

@@ -17,7 +17,6 @@ import pytest
 
 from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
 from timely.limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX
-from timely.wire.transport.door import hang_up, peer_of
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
@@ -153,19 +152,3 @@ def test_list_a_key_that_comes_later_is_let_in_and_one_that_goes_is_not(
         assert not answers(made)
     finally:
         made.close()
-
-
-def test_only_the_connection_that_was_meant_is_hung_up_on() -> None:
-    one, other = socket.socketpair()
-    assert not hang_up(one.fileno(), ("10.0.0.3", 5)), "another one has its number by now"
-    one.close()
-    assert not hang_up(999_999, None) and peer_of(999_999) is None
-    other.close()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        client = socket.create_connection(listener.getsockname())
-        accepted, _ = listener.accept()
-        assert peer_of(accepted.fileno()) == client.getsockname()
-        assert hang_up(accepted.fileno(), client.getsockname())
-        assert client.recv(1) == b""
-        client.close()
-        accepted.close()

@@ -20,14 +20,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 import socket as sockets
 import struct
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
@@ -38,8 +35,9 @@ from zmq.utils import z85
 from ...limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX, LIST_LOOK_SECONDS_MAX
 from ..allowed import AllowList
 from ..keys import shown_key
+from .tcp import hang_up, peer_of, traffic
 
-__all__ = ["Door", "hang_up", "peer_of"]
+__all__ = ["Door"]
 
 _log = logging.getLogger("timely")
 _ZAP: Final = "inproc://zeromq.zap.01"
@@ -48,11 +46,6 @@ _LOOK_SECONDS: Final = 0.05
 """While somebody is at the door, bytes are counted so often."""
 _TELL_SECONDS: Final = 60.0
 """Who is turned away is told in the log at most so often."""
-_TCP_BYTES: Final = struct.Struct("=QQ")
-_TCP_BYTES_AT: Final = 120
-"""Where Linux's `struct tcp_info` has the bytes that the other side has taken, and those that came from
-it.
-"""
 _WELCOME_BYTES: Final = 64 + 170
 """What a socket says to a caller whose key it does not know yet: greeting and WELCOME, as ZMTP 3 has them."""
 _EVENT: Final = struct.Struct("=HI")
@@ -134,8 +127,7 @@ class Door:
                 self._callers.pop(number, None)
 
     def _come(self, number: int) -> None:
-        with _held(number) as connection:
-            peer = None if connection is None else _peer_of(connection)
+        peer = peer_of(number)
         if peer is None:
             return  # gone already, or of this host's own folder
         self._callers.pop(number, None)
@@ -159,10 +151,10 @@ class Door:
     def _look_at_callers(self) -> None:
         """Forget who has been let in or has gone; hang up on who talks too much."""
         for number, caller in list(self._callers.items()):
-            taken, received = _tcp_bytes(number, caller.peer)
-            if taken > _WELCOME_BYTES + 1:  # one for the connection itself
+            seen = traffic(number, caller.peer)
+            if seen is None or seen.taken > _WELCOME_BYTES + 1:  # one for the connection itself
                 del self._callers[number]
-            elif received > AT_DOOR_BYTES_MAX:
+            elif seen.received > AT_DOOR_BYTES_MAX:
                 self._hang_up(number)
 
     def _judge(self) -> None:
@@ -187,45 +179,6 @@ class Door:
             self._told_at, self._turned_away = time.monotonic(), 0
 
 
-def hang_up(number: int, peer: object) -> bool:
-    """Shut the connection of a file descriptor down if it is still the one with `peer`; whether it was."""
-    with _held(number) as connection:
-        if connection is None or _peer_of(connection) != peer:
-            return False
-        try:
-            connection.shutdown(sockets.SHUT_RDWR)
-        except OSError:
-            return False  # the other side was quicker
-        return True
-
-
-def peer_of(number: int) -> object:
-    """Address and port of the other side of a connection; `None` if there is none, or it has none."""
-    with _held(number) as connection:
-        return None if connection is None else _peer_of(connection)
-
-
-@contextmanager
-def _held(number: int) -> Iterator[sockets.socket | None]:
-    """The connection behind a file descriptor of another thread, which may close it at any moment: a copy,
-    which stays the same connection.
-    """
-    try:
-        connection = sockets.socket(fileno=os.dup(number))
-    except OSError:
-        yield None
-        return
-    with connection:
-        yield connection
-
-
-def _peer_of(connection: sockets.socket) -> object:
-    try:
-        return connection.getpeername() or None
-    except OSError:
-        return None
-
-
 def _host_of(peer: object) -> str:
     """What counts as one host: an address of IPv4, or the 64 bits of IPv6 that one host may fill."""
     text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
@@ -236,25 +189,6 @@ def _host_of(peer: object) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return text
     return str(address.ipv4_mapped or ipaddress.ip_network((int(address) >> 64 << 64, 64)))
-
-
-def _tcp_bytes(number: int, peer: object) -> tuple[int, int]:
-    """Bytes that the other side of a connection has taken, and has sent. Of one that is another by now it has
-    taken enough to be forgotten.
-    """
-    with _held(number) as connection:
-        if connection is None or _peer_of(connection) != peer:
-            return _WELCOME_BYTES * 2, 0
-        try:
-            told = connection.getsockopt(
-                sockets.IPPROTO_TCP, sockets.TCP_INFO, _TCP_BYTES_AT + _TCP_BYTES.size
-            )
-        except (OSError, AttributeError):
-            told = b""
-    if len(told) < _TCP_BYTES_AT + _TCP_BYTES.size:
-        return _WELCOME_BYTES * 2, 0
-    taken, received = _TCP_BYTES.unpack_from(told, _TCP_BYTES_AT)
-    return int(taken), int(received)
 
 
 def _monitor(context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:

@@ -25,8 +25,9 @@ from ...limits import (
 from ..batch import Frame
 from ..keys import ClusterKeys
 from ..refusals import taken_away
-from .door import Door, hang_up, peer_of
+from .door import Door
 from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
+from .tcp import hang_up, peer_of
 
 __all__ = ["ServerSocket"]
 

@@ -17,13 +17,16 @@ from ..batch import Frame
 from ..keys import ClusterKeys
 from .curve import lock_server
 from .door import Door
+from .tcp import IS_COUNTED
 
-__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "listen_all", "prepare", "send"]
+__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "listen_all", "prepare", "send"]
 
 LINGER_MS: Final = 250
 LOCK_BYTES: Final = 64
 """By so much a frame may grow when it is encrypted."""
 _RECONNECT_MS: Final = 20
+_UNACKNOWLEDGED_MS: Final = 15_000
+"""After so long without an acknowledgement the host breaks a connection off."""
 
 
 class Poller:
@@ -52,8 +55,21 @@ def prepare(socket: zmq.Socket[bytes]) -> None:
     socket.set(zmq.LINGER, LINGER_MS)
     socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
     socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_MS_DEFAULT)
-    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_MS_MAX)
     socket.copy_threshold = COPIED_BYTES_MAX
+
+
+def address_options(socket: zmq.Socket[bytes], address: str) -> None:
+    """Set what depends on where a socket is bound or connected next.
+
+    A probe is answered behind what is being sent, one large frame perhaps, for which a slow link may take
+    minutes. So by tcp its lateness says nothing: what counts is whether any bytes come (`tcp.traffic`), and
+    that the host's own packets are acknowledged. Where that is not counted, and by ipc, which is never slow,
+    the probe's answer has to come in time.
+    """
+    is_counted = is_tcp(address) and IS_COUNTED
+    socket.set(zmq.IPV6, wants_ipv6(address))
+    socket.set(zmq.HEARTBEAT_TIMEOUT, 0 if is_counted else HEARTBEAT_MS_MAX)
+    socket.set(zmq.TCP_MAXRT, _UNACKNOWLEDGED_MS if is_counted else 0)
 
 
 def listen_all(
@@ -98,7 +114,7 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
 
 def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> str:
     try:
-        socket.set(zmq.IPV6, wants_ipv6(address))
+        address_options(socket, address)
         if address.startswith("tcp://*:"):
             _listen_everywhere(socket, address)
         else:

@@ -13,7 +13,7 @@ change them afterwards.
 A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if
 it falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive. By
 then it is known, too, which of the two it was: what is only silent lets a new connection begin and says
-nothing on it.
+nothing on it. By tcp silence is that no bytes come, probes or others: a large frame over a slow link is none.
 
 With keys all that goes by tcp is encrypted, and both sides have proved who they are before anything is said
 (`curve.py`, `door.py`). What goes by ipc needs none: it stays in a folder that is private.
@@ -39,14 +39,15 @@ from ...limits import (
     RECV_BYTES_MAX,
     RECV_COUNT_MAX,
 )
-from ..addresses import is_tcp, wants_ipv6
+from ..addresses import is_tcp
 from ..batch import Frame
 from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
 from .curve import lock_client
 from .door import Door
 from .server_socket import ServerSocket
-from .socket_options import LINGER_MS, LOCK_BYTES, Poller, listen_all, prepare, send
+from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, listen_all, prepare, send
+from .tcp import peer_of, traffic
 
 __all__ = ["ClientSockets", "WorkerMesh"]
 
@@ -59,6 +60,8 @@ _FAILED: Final = (
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 )
 _EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | _FAILED
+_LISTEN_SECONDS: Final = 0.1
+"""A connection is asked at most so often whether anything comes by it."""
 _DOUBT_SECONDS: Final = 2.0
 """After so long in which every connection was ended before it had begun a client gives up."""
 _DOUBT_OF_PEERS_SECONDS: Final = 10.0
@@ -85,6 +88,10 @@ class _Connection:
         self._is_up = False
         self._is_begun_anew = False
         self._is_back = False
+        self._number = -1
+        self._peer: object = None
+        self._listen_at = 0.0
+        self._is_silent = False
 
     def look(self) -> None:
         """Take in what has happened since the last look."""
@@ -93,6 +100,7 @@ class _Connection:
             event = news["event"]
             if event == zmq.EVENT_CONNECTED:
                 self._is_begun_anew = True
+                self._number, self._peer = news["value"], peer_of(news["value"])
             elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._is_up = self._is_back = True
                 self._failures, self.failing_since = 0, None
@@ -100,9 +108,25 @@ class _Connection:
                 if self._is_up:  # else it has not begun: that is no loss, and tried again
                     self.lost_since = self.lost_since or time.monotonic()
                     self._is_begun_anew = self._is_back = False
-                self._is_up = False
+                self._is_up = self._is_silent = False
             else:
                 self._note_failure(event, news["value"])
+        if self._is_up and self._peer is not None and time.monotonic() >= self._listen_at:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Whether anything comes by a connection of tcp: probes at least, as long as the other side runs.
+        What comes after a silence ends it, unless that was told.
+        """
+        self._listen_at = time.monotonic() + _LISTEN_SECONDS
+        heard = traffic(self._number, self._peer)
+        is_silent = heard is not None and heard.silent_ms > HEARTBEAT_MS_MAX
+        if is_silent and not self._is_silent:
+            self.lost_since = self.lost_since or time.monotonic()
+            self._is_back = False
+        elif self._is_silent and not is_silent:
+            self._is_back = True
+        self._is_silent = is_silent
 
     def _note_failure(self, event: int, value: int) -> None:
         self._failures += 1
@@ -119,10 +143,10 @@ class _Connection:
         """Why the other side counts as lost; empty while it does not."""
         if self.lost_since is None or time.monotonic() - self.lost_since < LOST_SECONDS_MAX:
             return ""
-        if self._is_begun_anew and not self._is_back:
+        if self._is_silent or (self._is_begun_anew and not self._is_back):
             return (
-                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s, though its host "
-                "takes connections. It may be stopped, or kept from running"
+                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s. It may be stopped, "
+                "kept from running, or cut off"
             )
         return "its process ended, or its host cannot be reached"
 
@@ -256,7 +280,7 @@ class WorkerMesh:
         connection = _Connection(socket, has_keys=is_locked, doubt_seconds=doubt)
         self._poller.add(connection.monitor)
         self._connections[peer] = connection
-        socket.set(zmq.IPV6, wants_ipv6(address))
+        address_options(socket, address)
         socket.connect(address)
         self._outbound[peer] = socket
 
@@ -367,7 +391,7 @@ class ClientSockets:
         try:
             if self._keys is not None and has_keys:
                 lock_client(socket, self._keys)
-            socket.set(zmq.IPV6, wants_ipv6(address))
+            address_options(socket, address)
             socket.connect(address)
         except zmq.ZMQError as error:
             connection.monitor.close(linger=0)
