@@ -226,5 +226,18 @@ def test_late_are_workers_that_never_get_ready(job: SparkJob) -> None:
         job.wait_ready(0.0)
 
 
+def test_over_is_over_also_for_a_job_that_ends_late(job: SparkJob, context: Context) -> None:
+    """The line thread may have closed its descriptors, which others write to, before anybody looks."""
+    with job._changed:
+        job._is_stopping = job._is_over = True
+    job._threads[1].join(10)
+    assert job._is_closed
+    context.finish("Spark was stopped")
+    job._threads[0].join(10)
+    assert not job._threads[0].is_alive()
+    job.stop()
+    job.check()
+
+
 def test_no_secret_is_shown(job: SparkJob) -> None:
     assert job.token not in repr(job._task) + repr(vars(job)["_roster"])

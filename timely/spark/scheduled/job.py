@@ -82,6 +82,7 @@ class SparkJob:
         self._failure: TimelyError | None = None
         self._is_stopping = False
         self._is_over = False
+        self._is_closed = False
         self._signal_recv, self._signal_send = os.pipe()
         self._wake_recv, self._wake_send = os.pipe()
         self._selector = selectors.DefaultSelector()
@@ -177,7 +178,7 @@ class SparkJob:
             job.join(STOP_SECONDS_MAX)
         with self._changed:
             self._is_over = True
-        os.write(self._wake_send, b"!")
+            self._wake()
         if lines is not threading.current_thread():
             lines.join(STOP_SECONDS_MAX)
 
@@ -195,7 +196,7 @@ class SparkJob:
             text = _of_spark(error)
         with self._changed:
             self._roster.job_ends(text, time.monotonic())
-        os.write(self._wake_send, b"!")
+            self._wake()
 
     def _listen(self) -> None:
         """The line thread."""
@@ -309,12 +310,18 @@ class SparkJob:
         for its in self._lines.values():
             its.close()
         self._selector.close()
-        with self._changed:
+        with self._changed:  # nobody writes to a descriptor that may belong to somebody else by now
+            self._is_closed = True
             self._looking.close()
-        for descriptor in (self._wake_recv, self._wake_send, self._signal_recv, self._signal_send):
-            os.close(descriptor)
+            for each in (self._wake_recv, self._wake_send, self._signal_recv, self._signal_send):
+                os.close(each)
 
     # What both do.
+
+    def _wake(self) -> None:
+        """Let the line thread look; under the lock."""
+        if not self._is_closed:
+            os.write(self._wake_send, b"!")
 
     def _tell(self, **order: object) -> None:
         with self._saying:
