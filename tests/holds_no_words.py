@@ -106,8 +106,8 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
-        "aggregate guards input kw output rows_walked vw words"
+        "_is_apart _is_sum _keeps_answers _least_shape _levels _names _nothing _own_reader _parts "
+        "_reader _shape _show_key aggregate guards input kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RouterVertex": "_changes _epoch_max _known_before _lead _numbers _shift routing",

@@ -229,8 +229,9 @@ def test_same_outputs_where_everything_is_forgotten_at_once_and_nothing_is_left(
         cluster, found = run(build, Looks, workers, seed + case, forgets=True)
         _, expected = run(build, Cluster, workers, seed + case, forgets=False)
         assert found == expected
-        assert isinstance(cluster, Looks) and cluster.forgotten > 0 and cluster.times > 3
+        assert isinstance(cluster, Looks) and cluster.times > 3
         assert cluster.left() == [set()] * workers
+        assert cluster.forgotten > 10
 
 
 AT_TIMES: dict[str, Callable[[Collection, Collection], Collection]] = {
