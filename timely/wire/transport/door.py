@@ -24,7 +24,6 @@ import socket as sockets
 import struct
 import threading
 import time
-from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
@@ -74,7 +73,8 @@ class Door:
     ) -> None:
         self.allowed = allowed
         self.hung_up = 0
-        self._callers: OrderedDict[int, _Caller] = OrderedDict()
+        self._callers: dict[int, _Caller] = {}
+        self._by_host: dict[str, dict[int, None]] = {}  # the same, the oldest first
         self._turned_away = 0
         self._told_at = -_TELL_SECONDS
         self._zap = context.socket(zmq.REP)
@@ -111,7 +111,8 @@ class Door:
                 self._judge()
                 if time.monotonic() >= look_at:
                     look_at = time.monotonic() + _LOOK_SECONDS
-                    self._look_at_callers()
+                    for number in list(self._callers):
+                        self._look_at(number)
                     self.allowed.look()
         finally:
             self._zap.close(linger=0)
@@ -124,38 +125,41 @@ class Door:
             if event == zmq.EVENT_ACCEPTED:
                 self._come(number)
             else:
-                self._callers.pop(number, None)
+                self._forget(number)
 
     def _come(self, number: int) -> None:
         peer = peer_of(number)
         if peer is None:
             return  # gone already, or of this host's own folder
-        self._callers.pop(number, None)
-        self._callers[number] = _Caller(_host_of(peer), peer)
-        if len(self._callers) > AT_DOOR_COUNT_MAX:
-            self._look_at_callers()
-        if len(self._callers) > AT_DOOR_COUNT_MAX:
-            self._hang_up(self._one_too_many())
+        self._forget(number)
+        caller = _Caller(_host_of(peer), peer)
+        self._callers[number] = caller
+        self._by_host.setdefault(caller.host, {})[number] = None
+        while len(self._callers) > AT_DOOR_COUNT_MAX:
+            self._look_at(self._one_too_many(), is_one_too_many=True)
 
     def _one_too_many(self) -> int:
-        """The oldest caller of the host that has most of them at the door."""
-        by_host: defaultdict[str, list[int]] = defaultdict(list)
-        for number, caller in self._callers.items():
-            by_host[caller.host].append(number)
-        return max(by_host.values(), key=len)[0]
+        """The oldest caller of the host that has most of them at the door. Cost: one look at each host."""
+        crowded = max(self._by_host, key=lambda host: len(self._by_host[host]))
+        return next(iter(self._by_host[crowded]))
 
-    def _hang_up(self, number: int) -> None:
-        caller = self._callers.pop(number)
-        self.hung_up += hang_up(number, caller.peer)
+    def _forget(self, number: int) -> None:
+        caller = self._callers.pop(number, None)
+        if caller is not None:
+            of_host = self._by_host[caller.host]
+            del of_host[number]
+            if not of_host:
+                del self._by_host[caller.host]
 
-    def _look_at_callers(self) -> None:
-        """Forget who has been let in or has gone; hang up on who talks too much."""
-        for number, caller in list(self._callers.items()):
-            seen = traffic(number, caller.peer)
-            if seen is None or seen.taken > _WELCOME_BYTES + 1:  # one for the connection itself
-                del self._callers[number]
-            elif seen.received > AT_DOOR_BYTES_MAX:
-                self._hang_up(number)
+    def _look_at(self, number: int, *, is_one_too_many: bool = False) -> None:
+        """Forget a caller who is let in or gone; hang up on one who talks too much, or is one too many."""
+        peer = self._callers[number].peer
+        seen = traffic(number, peer)
+        if seen is None or seen.taken > _WELCOME_BYTES + 1:  # one for the connection itself
+            self._forget(number)
+        elif is_one_too_many or seen.received > AT_DOOR_BYTES_MAX:
+            self._forget(number)
+            self.hung_up += hang_up(number, peer)
 
     def _judge(self) -> None:
         while cast(int, self._zap.get(zmq.EVENTS)) & zmq.POLLIN:
