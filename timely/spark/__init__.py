@@ -14,6 +14,7 @@ Read in this order, which is the order in which rows pass:
     windows.py               what enters and leaves a sliding window in each epoch
     epochs.py                rows with an epoch, checked and laid out for sending
     feed.py                  executors send them to the workers; the driver learns what must have arrived
+    frames.py                Arrow tables as DataFrames, with all their rows
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
     jobs/                    all of it in one call: `timely.spark.run`

@@ -27,13 +27,14 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from progress.errors import MisuseError, TimelyError
 from timely.counted import counted
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, SparkLostError, first_line
+from timely.spark.frames import frame_of
 from timely.spark.lost import java_watched, spark_lost
 from timely.spark.output_folder import OutputFolder
 
@@ -168,7 +169,7 @@ class ChangesSink:
         staged = self._folder.fresh_staging("epochs")
         changed = [table for _, table in epochs if table.num_rows]
         if changed:
-            frame = _as_frame(self._spark, pa.concat_tables(changed))
+            frame = frame_of(self._spark, pa.concat_tables(changed))
             frame.withColumn(_FILE, F.col(EPOCH)).coalesce(1).write.partitionBy(_FILE).parquet(str(staged))
         for epoch, table in epochs:
             source = (
@@ -181,7 +182,7 @@ class ChangesSink:
         """A staged file without rows, copied from one that Spark has written."""
         if self._nothing is None:
             folder = self._folder.fresh_staging("nothing")
-            _as_frame(self._spark, table).coalesce(1).write.parquet(str(folder))
+            frame_of(self._spark, table).coalesce(1).write.parquet(str(folder))
             self._nothing = _only_part(folder)
         return Path(shutil.copy(self._nothing, self._nothing.with_name("copy.parquet")))
 
@@ -196,7 +197,7 @@ def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) 
     folder = OutputFolder(Path(directory) / "snapshot", job=None)
     try:
         staged = folder.fresh_staging("snapshot")
-        _as_frame(spark, table).coalesce(1).write.parquet(str(staged))
+        frame_of(spark, table).coalesce(1).write.parquet(str(staged))
         folder.replace_snapshot(_only_part(staged))
         shutil.rmtree(staged, ignore_errors=True)
     except TimelyError:
@@ -219,11 +220,6 @@ def _check_changes(epoch: int, table: pa.Table) -> None:
     others = set(table.column(EPOCH).unique().to_pylist()) - {epoch}
     if others:
         raise MisuseError(f"the changes of epoch {epoch} hold rows of other epochs: {sorted(others)[:5]}")
-
-
-def _as_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    frame: DataFrame = spark.createDataFrame(table)
-    return frame
 
 
 def _only_part(folder: Path) -> Path:

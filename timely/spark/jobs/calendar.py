@@ -24,6 +24,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError
+from timely.spark.frames import frame_of
 from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
@@ -119,9 +120,8 @@ class _OfColumn:
         if self.column not in frame.columns:
             return _at_once(frame, keep)
         numbers = pa.array(range(self.count), pa.int64())
-        numbered = frame.sparkSession.createDataFrame(
-            pa.Table.from_arrays([self.found, numbers], names=[_AT, EPOCH])
-        )
+        table = pa.Table.from_arrays([self.found, numbers], names=[_AT, EPOCH])
+        numbered = frame_of(frame.sparkSession, table)
         numbered = numbered.select(F.col(_AT).cast(self.kind).alias(_AT), EPOCH)
         rows = frame.select(*_quoted(keep), F.col(_quote(self.column)).alias(_AT))
         return rows.join(F.broadcast(numbered), on=_AT).select(*_quoted(keep), EPOCH)

@@ -23,6 +23,7 @@ from timely.errors import TimelyError
 from timely.operators.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.feed import TargetFactory
+from timely.spark.frames import frame_of
 
 from .calendar import Calendar
 from .columns import SparkForm
@@ -235,7 +236,7 @@ def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table]
     function = cast("Callable[[Epoch, object], object]", target.function)
     if not target.as_frame:
         return function
-    return lambda epoch, changes: function(epoch, spark.createDataFrame(changes))
+    return lambda epoch, changes: function(epoch, frame_of(spark, changes))
 
 
 def tell_last(told: Sequence[Answers]) -> None:

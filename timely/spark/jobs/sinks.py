@@ -26,6 +26,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError
+from timely.spark.frames import frame_of
 from timely.spark.output_folder import OutputFolder
 from timely.spark.sink import ChangesSink, write_snapshot
 
@@ -114,15 +115,12 @@ class Kept:
 
     def snapshot(self) -> DataFrame:
         """See `Sink`."""
-        frame: DataFrame = self._spark.createDataFrame(self._snapshot)
-        return frame
+        return frame_of(self._spark, self._snapshot)
 
     def changes(self) -> DataFrame:
         """See `Sink`."""
-        frame: DataFrame = self._spark.createDataFrame(
-            pa.concat_tables([table.cast(self._log[0].schema) for table in self._log])
-        )
-        return frame
+        changes = pa.concat_tables([table.cast(self._log[0].schema) for table in self._log])
+        return frame_of(self._spark, changes)
 
 
 class FolderSink:

@@ -1,0 +1,20 @@
+"""Arrow tables as DataFrames, with all their rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["frame_of"]
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A DataFrame of the rows of `table`.
+
+    `spark.createDataFrame` of PySpark 4.3 takes the chunks of a table one after another up to the first that
+    is empty, and leaves out what is behind it, without a word. Tables put together of several, or filtered,
+    have such chunks; here they go before.
+    """
+    filled = [batch for batch in table.to_batches() if batch.num_rows]
+    frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled, schema=table.schema))
+    return frame
