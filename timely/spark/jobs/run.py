@@ -65,7 +65,8 @@ def run(
     window      `timely.spark.sliding`, `tumbling` or `growing` over a column of times. Without either: one
                 epoch. An input that has no such column is there from the first epoch on.
     diff        a column that says how often a row comes, negative if it goes: numbers, or 'insert' and
-    'remove'. outputs     where answers go: a folder, a function of (epoch, changes), `to_parquet`,
+                'remove'.
+    outputs     where answers go: a folder, a function of (epoch, changes), `to_parquet`,
                 `to_table`, `to_callback`, or a list of these; for several outputs a dict by name. Without:
                 nowhere but into what is returned, in the driver's memory.
     workers     how many processes on this machine, which end with the call; or a cluster, on which the query
