@@ -19,6 +19,12 @@ def test_chunks_without_rows_hide_none(spark: SparkSession, sizes: list[int]) ->
     assert sorted(row.n for row in frame.collect()) == list(range(sum(sizes)))
 
 
+def test_nothing_at_all_has_its_columns(spark: SparkSession) -> None:
+    schema = pa.schema([("t", pa.timestamp("us")), ("l", pa.list_(pa.string())), ("n", pa.int64())])
+    frame = frame_of(spark, schema.empty_table())
+    assert frame.columns == ["t", "l", "n"] and frame.count() == 0
+
+
 def test_columns_may_be_cut_in_different_places(spark: SparkSession) -> None:
     first = pa.chunked_array([[0, 1, 2], [3, 4, 5, 6]], pa.int64())
     second = pa.chunked_array([["a", "b", "c", "d", "e"], [], ["f", "g"]], pa.string())

@@ -16,5 +16,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     have such chunks; here they go before.
     """
     filled = [batch for batch in table.to_batches() if batch.num_rows]
-    frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled, schema=table.schema))
+    # Nor does it take a column of times without any chunk.
+    nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
+    frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]))
     return frame

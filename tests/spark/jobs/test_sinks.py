@@ -7,6 +7,7 @@ table_*      the same as tables of Spark's catalog
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,16 +123,17 @@ def test_restart_with_other_rows_or_epochs_is_refused_in_one_line(
 
 
 def test_table_has_the_snapshot_the_change_log_and_the_epochs(spark: SparkSession) -> None:
+    name = f"kept_{secrets.token_hex(4)}"  # tables outlive the session
     for run in range(2):
-        sink = sink_of(spark, to_table("kept_here"), JOB, Days(tuple("ab"[: run + 1])))
+        sink = sink_of(spark, to_table(name), JOB, Days(tuple("ab"[: run + 1])))
         assert sink.wants == run
         sink.commit(run, changes(run, run))
         sink.finish(snapshot(*range(run + 1)))
         sink.close()
-    assert sorted(map(tuple, spark.table("kept_here").collect())) == [(0,), (1,)]
-    assert spark.table("kept_here_changes").count() == spark.table("kept_here_epochs").count() == 2
+    assert sorted(map(tuple, spark.table(name).collect())) == [(0,), (1,)]
+    assert spark.table(f"{name}_changes").count() == spark.table(f"{name}_epochs").count() == 2
     for suffix in ("", "_changes", "_epochs"):
-        spark.sql(f"DROP TABLE kept_here{suffix}")
+        spark.sql(f"DROP TABLE {name}{suffix}")
     spark.range(3).createOrReplaceTempView("elsewhere")
     with pytest.raises(MisuseError, match="'a b' is no name of a table"):
         sink_of(spark, to_table("a b"), JOB, Days(("a",)))
