@@ -82,17 +82,9 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"seed: {config.stash[_SEED]} (replay with --seed {config.stash[_SEED]})"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long ones first, so that no process is left with one of them at the end. A file is never divided, for
-    its tests share clusters, and all files that use Spark share one session.
-    """
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first, so that no process is left with one of them at the end."""
     items.sort(key=lambda item: _rank(_folder(item)))
-    if config.pluginmanager.hasplugin("xdist"):
-        with_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-        for item in items:
-            is_spark = _folder(item) == "spark" or item.path in with_spark
-            group = "spark" if is_spark else item.path.as_posix()
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def _folder(item: pytest.Item) -> str:
