@@ -165,6 +165,21 @@ def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> 
     client.close()
 
 
+def test_client_rests_while_it_waits_for_one_of_two_servers(tmp_path: Path) -> None:
+    servers = [ServerSocket(f"ipc://{tmp_path}/c{number}") for number in range(2)]
+    client = ClientSockets([server.address for server in servers])
+    client.send(0, [b"a question that takes its time"])
+    deadline, waits = time.monotonic() + 0.5, 0
+    while (left := deadline - time.monotonic()) > 0:
+        assert not client.loss(0), "only that of the one who is asked is looked at"
+        client.wait(left)
+        waits += 1
+    assert waits < 20, "what the connection to the other has to say is a reason to wake up once"
+    client.close()
+    for server in servers:
+        server.close()
+
+
 def test_client_sockets_that_nobody_closes_do_not_stop_the_collector(tmp_path: Path) -> None:
     # The collector clears the weak references of a context to its sockets first: left to itself, the context
     # would wait for them for ever.

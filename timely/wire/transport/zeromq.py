@@ -368,8 +368,14 @@ class ClientSockets:
         self._connections[worker].forgive()
 
     def wait(self, timeout_seconds: float) -> None:
-        """Block until a message or an event of a connection comes in."""
+        """Block until a message or an event of a connection comes in.
+
+        Events are taken in here, whoever is asked next: one that is left is a reason to return for every
+        later call, and a client that waits would not rest any more.
+        """
         self._poller.wait(timeout_seconds)
+        for connection in self._connections:
+            connection.look()
 
     def watch(self, descriptor: int) -> None:
         """Let `wait` return also when this file descriptor becomes readable."""
