@@ -13,6 +13,9 @@ Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a ha
 from __future__ import annotations
 
 import atexit
+import functools
+import importlib
+import importlib.util
 import itertools
 import os
 import shutil
@@ -169,6 +172,7 @@ def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str,
 
     def compile_in_turn(signature: tuple[Type, ...]) -> object:
         is_new = not dispatcher.overloads
+        _look_for_scipy()
         with global_compiler_lock, claimed(folder, name):
             code = compile_or_load(signature)
         if is_new:
@@ -176,6 +180,27 @@ def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str,
         return code
 
     setattr(dispatcher, compile_or_load.__name__, compile_in_turn)
+
+
+@functools.cache
+def _look_for_scipy() -> None:
+    """Let numba see whether scipy is there without loading its linear algebra, which it does in each process
+    that calls a kernel: a quarter of a second and 13 MiB for what no kernel uses. A user's own compiled
+    function that multiplies matrices loads it when it is compiled.
+    """
+    linalg = importlib.import_module("numba.np.linalg")
+    load = linalg.ensure_blas
+
+    def look() -> None:
+        if importlib.util.find_spec("scipy") is None:
+            load()  # says what is missing
+
+    with global_compiler_lock:
+        setattr(linalg, load.__name__, look)
+        try:
+            importlib.import_module("numba.np.arraymath")
+        finally:
+            setattr(linalg, load.__name__, load)
 
 
 def _renew_code_before_index(cache: IndexDataCacheFile) -> None:

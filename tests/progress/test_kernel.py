@@ -156,6 +156,22 @@ def test_the_hook_replaces_the_notice(folder: Path) -> None:
     assert run(folder, quiet + PROGRAM) == ("3 2", "")
 
 
+def test_calling_one_loads_no_linear_algebra_and_who_multiplies_matrices_can_do_so() -> None:
+    program = """
+import sys
+import numba, numpy
+from progress.times.time_words import word_less_equal
+assert word_less_equal(1, 2, 1 << 62)
+assert "scipy.linalg" not in sys.modules
+square = numba.njit(lambda matrix: matrix.dot(matrix))
+assert square(numpy.eye(3) * 2).tolist() == (numpy.eye(3) * 4).tolist()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_kernel_is_numba_s_own_dispatcher_without_a_wrapper() -> None:
     """One more Python call would double the cost of calling a kernel."""
     assert isinstance(word_less_equal, Dispatcher)

@@ -18,6 +18,7 @@ clients are told.
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -30,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_told, story_of
@@ -380,5 +381,15 @@ def _watch_launcher(stream: IO[str], process: WorkerProcess) -> None:
     os._exit(EXIT_PEER_LOST)
 
 
+def _end(status: int) -> NoReturn:
+    """Leave without taking the interpreter apart, which takes a third of a second for nothing: sockets are
+    closed, and memory goes back to the system anyhow. What user code has registered for the end is called.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())
