@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 200
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS + 30)
 
 BEGIN = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 from pathlib import Path
 import pyarrow as pa
 from pyspark import SparkContext
@@ -65,10 +65,20 @@ print(sink.progress().replace(str(folder), "FOLDER"))
 end_session()
 end_session()
 assert not Path(f"/proc/{{java.pid}}").exists()
-print(local_session(cores=1).range(3).count(), "in a new Java")
+spark = local_session(cores=1)
+print(spark.range(3).count(), "in a new Java")
 second = SparkContext._gateway.proc
+begun = threading.Event()
+def slow():
+    begun.set()
+    try:
+        spark.sql("SELECT java_method('java.lang.Thread', 'sleep', 600000L)").collect()
+    except Exception:
+        pass
+threading.Thread(target=slow, daemon=True).start()
+begun.wait()
 end_session()
-assert second.poll() is not None
+print("ended while a job runs", second.poll() is not None)
 """
 
 
@@ -91,28 +101,8 @@ def test_whoever_needs_spark_is_told_how_java_ended_and_nothing_is_left(tmp_path
         *[told] * 7,
         "No epoch is committed in FOLDER/changes yet.",
         "3 in a new Java",
+        "ended while a job runs True",
     ]
-
-
-STUCK = """
-import threading
-begun = threading.Event()
-def slow():
-    begun.set()
-    try:
-        spark.sql("SELECT java_method('java.lang.Thread', 'sleep', 600000L)").collect()
-    except Exception:
-        pass
-threading.Thread(target=slow, daemon=True).start()
-begun.wait()
-end_session()
-print("ended", java.poll() is not None)
-"""
-
-
-def test_a_session_is_ended_while_a_job_of_it_runs(tmp_path: Path) -> None:
-    done = run(BEGIN + STUCK, tmp_path)
-    assert (done.returncode, done.stdout) == (0, "ended True\n"), done.stderr
 
 
 def test_an_error_while_java_runs_stays_what_it_is(spark: SparkSession) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from timely.spark.errors import InputFormatError
@@ -74,32 +75,39 @@ def random_case(random: random.Random) -> Case:
 def test_twin_spark_sends_what_the_definition_says_for_300_random_streams(
     spark: SparkSession, seed: int
 ) -> None:
-    """Streams with the same window go through one Spark job; a number tells their rows apart."""
+    """All in one Spark job; a number tells their rows apart."""
     source = random.Random(seed)
     cases = [random_case(source) for _ in range(300)]
-    frames = {}
+    frames: dict[tuple[int | None, int], list[int]] = {}
     for number, case in enumerate(cases):
         frames.setdefault((case.window.window, case.window.slide), []).append(number)
-    for (window, slide), numbers in frames.items():
-        # One expression serves streams with different first times if each is shifted to begin at 0.
-        table = pa.table(
-            {
-                "case": [n for n in numbers for _ in cases[n].rows],
-                "source": [s for n in numbers for s, _ in cases[n].rows],
-                "time": [t - cases[n].window.first_time for n in numbers for _, t in cases[n].rows],
-            }
-        )
-        longest = max(cases[n].window.last_time - cases[n].window.first_time for n in numbers)
-        changes = SlidingWindow(0, longest, window, slide).changes(
-            spark.createDataFrame(table).withColumn("at", F.col("time")), keep=("case", "source", "at")
-        )
-        sent: dict[int, list[tuple[Row, int, int]]] = {n: [] for n in numbers}
-        for number, user, at, epoch, diff in changes.collect():
-            sent[number].append(((user, at + cases[number].window.first_time), epoch, diff))
-        for n in numbers:
-            expected = windows_by_definition(cases[n])
-            assert cases[n].epochs is not None or cases[n].window.epochs == len(expected), cases[n]
-            assert windows_from_changes(sent[n], len(expected)) == expected, cases[n]
+    sent: dict[int, list[tuple[Row, int, int]]] = {n: [] for n in range(len(cases))}
+    all_changes = reduce(
+        DataFrame.unionAll,
+        [changes_of_cases(spark, cases, numbers, *window) for window, numbers in frames.items()],
+    )
+    for number, user, at, epoch, diff in all_changes.collect():
+        sent[number].append(((user, at + cases[number].window.first_time), epoch, diff))
+    for case, found in zip(cases, sent.values(), strict=True):
+        expected = windows_by_definition(case)
+        assert case.epochs is not None or case.window.epochs == len(expected), case
+        assert windows_from_changes(found, len(expected)) == expected, case
+
+
+def changes_of_cases(
+    spark: SparkSession, cases: list[Case], numbers: list[int], window: int | None, slide: int
+) -> DataFrame:
+    """One expression serves streams with different first times if each is shifted to begin at 0."""
+    table = pa.table(
+        {
+            "case": [n for n in numbers for _ in cases[n].rows],
+            "source": [s for n in numbers for s, _ in cases[n].rows],
+            "time": [t - cases[n].window.first_time for n in numbers for _, t in cases[n].rows],
+        }
+    )
+    longest = max(cases[n].window.last_time - cases[n].window.first_time for n in numbers)
+    rows = spark.createDataFrame(table).withColumn("at", F.col("time"))
+    return SlidingWindow(0, longest, window, slide).changes(rows, keep=("case", "source", "at"))
 
 
 @given(st.randoms(use_true_random=False))
