@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from timely.spark.epochs import EpochRows, EpochSize, epoch_rows
+from timely.spark.epochs import EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
 
 
@@ -102,9 +102,11 @@ def test_laid_out_numbers_are_widened_and_diffs_default_to_one(spark: SparkSessi
 def test_checked_what_has_no_place_in_a_collection_is_refused_by_name(
     spark: SparkSession, columns: dict[str, list[object]], message: str
 ) -> None:
+    kept = spark.sparkContext._jsc.getPersistentRDDs().size()
     with pytest.raises(InputFormatError) as raised:
         epoch_rows(frame_of(spark, **columns), diff="diff" if "diff" in columns else None)
     assert message in str(raised.value)
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == kept, "Spark forgets what was refused"
 
 
 def test_checked_two_columns_of_one_name_are_refused(spark: SparkSession) -> None:
@@ -118,19 +120,18 @@ def test_checked_names_of_our_own_are_refused_for_data(spark: SparkSession) -> N
 
 
 @given(
-    st.dictionaries(
-        st.integers(0, 40), st.builds(EpochSize, st.integers(0, 9), st.integers(0, 9)), max_size=20
-    ),
-    st.one_of(st.none(), st.integers(0, 60)),
+    st.dictionaries(st.integers(0, 40), st.integers(0, 18), max_size=20),
+    st.integers(0, 20),
+    st.integers(0, 60),
     st.integers(1, 30),
 )
 def test_chunks_are_consecutive_epochs_of_bounded_rows(
-    sizes: dict[int, EpochSize], epochs: int | None, rows_max: int
+    rows: dict[int, int], start: int, epochs: int, rows_max: int
 ) -> None:
-    rows = EpochRows(None, ("user",), 2, sizes)  # type: ignore[arg-type]  # chunks look at the sizes alone
-    chunks = rows.chunks(epochs, rows_max)
-    stop = max(sizes, default=-1) + 1 if epochs is None else epochs
-    assert [epoch for chunk in chunks for epoch in chunk] == list(range(stop))
+    chunks = chunks_of(rows, range(start, start + epochs), rows_max)
+    assert [epoch for chunk in chunks for epoch in chunk] == list(range(start, start + epochs))
     for chunk in chunks:
-        filled = [epoch for epoch in chunk if epoch in sizes and sizes[epoch].rows]
-        assert len(filled) <= 1 or sum(sizes[epoch].rows for epoch in filled) <= rows_max
+        filled = [rows[epoch] for epoch in chunk if rows.get(epoch)]
+        assert len(filled) <= 1 or sum(filled) <= rows_max
+    for chunk, following in zip(chunks, chunks[1:], strict=False):
+        assert sum(rows.get(epoch, 0) for epoch in chunk) + rows[following.start] > rows_max, "no sooner"

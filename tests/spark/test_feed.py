@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from timely.errors import InputClosedError, PeerError
-from timely.spark.epochs import EpochRows, epoch_rows
+from timely.spark.epochs import EpochRows, chunks_of, epoch_rows
 from timely.spark.feed import AppendTarget, EpochFeed, Receipt, _by_epoch, _cut, _Task
 
 # An executor cannot import a test file by its name.
@@ -104,7 +104,7 @@ def test_sent_chunk_by_chunk_every_row_arrives_once_and_the_receipts_say_so(
     rows: EpochRows, tmp_path: Path
 ) -> None:
     feed = EpochFeed(rows, "mentions", FileTarget(str(tmp_path)), rows_per_append=400)
-    chunks = rows.chunks(rows_max=1500)
+    chunks = chunks_of({epoch: size.rows for epoch, size in rows.sizes.items()}, range(12), 1500)
     assert len(chunks) > 2
     receipts: dict[int, tuple[Receipt, ...]] = {}
     for chunk in chunks:

@@ -12,6 +12,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from timely.spark.errors import InputFormatError
+from timely.spark.frames import quoted
 from timely.spark.lost import java_watched
 
 __all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "chunks_of", "epoch_rows"]
@@ -67,15 +69,6 @@ class EpochRows:
     writers: int
     sizes: Mapping[int, EpochSize]
 
-    def chunks(self, epochs: int | None = None, rows_max: int = 262_144) -> list[range]:
-        """Consecutive epochs from 0, cut so that each chunk has at most `rows_max` rows, or is one epoch.
-
-        `epochs` is how many there are in all; up to the last one that has rows if None. A chunk is what one
-        Spark job sends, so it bounds what the workers hold of epochs that are not sealed yet.
-        """
-        stop = epochs if epochs is not None else max(self.sizes, default=-1) + 1
-        return chunks_of({epoch: size.rows for epoch, size in self.sizes.items()}, range(stop), rows_max)
-
     def release(self) -> None:
         """Let Spark forget the cached rows."""
         self.frame.unpersist()
@@ -83,7 +76,8 @@ class EpochRows:
 
 def chunks_of(rows: Mapping[int, int], epochs: range, rows_max: int = 262_144) -> list[range]:
     """`epochs`, cut so that each piece has at most `rows_max` rows in all, or is one epoch; `rows` says how
-    many an epoch has.
+    many an epoch has. A piece is what one Spark job sends, so it bounds what the workers hold of epochs that
+    are not sealed yet.
     """
     chunks: list[range] = []
     first, waiting = epochs.start, 0
@@ -117,20 +111,25 @@ def epoch_rows(
     if writers < 1:
         raise ValueError(f"writers is 1 or more, not {writers}")
     columns = _checked_schema(frame, epoch, diff, are_known=nullable is not None)
-    diffs = F.lit(1) if diff is None else F.col(_quoted(diff))
+    diffs = F.lit(1) if diff is None else F.col(quoted(diff))
     plain = frame.select(
         *(_widened(frame, name) for name in columns),
-        F.col(_quoted(epoch)).cast("bigint").alias(EPOCH),
+        F.col(quoted(epoch)).cast("bigint").alias(EPOCH),
         diffs.cast("bigint").alias(DIFF),
     )
-    by_content = [F.col(_quoted(name)) for name in columns]
+    by_content = [F.col(quoted(name)) for name in columns]
     laid_out = (
         plain.repartition(writers, *by_content, EPOCH)
         .sortWithinPartitions(EPOCH, *by_content, DIFF)
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
     full = tuple(name for name in columns if nullable is None or not nullable[name])
-    return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, full))
+    try:
+        return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, full))
+    except BaseException:
+        with suppress(Exception):  # Java may be gone, and the rows with it
+            laid_out.unpersist()
+        raise
 
 
 def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: bool) -> tuple[str, ...]:
@@ -168,7 +167,7 @@ def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: b
 
 def _widened(frame: DataFrame, name: str) -> Column:
     """Narrow numbers as bigint or double: a collection knows one width of each."""
-    column, kind = F.col(_quoted(name)), frame.schema[name].dataType
+    column, kind = F.col(quoted(name)), frame.schema[name].dataType
     if isinstance(kind, _INTEGERS):
         return column.cast("bigint").alias(name)
     return column.cast("double").alias(name) if isinstance(kind, T.FloatType) else column
@@ -179,7 +178,7 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
     may not be in them.
     """
     nulls = [
-        F.count_if(F.isnull(_quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
+        F.count_if(F.isnull(quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
     ]
     counts: pa.Table = (
         frame.groupBy(EPOCH)
@@ -197,7 +196,7 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
         _refuse(
             frame,
             sum(n or 0 for n in found[f"null {at}"]),
-            F.isnull(_quoted(name)),
+            F.isnull(quoted(name)),
             f"no value in column {name!r}",
         )
     _refuse(frame, sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
@@ -214,14 +213,8 @@ def _refuse(frame: DataFrame, count: int, which: Column, what: str) -> None:
     shown = frame.where(which).limit(1).collect()[0].asDict()
     row = ", ".join(f"{name} {value!r}" for name, value in shown.items())
     total = frame.where(which).count()
-    frame.unpersist()
     rows = "1 row of the DataFrame has" if total == 1 else f"{total:,} rows of the DataFrame have"
     raise InputFormatError(
         f"{rows} {what}, for example:\n  {row}\n"
         "Every value has to be there, epochs are 0 or more, diffs are not 0: filter such rows out."
     )
-
-
-def _quoted(name: str) -> str:
-    """A column name as Spark has to be told it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"

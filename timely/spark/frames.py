@@ -1,11 +1,11 @@
-"""Arrow tables as DataFrames, with all their rows."""
+"""Arrow tables as DataFrames, with all their rows; names of columns as Spark has to be told them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["frame_of"]
+__all__ = ["frame_of", "quoted"]
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -20,3 +20,8 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
     frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]))
     return frame
+
+
+def quoted(name: str) -> str:
+    """The name of a column as expressions have to say it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"

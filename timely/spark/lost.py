@@ -68,8 +68,8 @@ def java_watched() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def spark_said(what: str) -> Iterator[None]:
-    """An error of Spark, in one line, as an `InputFormatError` that begins with `what`."""
+def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterator[None]:
+    """An error of Spark, in one line, as one of ours that begins with `what`."""
     try:
         yield
     except TimelyError:
@@ -78,7 +78,7 @@ def spark_said(what: str) -> Iterator[None]:
         lost = spark_lost(error)
         if lost is not None:
             raise lost from None
-        raise InputFormatError(f"{what}: {first_line(error)}") from None
+        raise kind(f"{what}: {first_line(error)}") from None
 
 
 @contextlib.contextmanager

@@ -31,13 +31,14 @@ _CHANGES = re.compile(r"epoch-(\d{8,})\.parquet")
 class OutputFolder:
     """`path`, locked for this run, with what an earlier run of the same job has committed there.
 
-    `job` describes the job whose changes are kept here; None for a folder with a snapshot. Raises
-    `OutputError` if the folder cannot be made or written, if another run has it, and if it holds anything
-    that is not of this job.
+    `job` describes the job whose changes are kept here; None for a folder with a snapshot. `beside`: other
+    things may lie in it, and are left alone. Raises `OutputError` if the folder cannot be made or written, if
+    another run has it, and if it holds anything that is not of this job.
     """
 
-    def __init__(self, path: Path, job: Mapping[str, object] | None) -> None:
+    def __init__(self, path: Path, job: Mapping[str, object] | None, *, beside: bool = False) -> None:
         self.path = path.expanduser().absolute()
+        self._beside = beside
         self._lock = self._locked()
         try:
             self.found = self._checked_content(job)
@@ -94,7 +95,8 @@ class OutputFolder:
             raise OutputError(
                 f"the folder {self.path} cannot be made: {error.strerror}. Choose another --output."
             ) from error
-        self._refuse_foreign_files()
+        if not self._beside:
+            self._refuse_foreign_files()
         try:
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from progress.errors import MisuseError, TimelyError
@@ -169,8 +169,8 @@ class ChangesSink:
         staged = self._folder.fresh_staging("epochs")
         changed = [table for _, table in epochs if table.num_rows]
         if changed:
-            frame = frame_of(self._spark, pa.concat_tables(changed))
-            frame.withColumn(_FILE, F.col(EPOCH)).coalesce(1).write.partitionBy(_FILE).parquet(str(staged))
+            frame = frame_of(self._spark, pa.concat_tables(changed)).withColumn(_FILE, F.col(EPOCH))
+            _one_file(frame).partitionBy(_FILE).parquet(str(staged))
         for epoch, table in epochs:
             source = (
                 _only_part(staged / f"{_FILE}={epoch}") if table.num_rows else self._copy_of_nothing(table)
@@ -182,7 +182,7 @@ class ChangesSink:
         """A staged file without rows, copied from one that Spark has written."""
         if self._nothing is None:
             folder = self._folder.fresh_staging("nothing")
-            frame_of(self._spark, table).coalesce(1).write.parquet(str(folder))
+            _one_file(frame_of(self._spark, table)).parquet(str(folder))
             self._nothing = _only_part(folder)
         return Path(shutil.copy(self._nothing, self._nothing.with_name("copy.parquet")))
 
@@ -197,7 +197,7 @@ def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) 
     folder = OutputFolder(Path(directory) / "snapshot", job=None)
     try:
         staged = folder.fresh_staging("snapshot")
-        frame_of(spark, table).coalesce(1).write.parquet(str(staged))
+        _one_file(frame_of(spark, table)).parquet(str(staged))
         folder.replace_snapshot(_only_part(staged))
         shutil.rmtree(staged, ignore_errors=True)
     except TimelyError:
@@ -220,6 +220,11 @@ def _check_changes(epoch: int, table: pa.Table) -> None:
     others = set(table.column(EPOCH).unique().to_pylist()) - {epoch}
     if others:
         raise MisuseError(f"the changes of epoch {epoch} hold rows of other epochs: {sorted(others)[:5]}")
+
+
+def _one_file(frame: DataFrame) -> DataFrameWriter:
+    """Writes one file, or one for each partition, whatever the session says of the size of files."""
+    return frame.coalesce(1).write.option("maxRecordsPerFile", 0)
 
 
 def _only_part(folder: Path) -> Path:

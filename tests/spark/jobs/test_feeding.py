@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import InputFormatError
+from timely.spark.jobs import feeding
 from timely.spark.jobs.calendar import calendar_of
 from timely.spark.jobs.columns import input_fields
 from timely.spark.jobs.feeding import Layout, lay_out
@@ -71,6 +72,35 @@ def test_condensed_epochs_have_the_sum_of_all_up_to_the_last_of_them(spark: Spar
     for key, at, diff in values:
         wanted[key, max(at, 3)] += diff
     assert found == Counter({place: count for place, count in wanted.items() if count})
+
+
+def test_condensed_a_row_that_does_not_say_how_often_it_comes_is_refused_beside_one_that_does(
+    spark: SparkSession,
+) -> None:
+    frame = spark.sql("SELECT * FROM VALUES (5, 1, 1), (5, 1, null), (6, 2, 1) AS t(k, at, said)")
+    with pytest.raises(InputFormatError, match="1 row .* has no value in column 'diff'"):
+        laid(frame, "said", condensed=1)
+
+
+def test_rows_that_are_laid_out_are_forgotten_when_another_input_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[str] = []
+
+    class Rows:
+        """In place of those that Spark keeps."""
+
+        def release(self) -> None:
+            forgotten.append("first")
+            raise ConnectionError("Java is gone, too")
+
+    found = iter([Rows()])
+    monkeypatch.setattr(feeding, "epoch_rows", lambda *given, **named: next(found))
+    frame = spark.range(1)
+    fields = dict.fromkeys(("a", "b"), input_fields("a", frame, []))
+    with pytest.raises(StopIteration):
+        lay_out({"a": frame, "b": frame}, fields, calendar_of({"a": frame}, None, None), None)
+    assert forgotten == ["first"]
 
 
 def test_condensed_rows_that_only_come_stay_as_they_are(spark: SparkSession) -> None:

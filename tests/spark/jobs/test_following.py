@@ -14,7 +14,7 @@ from differential.columns.symbols import unpack
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.jobs.columns import SparkForm
-from timely.spark.jobs.following import Answers, OneOutput, close_all
+from timely.spark.jobs.following import Answers, OneOutput, close_all, tell_last
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.shown import Screen
 
@@ -27,14 +27,14 @@ class Listed:
     committed: int = 0
     fails: bool = False
     given: list[tuple[int, int]] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
+    before: list[list[tuple[int, ...]]] = field(default_factory=list)
     snapshots: list[int] = field(default_factory=list)
 
     def commit(self, epoch: int, changes: pa.Table) -> None:
         self.given.append((epoch, changes.num_rows))
 
-    def check_before(self, changes: pa.Table) -> None:
-        self.before.append(changes.num_rows)
+    def check_before(self, held: Callable[[], pa.Table]) -> None:
+        self.before.append(sorted(tuple(row.values()) for row in held().to_pylist()))
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         self.snapshots.append(snapshot().num_rows)
@@ -85,32 +85,42 @@ def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
         assert heard[2:] == [(2, "c", 2, 2)] and slow.snapshots == [6]
 
 
-def test_what_is_committed_is_held_against_the_sum_of_it_and_not_handed_over_again() -> None:
-    behind, before = Listed(wants=3), Listed(wants=4)
+@pytest.mark.parametrize("wants", [3, 0], ids=["summed up", "one by one"])
+def test_what_is_committed_is_held_against_all_rows_as_of_then(wants: int) -> None:
+    """The sum of it is not handed over again; and a sink that has more than another is asked later."""
+    behind, before = Listed(wants=3), Listed(wants=5)
     with timely.connect(embedded=True) as cluster:
-        flow, answers = answers_of(cluster, OneOutput("rows", form(), [behind, before]), wants=3)  # type: ignore[list-item]
-        flow.input("rows").append(pa.table({"k": [1, 2], "diff": [1, 1]}), epoch=2, writer="w", sequence=0)
-        answers.seal(2, None, EpochSize(2, 0), [("rows", "w", 0)])
-        answers.seal(3, None, EpochSize(0, 0), ())
-    assert (behind.before, behind.given) == ([2], [(3, 0)])
-    assert (before.before, before.given) == ([], [(3, 0)])
+        flow, answers = answers_of(cluster, OneOutput("rows", form(), [behind, before]), wants)  # type: ignore[list-item]
+        rows = pa.table({"k": [1, 2], "diff": [-1, 2]})
+        flow.input("rows").append(rows, epoch=2, writer="w", sequence=0)
+        answers.seal(2, None, EpochSize(2, 1), [("rows", "w", 0)])
+        for epoch in (3, 4, 5):
+            flow.input("rows").insert([(7,)])
+            answers.seal(epoch, None, EpochSize(1, 0), ())
+    assert behind.before == [[(1, 2, -1), (2, 2, 2)]]
+    assert before.before == [[(1, 4, -1), (2, 4, 2), (7, 4, 2)]]
+    assert behind.given == before.given == [(2, 2), (3, 1), (4, 1), (5, 1)][1 if wants else 0 :]
 
 
-def test_a_callback_that_raises_is_not_called_again_on_the_way_out() -> None:
+@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
+def test_a_callback_that_raises_is_not_called_again_on_the_way_out(kind: type[BaseException]) -> None:
     called: list[int] = []
+    slow = Listed()
 
     def fail(epoch: Epoch, changes: pa.Table) -> None:
         called.append(epoch)
-        raise ZeroDivisionError
+        raise kind
 
     with timely.connect(embedded=True) as cluster:
-        _, answers = answers_of(cluster, OneOutput("rows", form(), [], [fail]))
+        _, answers = answers_of(cluster, OneOutput("rows", form(), [slow], [fail]))  # type: ignore[list-item]
         for epoch in range(2):
-            with pytest.raises(ZeroDivisionError):
-                answers.seal(epoch, None, EpochSize(0, 0), ())
-            answers._is_told = answers._is_told or epoch == 0  # as if nothing had happened, once
-        answers.tell()
-    assert called == [0, 1]
+            answers.seal(epoch, None, EpochSize(0, 0), ())
+        slow.committed = 1
+        with pytest.raises(kind):
+            answers.tell()
+        slow.close()
+        tell_last([answers])
+    assert called == [0]
 
 
 def test_closing_lets_go_of_all_sinks_and_tells_the_first_failure_unless_something_else_has_failed() -> None:

@@ -22,7 +22,7 @@ import timely
 import timely.spark
 from differential import Collection, col
 from timely.errors import MisuseError
-from timely.spark.errors import OutputError
+from timely.spark.errors import InputFormatError, OutputError
 from timely.spark.jobs.micro_batches import micro_batches, stream_of
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.result import Result
@@ -124,10 +124,22 @@ def test_again_a_batch_that_was_written_and_not_committed_is_taken_anew(words: W
     assert changes(words.run(words.out)) == FIRST
 
 
+def test_again_with_one_more_output_it_has_all_and_the_first_stays_what_it_is(words: Words) -> None:
+    """Nothing new has come: what the first one has committed is all that there is for the second."""
+    words.run(words.out)
+    other = words.folder / "other"
+    found = words.run(other, words.out)
+    assert changes(found) == FIRST
+    assert sorted(map(tuple, words.spark.read.parquet(str(words.out / "snapshot")).collect())) == [
+        ("a", 3),
+        ("b", 10),
+    ]
+    assert not (other / "stream").exists(), "it is kept once"
+
+
 def test_again_batches_that_are_missing_are_refused_in_one_line(words: Words) -> None:
     words.run(words.out)
     shutil.rmtree(words.out / "changes")
-    words.add(("a", 1))
     with pytest.raises(OutputError, match="batch 2 of 'words' comes where 0 is next") as told:
         words.run(words.out)
     assert "\n" not in str(told.value) and told.value.__suppress_context__
@@ -175,6 +187,17 @@ def test_taken_until_it_is_stopped_as_batches_come(words: Words) -> None:
             outputs=note,
         )
     assert words.heard == [0, 1, 2]
+
+
+def test_refused_by_spark_a_stream_is_one_line(words: Words) -> None:
+    counted = words.stream().groupBy("word").count()
+    with pytest.raises(InputFormatError, match="the stream 'words' cannot be started: .*watermark") as told:
+        timely.spark.run(lambda words: words, {"words": counted}, workers=words.cluster)
+    assert "\n" not in str(told.value) and told.value.__suppress_context__
+    (words.folder / "in" / "9.parquet").write_text("broken")
+    with pytest.raises(InputFormatError, match="batch 2 of the stream 'words' cannot be read: ") as told:
+        timely.spark.run(lambda words: words, {"words": words.stream()}, workers=words.cluster)
+    assert "\n" not in str(told.value) and told.value.__suppress_context__
 
 
 def test_refused_two_streams_and_epochs_of_something_else(words: Words) -> None:

@@ -8,6 +8,7 @@ errors_*    in one line, with nothing left running and nothing committed lost
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -24,8 +25,10 @@ import timely.spark
 from differential import Collection, col
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError, OutputError
+from timely.spark.jobs.feeding import Layout
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.result import Result
+from timely.spark.jobs.run import _meanwhile
 
 Event = tuple[int | None, int, int, int]
 """Key, amount, day, how often."""
@@ -270,6 +273,24 @@ def test_errors_of_a_call_say_what_to_write(
     with pytest.raises(MisuseError, match=message) as told:
         timely.spark.run(**call)  # type: ignore[arg-type]
     assert "\n" not in str(told.value)
+
+
+def test_errors_while_rows_are_laid_out_leave_none_of_them_with_spark() -> None:
+    may_end, forgotten = threading.Event(), threading.Event()
+
+    class Rows(Layout):
+        def release(self) -> None:
+            forgotten.set()
+
+    def lay_out() -> Layout:
+        assert may_end.wait(60)
+        return Rows({}, range(1))
+
+    with pytest.raises(ZeroDivisionError), _meanwhile(lay_out):
+        raise ZeroDivisionError
+    assert not forgotten.is_set()
+    may_end.set()
+    assert forgotten.wait(60)
 
 
 def test_errors_of_spark_are_one_line_without_its_own(spark: SparkSession, cluster: timely.Cluster) -> None:

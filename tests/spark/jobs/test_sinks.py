@@ -68,7 +68,7 @@ def test_folder_keeps_what_it_is_told_to(spark: SparkSession, tmp_path: Path, ke
     sink.finish(snapshot(2))
     sink.close()
     parts = {"both": {"changes", "snapshot", "epochs"}, "changes": {"changes", "epochs"}}
-    assert {part.name for part in tmp_path.iterdir()} == parts.get(keep, {"snapshot", "epochs"})
+    assert {part.name for part in tmp_path.glob("[!_]*")} == parts.get(keep, {"snapshot", "epochs"})
     assert [tuple(row) for row in sink.snapshot().collect()] == [(2,)]
     epochs = spark.read.parquet(str(tmp_path / "epochs")).orderBy("epoch")
     assert [tuple(row) for row in epochs.collect()] == [(0, "a"), (1, "b"), (2, "c")]
@@ -93,7 +93,7 @@ def test_restart_goes_on_behind_what_is_committed_with_more_epochs(
     committed(spark, tmp_path)
     sink = folder(spark, tmp_path)
     assert sink.wants == sink.committed == 2
-    sink.check_before(changes(1, 2))
+    sink.check_before(lambda: changes(1, 2))
     sink.commit(2, changes(2, 7))
     sink.finish(snapshot(2, 7))
     sink.close()
@@ -106,9 +106,18 @@ def test_restart_with_other_rows_or_epochs_is_refused_in_one_line(
 ) -> None:
     committed(spark, tmp_path)
     sink = folder(spark, tmp_path)
-    with pytest.raises(OutputError, match="has 1 row after epoch 1, .* this run finds 2: the input") as told:
-        sink.check_before(changes(1, 2, 3))
-    assert "\n" not in str(told.value)
+    for found, which in (
+        (changes(1, 2, 3), "without the row k 3, that this run finds"),
+        (
+            changes(1, 3, 3),
+            "(with the row k 2, that this run does not|without the row k 3, that this run) find",
+        ),
+        (changes(1), "with the row k 2, that this run does not find"),
+        (changes(1, 2, 2), "without the row k 2, that this run finds"),
+    ):
+        with pytest.raises(OutputError, match=f"epochs up to 1 are committed {which}") as told:
+            sink.check_before(lambda found=found: found)  # type: ignore[misc]
+        assert "\n" not in str(told.value)
     sink.close()
     with pytest.raises(OutputError, match=r"epoch 1 is committed and was b; .* it would be aa\. What is new"):
         folder(spark, tmp_path, days=("a", "aa", "b"))  # type: ignore[arg-type]
@@ -120,6 +129,26 @@ def test_restart_with_other_rows_or_epochs_is_refused_in_one_line(
     with pytest.raises(OutputError, match="of another job: kind: None there, 'MT' now."):
         sink_of(spark, to_parquet(tmp_path, job={"kind": "MT"}), JOB, Days(tuple("abc")))
     folder(spark, tmp_path).close()  # nobody who was refused holds it
+
+
+@pytest.mark.parametrize("keep", ["both", "changes", "snapshot"])
+def test_restart_of_another_job_or_beside_another_run_is_refused_whatever_is_kept(
+    spark: SparkSession, tmp_path: Path, keep: Keep
+) -> None:
+    """A snapshot of the one beside the change log of the other would be taken for its sum."""
+    keeps: list[Keep] = ["both", "changes", "snapshot"]
+    sink = folder(spark, tmp_path, keep=keep)
+    before = sorted(tmp_path.rglob("[!_]*"))
+    for other in keeps:
+        with pytest.raises(OutputError, match=f"another run is writing to {tmp_path}"):
+            folder(spark, tmp_path, keep=other)
+    sink.close()
+    for other in keeps:
+        with pytest.raises(OutputError, match="of another job: query: 'a' there, 'b' now"):
+            sink_of(spark, to_parquet(tmp_path, other), {**JOB, "query": "b"}, Days(("x",)))
+    assert sorted(tmp_path.rglob("[!_]*")) == before
+    with pytest.raises(MisuseError, match="says query, which is said already"):
+        sink_of(spark, to_parquet(tmp_path, keep, job={"query": "b"}), JOB, Days(tuple("abc")))
 
 
 def test_table_has_the_snapshot_the_change_log_and_the_epochs(spark: SparkSession) -> None:
@@ -134,6 +163,9 @@ def test_table_has_the_snapshot_the_change_log_and_the_epochs(spark: SparkSessio
     assert spark.table(f"{name}_changes").count() == spark.table(f"{name}_epochs").count() == 2
     for suffix in ("", "_changes", "_epochs"):
         spark.sql(f"DROP TABLE {name}{suffix}")
-    spark.range(3).createOrReplaceTempView("elsewhere")
+    spark.range(3).createOrReplaceTempView(f"{name}_epochs")
+    with pytest.raises(OutputError, match=f"there is a table {name}_epochs already, which is not of this"):
+        sink_of(spark, to_table(name), JOB, Days(("a",)))
+    spark.catalog.dropTempView(f"{name}_epochs")
     with pytest.raises(MisuseError, match="'a b' is no name of a table"):
         sink_of(spark, to_table("a b"), JOB, Days(("a",)))

@@ -9,8 +9,9 @@ Read in this order:
     spans.py          sliding, tumbling, growing windows over a column of times
     feeding.py        the rows of all inputs, laid out by epoch, and sent
     following.py      epoch after epoch: sealed, answered, handed on; shown.py: the line on the screen
-    outputs.py        what `outputs=` may say; sinks.py: folders, tables, functions, and what is kept for the
-    caller micro_batches.py  the epochs of a stream
+    outputs.py        what `outputs=` may say
+    sinks.py          folders and tables, and what is kept for the caller
+    micro_batches.py  the epochs of a stream
     result.py         what the call returns
 
 Nothing here imports `differential`: the two functions that are needed of it are named, and loaded by their

@@ -24,7 +24,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError
-from timely.spark.frames import frame_of
+from timely.spark.frames import frame_of, quoted
 from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
@@ -67,7 +67,7 @@ class Calendar(Protocol):
 
 
 def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Window | None) -> Calendar:
-    """The epochs of these inputs; costs a Spark job for each that has the column.
+    """The epochs of these inputs; costs a Spark job over all that have the column, for a window one for each.
 
     Raises InputFormatError where no input has it, where it is of a type that has no order, and for rows that
     have nothing in it.
@@ -123,8 +123,8 @@ class _OfColumn:
         table = pa.Table.from_arrays([self.found, numbers], names=[_AT, EPOCH])
         numbered = frame_of(frame.sparkSession, table)
         numbered = numbered.select(F.col(_AT).cast(self.kind).alias(_AT), EPOCH)
-        rows = frame.select(*_quoted(keep), F.col(_quote(self.column)).alias(_AT))
-        return rows.join(F.broadcast(numbered), on=_AT).select(*_quoted(keep), EPOCH)
+        rows = frame.select(*map(quoted, keep), F.col(quoted(self.column)).alias(_AT))
+        return rows.join(F.broadcast(numbered), on=_AT).select(*map(quoted, keep), EPOCH)
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ class _OfWindow:
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         if self.window.on not in frame.columns:
             return _at_once(frame, keep)
-        rows = frame.select(*_quoted(keep), _ticks(self.window.on, self.kind).alias(_AT))
-        return self.steps.changes(rows, time=_AT, keep=tuple(_quoted(keep)), epochs=self.count)
+        rows = frame.select(*map(quoted, keep), _ticks(self.window.on, self.kind).alias(_AT))
+        return self.steps.changes(rows, time=_AT, keep=tuple(map(quoted, keep)), epochs=self.count)
 
 
 def _at_once(frame: DataFrame, keep: list[str]) -> DataFrame:
-    return frame.select(*_quoted(keep), F.lit(0).cast("bigint").alias(EPOCH))
+    return frame.select(*map(quoted, keep), F.lit(0).cast("bigint").alias(EPOCH))
 
 
 def _of_column(inputs: Mapping[str, DataFrame], named: str) -> _OfColumn:
@@ -163,15 +163,14 @@ def _of_column(inputs: Mapping[str, DataFrame], named: str) -> _OfColumn:
             "texts"
         )
     found: DataFrame | None = None
-    for name, frame in inputs.items():
-        column = F.col(_quote(named))
-        _refuse_nulls(
-            name, frame.where(column.isNull()).count() if frame.schema[named].nullable else 0, named
-        )
-        values = frame.select(column.alias(named))
+    for frame in inputs.values():
+        values = frame.select(F.col(quoted(named)).alias(named))
         found = values if found is None else found.union(values)
     assert found is not None
-    ordered: pa.Table = found.distinct().orderBy(_quote(named)).limit(EPOCHS_MAX + 1).toArrow()
+    ordered: pa.Table = found.distinct().orderBy(quoted(named)).limit(EPOCHS_MAX + 1).toArrow()
+    if ordered.column(0).null_count:
+        for name, frame in inputs.items():
+            _refuse_nulls(name, frame.where(F.col(quoted(named)).isNull()).count(), named)
     if ordered.num_rows > EPOCHS_MAX:
         raise InputFormatError(
             f"the column {named!r} has more than {EPOCHS_MAX:,} different values, each of which would be an "
@@ -236,11 +235,11 @@ def _refuse_nulls(name: str, rows: int, column: str) -> None:
 
 def _ticks(column: str, kind: T.DataType) -> Column:
     """The time as a whole number: microseconds of a timestamp, seconds of everything else."""
-    time = F.col(_quote(column))
+    time = F.col(quoted(column))
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(time)
     if isinstance(kind, T.TimestampNTZType):
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {_quote(column)})")
+        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted(column)})")
     if isinstance(kind, T.DateType):
         return F.unix_date(time).cast("bigint") * F.lit(_DAY)
     return time.cast("bigint")
@@ -268,11 +267,3 @@ def _time_of(ticks: int, kind: T.DataType) -> object:
     else:
         at = _START + dt.timedelta(microseconds=ticks)
     return at
-
-
-def _quote(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _quoted(names: list[str]) -> list[str]:
-    return [_quote(name) for name in names]

@@ -8,6 +8,7 @@ the rows that are there, not their history.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -18,6 +19,7 @@ from timely.operators.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochRows, EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
 from timely.spark.feed import EpochFeed, TargetFactory
+from timely.spark.frames import quoted
 
 from .calendar import Calendar
 
@@ -33,7 +35,7 @@ _GOES = ("remove", "delete", "-", "-1", "update_preimage", "update_before")
 class Layout:
     """Rows of each input by name, and the epochs that are fed: from `epochs.start` on."""
 
-    rows: Mapping[str, EpochRows]
+    rows: dict[str, EpochRows]
     epochs: range
 
     def size(self, epoch: int) -> EpochSize:
@@ -42,7 +44,7 @@ class Layout:
         return EpochSize(sum(size.entered for size in sizes), sum(size.left for size in sizes))
 
     def chunks(self) -> list[range]:
-        """What one Spark job for each input sends; see `EpochRows.chunks`."""
+        """What one Spark job for each input sends; see `chunks_of`."""
         known = {epoch for rows in self.rows.values() for epoch in rows.sizes}
         return chunks_of({epoch: self.size(epoch).rows for epoch in known}, self.epochs)
 
@@ -57,9 +59,10 @@ class Layout:
         return expected
 
     def release(self) -> None:
-        """Let Spark forget the rows."""
+        """Let Spark forget the rows, if it is still there."""
         for rows in self.rows.values():
-            rows.release()
+            with suppress(Exception):  # Java may be gone, and the rows with it
+                rows.release()
 
 
 def lay_out(
@@ -75,20 +78,22 @@ def lay_out(
     before `condensed` are summed up in the last of them. One Spark job for each input.
     """
     writers = max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
-    laid: dict[str, EpochRows] = {}
-    for name, frame in inputs.items():
-        dated = calendar.dated(*_said_rows(name, frame, fields[name].names, diff))
-        if condensed:
-            dated = _condensed(dated, fields[name].names, condensed - 1)
-        nullable = {field.name: field.nullable for field in fields[name].fields}
-        has_diff = DIFF in dated.columns
-        try:
-            laid[name] = epoch_rows(
-                dated, diff=DIFF if has_diff else None, writers=writers, nullable=nullable
-            )
-        except InputFormatError as error:
-            raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
-    return Layout(laid, range(max(0, condensed - 1), calendar.count))
+    layout = Layout({}, range(max(0, condensed - 1), calendar.count))
+    try:
+        for name, frame in inputs.items():
+            dated = calendar.dated(*_said_rows(name, frame, fields[name].names, diff))
+            if condensed:
+                dated = _condensed(dated, fields[name].names, condensed - 1)
+            nullable = {field.name: field.nullable for field in fields[name].fields}
+            said = DIFF if DIFF in dated.columns else None
+            try:
+                layout.rows[name] = epoch_rows(dated, diff=said, writers=writers, nullable=nullable)
+            except InputFormatError as error:
+                raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
+    except BaseException:
+        layout.release()
+        raise
+    return layout
 
 
 def _said_rows(
@@ -106,15 +111,17 @@ def _condensed(frame: DataFrame, columns: Sequence[str], last: int) -> DataFrame
     """Rows of epochs before `last` in that epoch, and what has come and gone until then not at all."""
     if DIFF not in frame.columns:
         return frame.withColumn(EPOCH, F.greatest(F.col(EPOCH), F.lit(last).cast("bigint")))
-    by = ["`" + name.replace("`", "``") + "`" for name in columns]
+    by = [quoted(name) for name in columns]
     at = F.greatest(F.col(EPOCH), F.lit(last).cast("bigint")).alias(EPOCH)
-    summed = frame.select(*by, at, DIFF).groupBy(*by, EPOCH).agg(F.sum(DIFF).alias(DIFF))
+    # A sum passes over nulls; what says nothing of how often it comes has to be there to be refused.
+    total = F.when(F.count_if(F.col(DIFF).isNull()) == 0, F.sum(DIFF)).alias(DIFF)
+    summed = frame.select(*by, at, DIFF).groupBy(*by, EPOCH).agg(total)
     return summed.where((F.col(DIFF) != 0) | F.col(DIFF).isNull())
 
 
 def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
     kind = frame.schema[diff].dataType
-    column = F.col("`" + diff.replace("`", "``") + "`")
+    column = F.col(quoted(diff))
     if isinstance(kind, _WHOLE):
         return column.cast("bigint")
     if isinstance(kind, T.StringType):

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import timely
+from timely.client.reading import FlowOutput
 from timely.errors import TimelyError
 from timely.operators.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
@@ -78,7 +79,8 @@ class Answers:
     def seal(self, number: int, value: object, size: EpochSize, expected: Sequence[ExpectedAppend]) -> None:
         """Complete the epoch, wait for its answers, and hand them on.
 
-        An epoch before `wants` is the sum of all up to it: it is only held against what is committed.
+        An epoch before `wants` is the sum of all up to it: it is only held against what is committed. So is
+        that before the first one that a sink wants, where another output is behind it.
         """
         begin = time.perf_counter()
         self.screen.waits("workers")
@@ -86,17 +88,28 @@ class Answers:
         read = [self.flow.output(output.name) for output in self.outputs]
         tables = [output.changes(number, number + 1) for output in read]
         seconds = time.perf_counter() - begin
+        self._check_before(number, read, tables)
         for output in (*read, *map(self.flow.output, self.unread)):
             output.forget(number + 1)
         self._hand_on(Epoch.of(number, value, size, seconds), tables)
         self.screen.done(number, size.rows, sum(table.num_rows for table in tables))
 
+    def _check_before(self, number: int, read: list[FlowOutput], tables: list[pa.Table]) -> None:
+        """Hold what is committed against the rows as of this epoch, where it is the last one committed."""
+        for output, reader, changes in zip(self.outputs, read, tables, strict=True):
+            held = partial(self._held, number, output, reader, changes)
+            for sink in output.sinks:
+                if sink.wants == number + 1:
+                    self.screen.waits("Spark, to look at what is committed")
+                    sink.check_before(held)
+
+    def _held(self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table) -> pa.Table:
+        if number >= self.wants:
+            _, changes = next(reader.follow(snapshot=True))
+        return output.form.of(changes)
+
     def _hand_on(self, epoch: Epoch, tables: list[pa.Table]) -> None:
         if epoch < self.wants:
-            for output, table in zip(self.outputs, tables, strict=True):
-                for sink in output.sinks:
-                    if sink.wants == self.wants:
-                        sink.check_before(table)
             return
         self.screen.waits("Spark, to commit")
         formed = [output.form.of(table) for output, table in zip(self.outputs, tables, strict=True)]
@@ -124,7 +137,7 @@ class Answers:
                 for output, table in zip(self.outputs, tables, strict=True):
                     for callback in output.callbacks:
                         callback(epoch, table)
-            except Exception:
+            except BaseException:
                 self._is_told = False  # whoever raises is not called again on the way out
                 raise
 

@@ -8,7 +8,8 @@ of each batch are written beside the change log before they are sent:
 
     batch k arrives    k < next: it is committed, nothing happens · k > next: batches are missing, refused
                        k = next: written, sent, sealed, answered, committed; then Spark may go on
-    started again      what was written of committed batches is summed up in one epoch; then Spark goes on
+    started again      what was written of batches that all outputs have committed is summed up in one epoch,
+                       those that some have committed follow one by one; then Spark goes on
 
 Spark repeats a batch that it does not know to be done: its commit comes after ours. Without a folder in
 `outputs` nothing is written, and a job that is started again reads the stream from its beginning.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,8 @@ from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
 from timely.spark.feed import TargetFactory
-from timely.spark.lost import quiet_about_lost_java, spark_lost
+from timely.spark.frames import quoted
+from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
 
 from .feeding import lay_out
 from .following import Answers, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
@@ -106,8 +108,7 @@ class _Batches:
 
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         at = F.col(EPOCH) if EPOCH in frame.columns else F.lit(0)
-        names = ["`" + name.replace("`", "``") + "`" for name in keep]
-        return frame.select(*names, at.cast("bigint").alias(EPOCH))
+        return frame.select(*map(quoted, keep), at.cast("bigint").alias(EPOCH))
 
 
 @dataclass
@@ -129,11 +130,7 @@ class _Follower:
         """One batch; what goes wrong is kept, for Spark tells it as a text."""
         try:
             if number > self.next:
-                raise OutputError(
-                    f"batch {number} of {self.stream!r} comes where {self.next} is next: batches are "
-                    "missing, since outputs and checkpoint are not of one run. Remove the folder, or give "
-                    "another"
-                )
+                raise _missing(self.stream, number, self.next)
             if number == self.next:
                 self._take(batch, number)
         except BaseException as failure:
@@ -141,7 +138,9 @@ class _Follower:
             raise
 
     def take_written(self, committed: int, wants: int) -> None:
-        """Feed what was written of the batches that are committed everywhere; `wants`: behind them."""
+        """Feed what was written of the batches that some output has committed; those before `wants` all have
+        committed, and nobody needs them one by one.
+        """
         inputs = dict(self.frames)
         folder = self.written
         assert folder is not None
@@ -154,22 +153,28 @@ class _Follower:
                 "gone, without which it cannot go on. Remove the folder, or give another"
             )
         spark = self.frames[self.stream].sparkSession
-        inputs[self.stream] = spark.read.parquet(*map(str, there))
-        layout = lay_out(inputs, self.fields, _Batches(self.stream, committed), self.diff, wants)
-        follow(layout, self.answers, self.target, _Batches(self.stream, committed))
-        layout.release()
+        batches = _Batches(self.stream, committed)
+        with spark_said(f"what was written of the stream {self.stream!r} cannot be read"):
+            inputs[self.stream] = spark.read.parquet(*map(str, there))
+            layout = lay_out(inputs, self.fields, batches, self.diff, wants)
+        try:
+            follow(layout, self.answers, self.target, batches)
+        finally:
+            layout.release()
         self.next = committed
 
     def _take(self, batch: DataFrame, number: int) -> None:
         self.answers.screen.waits("Spark, to read a batch")
-        rows = self._write(batch, number)
-        inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
-        layout = lay_out(inputs, self.fields, _Batches(self.stream, number + 1), self.diff)
-        chunk = range(number, number + 1)
-        expected = layout.send(chunk, self.target)
-        self.answers.screen.sent()
-        self.answers.seal(number, None, layout.size(number), expected[number])
-        layout.release()
+        with spark_said(f"batch {number} of the stream {self.stream!r} cannot be read"):
+            rows = self._write(batch, number)
+            inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
+            layout = lay_out(inputs, self.fields, _Batches(self.stream, number + 1), self.diff)
+        try:
+            expected = layout.send(range(number, number + 1), self.target)
+            self.answers.screen.sent()
+            self.answers.seal(number, None, layout.size(number), expected[number])
+        finally:
+            layout.release()
         for output in self.outputs:
             for sink in output.sinks:
                 sink.flush()
@@ -179,8 +184,7 @@ class _Follower:
     def _write(self, batch: DataFrame, number: int) -> DataFrame:
         """The rows of a batch at their epoch, from where they are kept."""
         names = [name for name in (*self.fields[self.stream].names, self.diff) if name in batch.columns]
-        quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-        rows = batch.select(*quoted, F.lit(number).cast("bigint").alias(EPOCH))
+        rows = batch.select(*map(quoted, names), F.lit(number).cast("bigint").alias(EPOCH))
         if self.written is None:
             return rows
         staged, kept = self.written / "_staging", self.written / _batch_name(number)
@@ -213,10 +217,13 @@ def follow_stream(
             raise MisuseError(
                 "a stream goes on behind its change log: keep='both' or 'changes', not 'snapshot'"
             )
-        folder = logs[0].folder / "stream" if logs else None
-        cluster, flow = stack.enter_context(installed(query, workers))
-        committed = min((sink.wants for sink in logs if sink.keep != "snapshot"), default=0)
+        folder = _folder_of(logs)
+        committed = max((sink.wants for sink in logs if sink.keep != "snapshot"), default=0)
         wants = min(committed, first_wanted(opened))
+        done = 0 if folder is None else _done_by_spark(folder / "checkpoint")
+        if done > committed:
+            raise _missing(stream, done, committed)
+        cluster, flow = stack.enter_context(installed(query, workers))
         answers = answers_of(flow, opened, screen, wants)
         told.append(answers)
         target = cluster.append_target(flow.index)
@@ -225,15 +232,37 @@ def follow_stream(
         if committed:
             follower.take_written(committed, wants)
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naiad-stream-")))
-        writer = frames[stream].writeStream.foreachBatch(follower)
-        writer = writer.option("checkpointLocation", str(place / "checkpoint"))
-        if isinstance(epochs, MicroBatches):
-            writer = writer.trigger(processingTime=epochs.every)
-        else:
-            writer = writer.trigger(availableNow=True)
-        _wait(writer.start(), follower, screen)
+        with spark_said(f"the stream {stream!r} cannot be started"):
+            writer = frames[stream].writeStream.foreachBatch(follower)
+            writer = writer.option("checkpointLocation", str(place / "checkpoint"))
+            if isinstance(epochs, MicroBatches):
+                writer = writer.trigger(processingTime=epochs.every)
+            else:
+                writer = writer.trigger(availableNow=True)
+            started = writer.start()
+        _wait(started, follower, screen)
         answers.finish()
     return opened
+
+
+def _folder_of(logs: Sequence[FolderSink]) -> Path | None:
+    """Where the stream is kept: in the output that has it already, or in the first that has a change log."""
+    folders = [sink.folder / "stream" for sink in sorted(logs, key=lambda sink: sink.keep == "snapshot")]
+    there = [folder for folder in folders if folder.exists()]
+    return next(iter([*there, *folders]), None)
+
+
+def _done_by_spark(checkpoint: Path) -> int:
+    """The batch behind the last one that Spark holds to be done."""
+    numbers = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
+    return max(numbers, default=-1) + 1
+
+
+def _missing(stream: str, number: int, wanted: int) -> OutputError:
+    return OutputError(
+        f"batch {number} of {stream!r} comes where {wanted} is next: batches are missing, since outputs and "
+        "checkpoint are not of one run. Remove the folder, or give another"
+    )
 
 
 def _wait(query: StreamingQuery, follower: _Follower, screen: Screen) -> None:

@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -32,8 +31,6 @@ from .shown import Screen
 from .spans import Window
 
 __all__ = ["run"]
-
-R = TypeVar("R")
 
 
 def run(
@@ -112,13 +109,12 @@ def _follow_frames(
         stack.callback(tell_last, told)  # after the sinks below have committed what they had
         opened = stack.enter_context(opened_outputs(job, targets))
         wants = min(calendar.count, first_wanted(opened))
-        screen.total(calendar.count)
+        screen.total(calendar.count, done=wants)
         screen.waits("workers to start, Spark to lay out rows")
         laid = partial(lay_out, frames, job.query.fields, calendar, diff, wants)
         with _meanwhile(laid) as layout_of, installed(job.query, workers) as (cluster, flow):
             with spark_said("the inputs cannot be laid out"):
                 layout = layout_of()
-            stack.callback(_release, layout)
             told.append(answers_of(flow, opened, screen, wants))
             follow(layout, told[0], cluster.append_target(flow.index), calendar)
             told[0].finish()
@@ -160,16 +156,19 @@ def _check_diff(inputs: Mapping[str, DataFrame], window: Window | None, diff: st
 
 
 @contextmanager
-def _meanwhile(work: Callable[[], R]) -> Iterator[Callable[[], R]]:
-    """Do `work` in a thread of its own; what is yielded waits for what it returns."""
+def _meanwhile(lay_out: Callable[[], Layout]) -> Iterator[Callable[[], Layout]]:
+    """Lay rows out in a thread of its own; what is yielded waits for them. Spark forgets them at the end,
+    also if nobody has waited.
+    """
     aside = ThreadPoolExecutor(1, "laying out")
+    laid = aside.submit(lay_out)
     try:
-        yield aside.submit(work).result
+        yield laid.result
     finally:
-        # Whoever leaves by an error does not wait for a job of Spark.
-        aside.shutdown(wait=False, cancel_futures=True)
+        laid.add_done_callback(_release)
+        aside.shutdown(wait=False)  # whoever leaves by an error does not wait for a job of Spark
 
 
-def _release(layout: Layout) -> None:
-    with suppress(Exception):  # Java may be gone, and the rows with it
-        layout.release()
+def _release(laid: Future[Layout]) -> None:
+    if laid.exception() is None:
+        laid.result().release()

@@ -4,9 +4,12 @@
     DIR/snapshot/    the rows as of the last epoch
     DIR/epochs/      what each epoch stands for: its number, and the value of the column or the window's end
 
+    DIR/_job.json, _lock     whose folder it is, whatever is kept in it, and which run writes there
+
 A sink says from which epoch on it has to be given changes (`wants`): behind those that an earlier run has
 committed. What is there already is held against what this run finds: the job's description, the values of
-epochs, and the rows in all.
+epochs, and each row as of the last epoch that is committed. Without that, changes would be written behind a
+log that they do not join on to.
 """
 
 from __future__ import annotations
@@ -14,19 +17,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError
-from timely.spark.frames import frame_of
+from timely.spark.frames import frame_of, quoted
+from timely.spark.lost import spark_said
 from timely.spark.output_folder import OutputFolder
 from timely.spark.sink import ChangesSink, write_snapshot
 
@@ -36,6 +41,9 @@ from .outputs import Keep, ToParquet, ToTable
 __all__ = ["FolderSink", "Kept", "Sink", "TableSink", "sink_of"]
 
 R = TypeVar("R")
+
+_TABLES = {"": "snapshot", "_changes": "changes", "_epochs": "epochs"}
+"""What the name of a table ends with, and the folder that it is."""
 
 
 class Sink(Protocol):
@@ -53,8 +61,10 @@ class Sink(Protocol):
         """Take the changes of the next epoch, or of one that is committed already."""
         ...
 
-    def check_before(self, changes: pa.Table) -> None:
-        """Hold what has accumulated before `wants` against what is committed."""
+    def check_before(self, held: Callable[[], pa.Table]) -> None:
+        """The epoch before `wants` is answered: hold the rows as of it (columns, epoch, diff) against what is
+        committed.
+        """
         ...
 
     def flush(self) -> None:
@@ -100,7 +110,7 @@ class Kept:
         if changes.num_rows:
             self._log.append(changes)
 
-    def check_before(self, changes: pa.Table) -> None:
+    def check_before(self, held: Callable[[], pa.Table]) -> None:
         """There is nothing before."""
 
     def flush(self) -> None:
@@ -134,10 +144,11 @@ class FolderSink:
         self._spark = spark
         self._log: ChangesSink | None = None
         self.wants = calendar.count
-        if keep != "snapshot":
-            self._log = _in_one_line(lambda: ChangesSink(spark, self.folder, job))
-            self.wants = self._log.committed
+        self._whole = _in_one_line(lambda: OutputFolder(self.folder, job, beside=True))
         try:
+            if keep != "snapshot":
+                self._log = _in_one_line(lambda: ChangesSink(spark, self.folder, job))
+                self.wants = self._log.committed
             _in_one_line(lambda: self._note_epochs(calendar))
         except BaseException:
             self.close()
@@ -153,18 +164,20 @@ class FolderSink:
         if self._log is not None:
             self._log.commit(int(epoch), changes)
 
-    def check_before(self, changes: pa.Table) -> None:
-        """See `Sink`."""
-        if self._log is None or not self.wants:
+    def check_before(self, held: Callable[[], pa.Table]) -> None:
+        """See `Sink`; costs a Spark job over the change log."""
+        if self._log is None:
             return
-        there = pq.read_table(self.folder / "changes", columns=[DIFF]).column(DIFF)
-        rows, found = pc.sum(there).as_py() or 0, pc.sum(changes.column(DIFF)).as_py() or 0
-        if rows != found:
-            raise OutputError(
-                f"{self.folder} has {counted(rows, 'row')} after epoch {self.wants - 1}, committed by an "
-                f"earlier run; this run finds {found:,}: the input has changed since. Remove the folder, or "
-                "give another"
-            )
+        with spark_said(f"{self.folder} cannot be held against this run", OutputError):
+            found = _difference(self.changes(), frame_of(self._spark, held()))
+        if found is None:
+            return
+        row, is_there = found
+        which = ("with", "that this run does not find") if is_there else ("without", "that this run finds")
+        raise OutputError(
+            f"{self.folder}: the epochs up to {self.wants - 1} are committed {which[0]} the row {row}, "
+            f"{which[1]}. What is new must come behind what is committed. Remove the folder, or give another"
+        )
 
     def flush(self) -> None:
         """See `Sink`."""
@@ -179,8 +192,11 @@ class FolderSink:
 
     def close(self) -> None:
         """See `Sink`."""
-        if self._log is not None:
-            self._log.close()
+        try:
+            if self._log is not None:
+                self._log.close()
+        finally:
+            self._whole.close()
 
     def progress(self) -> str:
         """How far the commits have come, in words."""
@@ -227,26 +243,23 @@ class TableSink(FolderSink):
         self, spark: SparkSession, target: ToTable, job: Mapping[str, object], calendar: Calendar
     ) -> None:
         self.name = target.name
-        self._known: set[str] = set()
-        super().__init__(spark, _location(spark, target.name), target.keep, job, calendar)
+        folder = _location(spark, target.name)
+        for suffix, part in _TABLES.items():  # after hours it is late to be told
+            _check_table(spark, self.name + suffix, folder / part)
+        super().__init__(spark, folder, target.keep, job, calendar)
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         """See `Sink`."""
         super().finish(snapshot)
-        for suffix, part in (("", "snapshot"), ("_changes", "changes"), ("_epochs", "epochs")):
+        for suffix, part in _TABLES.items():
             if any((self.folder / part).glob("*.parquet")):
                 self._register(self.name + suffix, self.folder / part)
 
     def _register(self, table: str, folder: Path) -> None:
-        if not self._spark.catalog.tableExists(table):
+        if _check_table(self._spark, table, folder):
+            self._spark.catalog.refreshTable(table)
+        else:
             self._spark.catalog.createTable(table, path=folder.as_uri(), source="parquet")
-            return
-        told = self._spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
-        if not told or _path_of(told[0]["data_type"]) != folder:
-            raise OutputError(
-                f"there is a table {table} already, which is not of this job. Give another name"
-            )
-        self._spark.catalog.refreshTable(table)
 
 
 def sink_of(
@@ -255,14 +268,30 @@ def sink_of(
     """The sink of a target; `job` describes the query, its inputs and its epochs."""
     if isinstance(target, ToTable):
         return TableSink(spark, target, job, calendar)
+    ours = job.keys() & target.job.keys()
+    if ours:
+        raise MisuseError(f"job= of {target.folder} says {', '.join(sorted(ours))}, which is said already")
     return FolderSink(spark, target.folder, target.keep, {**job, **target.job}, calendar)
 
 
 def _accumulated(log: DataFrame) -> DataFrame:
     names = [name for name in log.columns if name not in (EPOCH, DIFF)]
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    summed = log.groupBy(*quoted).agg({DIFF: "sum"}).withColumnRenamed(f"sum({DIFF})", DIFF)
-    return summed.selectExpr(*quoted, f"explode(array_repeat(0, int({DIFF})))").select(*quoted)
+    by = [quoted(name) for name in names]
+    summed = log.groupBy(*by).agg({DIFF: "sum"}).withColumnRenamed(f"sum({DIFF})", DIFF)
+    return summed.selectExpr(*by, f"explode(array_repeat(0, int({DIFF})))").select(*by)
+
+
+def _difference(log: DataFrame, held: DataFrame) -> tuple[str, bool] | None:
+    """A row that is not as often in the sum of `log` as in `held`, and whether the log has more of it."""
+    names = [name for name in log.columns if name not in (EPOCH, DIFF)]
+    by = [quoted(name) for name in names]
+    both = log.select(*by, DIFF).unionAll(held.select(*by, (-F.col(DIFF)).alias(DIFF)))
+    summed = both.groupBy(*by).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
+    row = summed.first()
+    if row is None:
+        return None
+    shown = ", ".join(f"{name} {value!r}" for name, value in zip(names, row, strict=False))
+    return shorten(shown, 200), row[DIFF] > 0
 
 
 def _check_values(folder: Path, there: Path, values: pa.Array, committed: int) -> None:
@@ -292,6 +321,16 @@ def _location(spark: SparkSession, name: str) -> Path:
             "Write to_parquet(folder)"
         )
     return folder / f"{table}.naiad"
+
+
+def _check_table(spark: SparkSession, table: str, folder: Path) -> bool:
+    """Whether there is such a table; raises OutputError if it does not lie in `folder`."""
+    if not spark.catalog.tableExists(table):
+        return False
+    told = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
+    if not told or _path_of(told[0]["data_type"]) != folder:
+        raise OutputError(f"there is a table {table} already, which is not of this job. Give another name")
+    return True
 
 
 def _path_of(uri: str) -> Path | None:
