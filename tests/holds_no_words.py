@@ -106,7 +106,7 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_is_apart _is_sum _keeps_answers _least_shape _levels _names _nothing _own_reader _parts "
+        "_is_sum _keeps_answers _least_shape _levels _names _nothing _own_reader _parts "
         "_reader _shape _show_key aggregate guards input kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
@@ -116,7 +116,8 @@ HOLDS_NO_WORDS = {
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
     "TablePieces": "_bytes_max _clock _epoch _is_negative _schema _used",
     "Trace": (
-        "_bounds _head _head_room _head_rows _merges _owed _since columns guards kw look show table vw"
+        "_bounds _head _head_room _head_rows _merges _owed _since asks_corners columns guards kw look "
+        "show table vw"
     ),
     "UpdateBatch": "symbol_words",
     "Vertex": "_bound",

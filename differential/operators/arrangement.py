@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 from differential.columns.overflow import ShowRow, show_words
 from differential.kernels.history.times import latest_counter, shift_times
-from differential.trace.readers import KEEP_ALL, Path, Reader
+from differential.trace.readers import Path, Reader
 from differential.trace.shared import SharedTrace
 from progress.kernel import Int64s
 from timely.dictionaries import Mark
@@ -75,7 +75,7 @@ class ArrangedBatch:
         cls._refuse(f"comes from worker {peer} as {len(frames)} frames")
 
     @classmethod
-    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
         """Refused, as `to_frames`."""
         cls._refuse(f"comes from worker {peer} as {len(frames)} frames")
 
@@ -130,11 +130,7 @@ def read_arrangement(vertex: Vertex, port: int, *, by_position: bool) -> tuple[S
     keep = code.keep_mask(code.shape.levels)
     if feeder.keep & keep != keep:
         raise InternalError(f"{vertex!r} reads {feeder.name!r} from outside the loop that it is in")
-    path = Path(
-        KEEP_ALL if vertex.code.shape.levels == code.shape.levels else keep,
-        feeder.add,
-        _field_of(code, feeder.add),
-    )
+    path = Path(keep, feeder.add, _field_of(code, feeder.add))
     trace = offered.trace(code, feeder.name)
     return trace, trace.read(vertex.name, by_position=by_position, path=path)
 

@@ -39,7 +39,6 @@ from differential.columns.overflow import (
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
-from differential.kernels.history.times import earlier_times
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums
@@ -188,6 +187,11 @@ class ReduceMachine:
         self.input = Trace(kw, vw, guards) if source is None else source[0]
         self.output = Trace(kw, aggregate.words, guards) if answers is None else answers
         self._reader = None if source is None else source[1]
+        if self._reader is not None:
+            self._reader.asks_corners = self._is_sum
+        elif guards & (guards - 1) != 0:
+            # With one chain what is in its own trace is before what is new, wherever it was advanced to.
+            self.input.asks_corners = self._is_sum
         self._own_reader: Reader | None = None
         if answers is not None and not self._is_sum:
             self._own_reader = answers.read("its own answers", by_position=False)
@@ -197,7 +201,6 @@ class ReduceMachine:
         self._show_key: ShowRow = show_words
         self._names: tuple[str, ...] = ()
         self._keeps_answers = answers is None and not self._is_sum
-        self._is_apart = self._is_sum and source is None and guards & (guards - 1) == 0
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
@@ -255,13 +258,10 @@ class ReduceMachine:
 
     def set_since(self, frontier: Int64s) -> None:
         """Nothing will be asked about times that are not ≥ one of the frontier."""
-        asked = frontier
-        if self._is_sum and not self._is_apart:
-            asked = earlier_times(frontier, self.guards)
         if self._reader is None:
-            self.input.set_since(asked)
+            self.input.set_since(frontier)
         else:
-            self._reader.set_frontier(asked)
+            self._reader.set_frontier(frontier)
         if self._keeps_answers:
             self.output.set_since(frontier)
         elif self._own_reader is not None:

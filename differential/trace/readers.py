@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from differential.kernels.history.ready import minimal_times
+from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB
 from differential.trace.view import View
 from progress.kernel import Int64s
@@ -85,12 +85,24 @@ class Reader:
     when somebody asks, which is when a merge begins.
     """
 
-    __slots__ = ("_frontiers", "_hold", "_trace", "is_done", "look", "name", "path", "position")
+    __slots__ = (
+        "_frontiers",
+        "_hold",
+        "_trace",
+        "asks_corners",
+        "is_done",
+        "look",
+        "name",
+        "path",
+        "position",
+    )
 
     def __init__(self, trace: Readable, name: str, hold: Int64s, position: int | None, path: Path) -> None:
         self._trace = trace
         self._hold = hold
         self._frontiers: tuple[Int64s, ...] | None = None
+        self.asks_corners = False
+        """See `Trace.asks_corners`."""
         self.look: Callable[[], None] | None = None
         """See `Trace.look`."""
         self.name = name
@@ -111,6 +123,9 @@ class Reader:
         frontier = frontiers[0] if len(frontiers) == 1 else np.concatenate(frontiers)
         if path.delay:
             frontier = frontier - np.minimum(frontier & path.counter, path.delay)
+        if self.asks_corners:
+            # In levels of the trace: a step in one that it has not would be none.
+            frontier = earlier_times(frontier & path.keep, self._trace.guards)
         if path.keep != KEEP_ALL or path.delay or len(frontiers) > 1:
             frontier = minimal_times(frontier & path.keep, self._trace.guards)
         return frontier

@@ -25,7 +25,7 @@ from typing import Final, Self
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
-from differential.kernels.history.ready import minimal_times
+from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_consolidate
@@ -74,13 +74,16 @@ class Trace:
         self._runs: list[Run] = []
         self._merges: dict[int, Merging] = {}  # by position of the older of the two runs
         self._since: Int64s = np.zeros(1, np.int64)
-        self._bounds: tuple[Int64s, ...] = (self._since,)
+        self._bounds: tuple[Int64s, ...] = ()
         self._head = np.empty((2 * self.columns, min(HEAD_ROWS_MIN, HEAD_ROWS_MAX)), np.int64)
         self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
         self._head_room = self._head.shape[1]
         self._head_rows = 0
         self._owed = 0
         self.show: ShowRow = show_words
+        self.asks_corners = False
+        """Whether who asks about a time asks about its corners, too (`kernels/sums/reduce_sums.py`): since is
+        one step before what `set_since` says."""
         self.look: Callable[[], None] | None = None
         """Called before merges begin: who reads may say then, by `set_since`, what it will still ask about.
         It must not end its reading there."""
@@ -175,7 +178,7 @@ class Trace:
 
         Requires: each time is ≥ one of the last call. Cost: nothing now; merges do the work.
         """
-        self._since, self._bounds = bounds[0], bounds
+        self._since, self._bounds = bounds[0], bounds if len(bounds) > 1 or self.asks_corners else ()
         if not any(map(len, bounds)):
             self._runs.clear()
             self._merges.clear()
@@ -184,10 +187,13 @@ class Trace:
 
     @property
     def since(self) -> Int64s:
-        """The minimal times that somebody may still ask about."""
-        if len(self._bounds) > 1:
-            self._since = minimal_times(np.concatenate(self._bounds), self.guards)
-            self._bounds = (self._since,)
+        """The minimal times that somebody may still ask about; found when it is asked for, since frontiers
+        move at every step and merges begin now and then.
+        """
+        if self._bounds:
+            since = minimal_times(np.concatenate(self._bounds), self.guards)
+            self._since = earlier_times(since, self.guards) if self.asks_corners else since
+            self._bounds = ()
         return self._since
 
     def settle(self, rows: int) -> bool:

@@ -20,21 +20,25 @@ COUNTER = (1 << INNER.fields[2][1]) - 1
 times = st.tuples(*[st.integers(0, 3)] * 3)
 
 
-@given(st.lists(times, min_size=1, max_size=4), st.lists(times, max_size=6), times)
+@given(st.lists(times, min_size=1, max_size=4), times, st.booleans())
 def test_a_hold_from_an_inner_scope_keeps_apart_what_is_asked_about_there(
-    bounds: list[tuple[int, ...]], outer: list[tuple[int, ...]], asked: tuple[int, ...]
+    bounds: list[tuple[int, ...]], asked: tuple[int, ...], corners: bool
 ) -> None:
-    """Whatever inner time ≥ the frontier: its outer part is ≥ some time of the hold."""
+    """Whatever inner time ≥ the frontier: its outer part is ≥ some time of the hold, and so are its corners
+    if they are asked about. What is held is a time of the trace, and no earlier than need be.
+    """
     trace = SharedTrace(1, 0, OUTER_GUARDS)
     reader = trace.read("join", by_position=True, path=Path(keep=KEEP))
+    reader.asks_corners = corners
     frontier = antichain(bounds, INNER)
     reader.set_frontier(frontier)
     for first, second in zip(reader.hold.tolist(), reader.hold.tolist()[1:], strict=False):
         assert not less_equal(first, second, OUTER_GUARDS)
-    word = INNER.pack(asked)
+    word, first = INNER.pack(asked), INNER.pack(tuple(max(0, at - corners) for at in asked)) & KEEP
     if any(less_equal(int(bound), word, INNER.guards) for bound in frontier):
-        assert any(less_equal(hold, word & KEEP, OUTER_GUARDS) for hold in reader.hold.tolist())
-    assert all(hold & ~KEEP == 0 for hold in reader.hold.tolist())
+        assert any(less_equal(hold, first, OUTER_GUARDS) for hold in reader.hold.tolist())
+    reader.set_frontier(antichain([asked], INNER))
+    assert reader.hold.tolist() == [first]
 
 
 @given(rows(1, depth=3), st.lists(times, min_size=1, max_size=3), st.lists(times, max_size=4))

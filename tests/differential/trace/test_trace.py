@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from reference.words import accumulated, as_words, closure_of, less_equal, lub, rows_of
-from strategies_words import CODES, RandomHistory
+from strategies_words import CODES, RandomHistory, antichain
 
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
@@ -141,6 +141,18 @@ def test_a_trace_whose_rows_are_all_removed_becomes_empty() -> None:
     trace.compact()
     assert trace.rows == 0
     trace.check_invariants()
+
+
+@pytest.mark.parametrize("bounds", [[[(3, 0), (0, 2)]], [[(3, 0)], [(0, 2), (4, 1)]]])
+def test_who_asks_about_corners_is_kept_what_is_one_step_before(bounds: list[list[tuple[int, int]]]) -> None:
+    """Of one frontier and of two; (0, 2) has no step before its first counter."""
+    code = CODES[2]
+    trace = Trace(1, 0, code.guards)
+    trace.asks_corners = True
+    for _ in range(2):
+        trace.set_since(*(antichain(some, code) for some in bounds))
+        assert [code.unpack(word) for word in trace.since.tolist()] == [(0, 1), (2, 0)]
+    assert trace.since is trace.since, "found once"
 
 
 def test_a_trace_that_nobody_asks_any_more_is_dropped() -> None:
