@@ -34,7 +34,7 @@ import pyarrow as pa
 from differential.columns.column_types import ColumnType, Int64s
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema, SchemaSpec
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 
 __all__ = [

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.expressions.evaluation import evaluate
 from differential.expressions.expression import Expr
 

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.operators.ordered.places import Places
 from differential.trace.merging import Merging
 from differential.trace.run import Run

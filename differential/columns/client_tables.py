@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import unpack
+from differential.columns.symbols.packing import unpack
 from differential.columns.tables import to_table
 from differential.errors import SchemaError
 from timely.errors import InternalError

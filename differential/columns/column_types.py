@@ -7,7 +7,7 @@
     timestamp   microseconds since 1970 in UTC    itself                             yes
     date        a day                             days since 1970                    yes
     decimal     p digits, s behind the point      value · 10^s; p ≤ 18               yes
-    string      text                              a symbol (see `symbols.py`)        no
+    string      text                              a symbol (see `symbols/`)          no
     bytes       binary                            a symbol                           no
     any         any msgpack value                 a symbol                           no
 

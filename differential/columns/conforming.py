@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from differential.columns.column_types import ANY_METADATA, DECIMAL_DIGITS_MAX, ColumnType
 from differential.columns.foreign.type_names import kind_of_arrow
-from differential.columns.symbols import pack
+from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 
 __all__ = ["Place", "conform_table"]

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
-from differential.columns.symbols import SymbolTable, unpack
+from differential.columns.symbols.packing import unpack
+from differential.columns.symbols.table import SymbolTable
 from timely.wire.arrow import int64_array
 
 __all__ = ["decode_column", "encode_column"]

@@ -29,7 +29,7 @@ from differential.columns.conforming import Place
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
 from timely.counted import counted
 

@@ -33,7 +33,7 @@ from differential.columns.column_types import (
 from differential.columns.conforming import conform_table
 from differential.columns.encoding import decode_column, encode_column
 from differential.columns.foreign.schemas import foreign_fields
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
 
 __all__ = ["Column", "Schema", "SchemaSpec"]

@@ -23,7 +23,7 @@ from differential.columns.column_types import ANY_METADATA, Floats
 from differential.columns.conforming import Place
 from differential.columns.rows import check_values
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import pack
+from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 from timely.client.tables import is_of_pandas
 from timely.counted import counted

@@ -26,7 +26,7 @@ import msgpack
 import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
-from differential.columns.symbols import SymbolEntries
+from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.hashing import partition_by_key_hash

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from timely.dictionaries import register_dictionary
 from timely.errors import MisuseError
 from timely.limits import SYMBOLS_COUNT_MIN

@@ -17,7 +17,7 @@ import numpy as np
 from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, ColumnType, Int64s
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
 from differential.expressions.arithmetic.whole_numbers import beyond, combined

@@ -41,7 +41,8 @@ from differential.columns.rows import (
     decimal_to_word,
     word_to_decimal,
 )
-from differential.columns.symbols import SymbolTable, pack, symbol_word, unpack
+from differential.columns.symbols.packing import pack, symbol_word, unpack
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
 
 __all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from differential.columns.symbols import unpack
+from differential.columns.symbols.packing import unpack
 from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
 from differential.linear.user_functions import UserStep, line_of, name_of

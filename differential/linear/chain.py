@@ -26,7 +26,7 @@ from typing import Final, Literal
 
 from differential.columns.column_types import integer
 from differential.columns.schema import Column, Schema, SchemaSpec
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection

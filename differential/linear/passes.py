@@ -24,7 +24,7 @@ import numpy as np
 from differential.columns.column_types import Bools, Int64s
 from differential.columns.overflow import component_overflow, negate_diffs
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler

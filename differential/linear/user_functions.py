@@ -35,7 +35,7 @@ import pyarrow as pa
 from differential.columns.column_types import Int64s
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, UserFunctionError, shown
 from differential.expressions.projection import TRAILING_WORDS
 from timely.failure import text_of

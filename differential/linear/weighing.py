@@ -15,7 +15,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.overflow import row_overflow
 from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.kernels.arithmetic import MULTIPLY, combine
 from differential.kernels.rows.sort import sort_consolidate
 

@@ -20,7 +20,7 @@ import msgpack
 from ..columns.column_types import ColumnType, as_column_type
 from ..columns.rows import days_to_date, word_to_decimal
 from ..columns.schema import Column, Schema
-from ..columns.symbols import unpack
+from ..columns.symbols.packing import unpack
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
 from ..expressions.functions.table import FUNCTIONS

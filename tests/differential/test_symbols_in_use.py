@@ -23,7 +23,7 @@ from words_held import Note, held, shown
 import differential as dd
 import timely
 from differential import Collection, col
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import UnknownSymbolError
@@ -35,7 +35,7 @@ from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely import Dataflow
 from timely.dictionaries import Mark
-from timely.operators.input import InputHandle
+from timely.operators.inputs.handle import InputHandle
 from timely.operators.pieces import Wanted
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 import timely
 from differential import input as table_input
-from differential.columns.symbols import SymbolEntries, SymbolTable
+from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from progress.tracking.broadcast import Broadcaster

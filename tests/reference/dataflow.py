@@ -45,7 +45,7 @@ from differential.collections.sources import from_stream
 from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.operators.join import JoinMachine

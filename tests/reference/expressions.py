@@ -14,7 +14,7 @@ from typing import cast
 from differential.columns.column_types import ColumnType
 from differential.columns.rows import datetime_to_micros, micros_to_datetime
 from differential.columns.schema import Schema
-from differential.columns.symbols import unpack
+from differential.columns.symbols.packing import unpack
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 from differential.expressions.functions.table import FUNCTIONS
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 import differential as dd
-from differential.columns.symbols import SymbolEntries, SymbolTable, pack, symbol_word
+from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.packing import pack, symbol_word
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from differential.operators.table_io import TableIn

@@ -22,7 +22,7 @@ from progress.times.timestamp import TimeShape
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
 from ..operators.constant import ConstantCodec
 from ..operators.imported import ImportCodec
-from ..operators.input import InputCodec, RecordsIn
+from ..operators.inputs.codecs import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
 from ..operators.router import RoutingIn
 from ..operators.vertex import Vertex

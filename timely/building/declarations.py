@@ -14,7 +14,7 @@ from progress.times.path_summary import PathSummary
 from ..operators.capture import OutputCodec
 from ..operators.constant import ConstantCodec
 from ..operators.imported import ImportCodec
-from ..operators.input import InputCodec
+from ..operators.inputs.codecs import InputCodec
 from ..operators.vertex import Vertex
 from .scope import Scope
 from .stream import Feed, TimeStageKind

@@ -26,7 +26,7 @@ from ..limits import (
     REQUEST_BYTES_MAX,
     VERDICT_SECONDS_MAX,
 )
-from ..operators.appends import place_of
+from ..operators.inputs.appends import place_of
 from ..wire.addresses import socket_address
 from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
-from ..operators.appends import ExpectedAppend, new_writer, place_of
+from ..operators.inputs.appends import ExpectedAppend, new_writer, place_of
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,

@@ -28,7 +28,7 @@ from ..dictionaries import Mark
 from ..wire.batch import Batch, Records
 from ..wire.routing import BUCKETS, Routing
 from .capture import FOREVER
-from .input import RecordsIn
+from .inputs.codecs import RecordsIn
 from .vertex import Vertex
 
 __all__ = ["CONTROL", "ROWS", "RouterVertex", "RoutingIn"]

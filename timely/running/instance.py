@@ -22,7 +22,7 @@ from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.constant import ConstantHandle
 from ..operators.imported import Exported, ImportCodec, ImportHandle
-from ..operators.input import InputHandle
+from ..operators.inputs.handle import InputHandle
 from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch

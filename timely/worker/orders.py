@@ -17,7 +17,7 @@ is no harm: the epoch is complete only when that worker has sealed it, too.
 from __future__ import annotations
 
 from ..errors import InputClosedError, MisuseError
-from ..operators.appends import AppendId
+from ..operators.inputs.appends import AppendId
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control

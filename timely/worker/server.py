@@ -29,8 +29,8 @@ from ..errors import (
 )
 from ..failure import is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX
-from ..operators.appends import AppendId
 from ..operators.capture import FOREVER, CaptureVertex
+from ..operators.inputs.appends import AppendId
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.handshake import (

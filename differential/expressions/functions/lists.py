@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from differential.columns.column_types import any_value, boolean, integer, string
-from differential.columns.symbols import pack
+from differential.columns.symbols.packing import pack
 from differential.expressions.functions.function import ANY_KIND, Function, Param, Python, always
 
 __all__ = ["NESTED"]

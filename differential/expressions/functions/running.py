@@ -19,7 +19,7 @@ from differential.columns.conforming import Place
 from differential.columns.encoding import decode_column, encode_column
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.rows import values_to_words
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import Compiled, Evaluate, Natural, Pair
 from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
 from differential.expressions.functions.function import Function, Python

@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Sequence, Set
 from typing import Final, TypeVar
 
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 
 __all__ = ["Places", "places_of"]
 

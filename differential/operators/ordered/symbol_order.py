@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from differential.columns.column_types import Int64s
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.operators.ordered.places import places_of
 
 __all__ = ["BEGINNING_WORDS", "beginnings", "ranks"]

@@ -26,7 +26,7 @@ import differential as dd
 from differential import Collection, col
 from differential.collections.ordered import By
 from differential.columns.column_types import Int64s
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.operators.ordered import layout, symbol_order
 from differential.operators.ordered.vertex import FirstVertex

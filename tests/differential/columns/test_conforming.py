@@ -13,7 +13,7 @@ import pytest
 from differential.columns.float_words import float_to_word
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 
 

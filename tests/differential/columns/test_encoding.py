@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.tables import to_table
 
 EVERY = Schema.of("i: int, n: int?, f: float, b: bool?, t: timestamp, s: string?, r: bytes, x: any")

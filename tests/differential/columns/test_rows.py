@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from differential.columns.rows import Row, encode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 
 EVERY = Schema.of("i: int, n: int?, f: float, b: bool?, t: timestamp, s: string?, r: bytes, x: any")

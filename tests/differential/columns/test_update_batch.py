@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
 
-from differential.columns.symbols import SymbolEntries
+from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import hash_of_key

@@ -18,7 +18,7 @@ from reference.expressions import NoValue, value_in_row
 
 from differential.columns.rows import Row, decode_rows, encode_rows, micros_to_datetime
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.calls import concat
 from differential.expressions.evaluation import Compiler, evaluate

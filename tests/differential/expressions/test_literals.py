@@ -11,7 +11,7 @@ import pytest
 from differential.columns.column_types import ColumnType, any_value, floating, integer
 from differential.columns.conforming import Place
 from differential.columns.rows import values_to_words
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError
 from differential.expressions.literals import constant_of, constant_word
 

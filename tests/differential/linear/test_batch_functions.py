@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, UserFunctionError
 from differential.linear.chain import LinearChain
 from differential.testing import Updates, assert_updates, updates, updates_from_words, updates_to_words

@@ -19,7 +19,7 @@ from reference.expressions import value_in_row
 
 from differential.columns.rows import Row
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 from differential.expressions.expression import Expr, col, lit, when
 from differential.expressions.projection import CONSTANT, Projection

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError, UserFunctionError
 from differential.linear.guarding import Guard, error_texts, guarded, record_text
 from differential.plan.nodes.guarded import ERRORS

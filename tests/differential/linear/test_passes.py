@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, RowError
 from differential.expressions.expression import col, lit, when
 from differential.linear.chain import LinearChain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference.timed.plain import windows_of
 
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.linear.chain import LinearChain
 

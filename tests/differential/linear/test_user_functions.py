@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, UserFunctionError
 from differential.linear.chain import LinearChain
 from differential.testing import Update, Updates, updates, updates_from_words, updates_to_words

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import MultiplicityOverflowError
 from differential.linear.weighing import weighed, without
 from differential.testing import Updates, updates, updates_from_words, updates_to_words

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from differential.columns.column_types import ANY_METADATA
-from differential.columns.symbols import pack, unpack
+from differential.columns.symbols.packing import pack, unpack
 from timely.spark.errors import InputFormatError, OutputError
 from timely.spark.jobs.columns import SparkForm, fitted_fields, input_fields, nested_types
 

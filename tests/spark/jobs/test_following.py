@@ -10,7 +10,7 @@ import pytest
 
 import differential as dd
 import timely
-from differential.columns.symbols import unpack
+from differential.columns.symbols.packing import unpack
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.jobs.columns import SparkForm

@@ -19,7 +19,7 @@ import differential as dd
 import timely
 from timely.client.pieces import OutputSlice
 from timely.client.session import Flow
-from timely.operators.appends import place_of
+from timely.operators.inputs.appends import place_of
 from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import register
 from timely.spark.source.options import Options

@@ -10,7 +10,7 @@ from dataflows import CollectVertex, collatz, fails_on, word_count
 import timely
 from progress.times.timestamp import Timestamp
 from timely.client.embedded import EmbeddedWorkers
-from timely.operators.input import InputHandle
+from timely.operators.inputs.handle import InputHandle
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -22,8 +22,8 @@ from progress.times.time_words import TimeCode
 from timely import Batch, Records
 from timely.client.session import Flow
 from timely.limits import SPREAD_ROWS_MIN, WRITERS_MAX
-from timely.operators.appends import WriterNumbers, place_of
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.inputs.appends import WriterNumbers, place_of
 from timely.wire.batch import Frame
 from timely.wire.requests import Describe, Enter, Insert, Reply, Request, Stage
 

@@ -22,7 +22,7 @@ from progress.tracking.broadcast import Broadcaster
 from progress.tracking.count_changes import CountChanges
 from timely import Vertex
 from timely.client.tables import records_of
-from timely.operators.input import InputHandle
+from timely.operators.inputs.handle import InputHandle
 from timely.running.actions import Activate
 from timely.running.comparable import comparable
 from timely.running.connector import Connector

@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from differential.columns.symbols import SymbolEntries, SymbolTable
+from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.table import SymbolTable
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Dictionary, Mark
 from timely.running import forgetting

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import timely
 from timely.client.tables import records_of
-from timely.operators.appends import AppendId
 from timely.operators.capture import FOREVER
+from timely.operators.inputs.appends import AppendId
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import write_control_header

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from timely.running import forgetting
 from timely.running.core import Worker
 from timely.worker import together

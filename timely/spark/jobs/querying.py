@@ -54,7 +54,9 @@ class Query:
     def forms(self) -> dict[str, SparkForm]:
         """How each output's tables become what Spark can hold."""
         nested = nested_types(self.fields)
-        unpack = cast("Callable[[bytes], object]", _of_differential("differential.columns.symbols:unpack"))
+        unpack = cast(
+            "Callable[[bytes], object]", _of_differential("differential.columns.symbols.packing:unpack")
+        )
         return {name: SparkForm(name, nested, unpack) for name in self.outputs}
 
 

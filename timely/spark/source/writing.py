@@ -7,7 +7,7 @@
 
 What a task stages that fails, is killed, or runs twice is not named by the commit; it is let go of then, or,
 if the batch is given up, when Spark says so. A batch that Spark gives again, because the driver died before
-it had written down that it was committed, changes nothing (`timely/operators/attempts.py`).
+it had written down that it was committed, changes nothing (`timely/operators/inputs/attempts.py`).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ...errors import RequestError
-from ...operators.attempts import Part
-from ...operators.input import APPENDS_MAX, InputHandle
+from ...operators.inputs.attempts import Part
+from ...operators.inputs.handle import APPENDS_MAX, InputHandle
 from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import CheckAttempts, DropAttempts, StageAttempt, Value

@@ -7,7 +7,7 @@ import pytest
 
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.arithmetic.whole_numbers import beyond, combined
 from differential.expressions.expression import Expr, col, lit, when

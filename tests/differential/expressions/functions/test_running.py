@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from differential import Schema, col, lit, when
 from differential.columns.column_types import string
 from differential.columns.rows import Row
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import column_at
 from differential.expressions.evaluation import Compiler
 from differential.expressions.functions.running import function_run, ranks

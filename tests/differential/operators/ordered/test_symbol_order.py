@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.columns.symbols import SymbolTable
+from differential.columns.symbols.table import SymbolTable
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks
 
 LONG = "x" * (8 * (BEGINNING_WORDS - 1))

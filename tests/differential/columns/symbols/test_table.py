@@ -2,7 +2,6 @@
 
 law_*        interning and looking up; equal bytes, equal word
 travel_*     entries reach a peer before rows, once, whatever becomes of the messages
-refusing_*   entries that no sender of ours makes
 collision_*  two values with one word are found where they meet
 forgotten_*  what is not in use goes, and is as if it had never been
 """
@@ -10,8 +9,6 @@ forgotten_*  what is not in use goes, and is as if it had never been
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
-import sys
 from decimal import Decimal
 
 import msgpack
@@ -20,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.columns.symbols import SymbolEntries, SymbolTable, pack, symbol_word, unpack
+from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.packing import pack
+from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError
-from timely.errors import PeerError
-from timely.limits import NESTING_LEVELS_MAX
-from timely.own_files import ROOT
 
 EAST = dt.timezone(dt.timedelta(hours=1))
 
@@ -47,11 +43,6 @@ def test_law_what_was_interned_is_looked_up(given_values: list[object]) -> None:
     table.check_invariants()
 
 
-def test_law_equal_values_of_different_types_are_different_symbols() -> None:
-    different = [1, 1.0, True, "1", b"1", (1,), None, 0, False, "", b"", (), {}]
-    assert len(set(SymbolTable().intern(different).tolist())) == len(different)
-
-
 def test_law_equal_values_are_one_symbol_however_they_are_written() -> None:
     table = SymbolTable()
     pairs: list[tuple[object, object]] = [
@@ -69,38 +60,6 @@ def test_law_equal_values_are_one_symbol_however_they_are_written() -> None:
     for left, right in pairs:
         assert table.intern_one(left) == table.intern_one(right), (left, right)
     table.check_invariants()
-
-
-def test_law_a_word_is_the_same_in_every_process_and_never_zero() -> None:
-    code = (
-        "from differential.columns.symbols import *; "
-        "print(*map(symbol_word, map(pack, ['Grüße', {'a': (1, None)}])))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert run.stdout.split() == [str(symbol_word(pack("Grüße"))), str(symbol_word(pack({"a": [1, None]})))]
-    assert unpack(pack({"a": [1, None]})) == {"a": (1, None)}
-
-
-@pytest.mark.parametrize("value", [object(), 2**64, {1, 2}, dt.datetime(2020, 1, 1), "\ud800"])
-def test_law_what_msgpack_cannot_hold_is_refused(value: object) -> None:
-    with pytest.raises(SchemaError, match="cannot be stored"):
-        SymbolTable().intern([value])
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        msgpack.packb(msgpack.ExtType(1, b"\x7f\xff\xff\xff")),
-        msgpack.packb(msgpack.ExtType(1, b"")),
-        msgpack.packb(msgpack.ExtType(2, b"1.5 ")),
-        msgpack.packb(msgpack.ExtType(2, b"nan")),
-        msgpack.packb(msgpack.ExtType(2, "é".encode())),
-        msgpack.packb([msgpack.ExtType(7, b"")]),
-    ],
-)
-def test_travel_what_no_worker_sends_is_an_error_of_the_peer(payload: bytes) -> None:
-    with pytest.raises(PeerError):
-        SymbolTable().learn(SymbolEntries((symbol_word(payload),), (payload,)), peer=1)
 
 
 @given(st.lists(st.lists(scalars, max_size=6), max_size=6))
@@ -222,67 +181,6 @@ def test_travel_a_word_without_an_entry_is_an_error_that_says_so() -> None:
         SymbolTable().delta_for(1, np.array([5], dtype=np.int64))
 
 
-def entries_of(*payloads: bytes) -> bytes:
-    """Entries with the right words for any bytes."""
-    return SymbolEntries(tuple(map(symbol_word, payloads)), payloads).to_bytes()
-
-
-WORD = symbol_word(pack("a"))
-
-MALFORMED = {
-    "nothing": b"",
-    "not msgpack": b"\xc1",
-    "cut off": entries_of(pack("a"))[:-1],
-    "something behind": entries_of(pack("a")) + b"\0",
-    "a nested bomb": b"\x91" * 500_000,
-    "a length that is not there": b"\x92\xdd\xff\xff\xff\xff",
-    "a map as a key": b"\x81\x80\x01",
-    "a number": msgpack.packb(7),
-    "one list": msgpack.packb([[WORD]]),
-    "no lists": msgpack.packb([WORD, pack("a")]),
-    "unequal lists": msgpack.packb([[WORD], []]),
-    "too many": entries_of(pack("a"), pack("b"), pack("c")),
-    "a word that is text": msgpack.packb([["a"], [pack("a")]]),
-    "a word that is true": msgpack.packb([[True], [pack("a")]]),
-    "a word of 65 bits": msgpack.packb([[2**63], [pack("a")]]),
-    "a value that is text": msgpack.packb([[WORD], ["a"]]),
-    "another word": msgpack.packb([[WORD + 1], [pack("a")]]),
-    "null's word": msgpack.packb([[0], [pack("a")]]),
-    "a value that is not msgpack": entries_of(b"\xc1"),
-    "two values": entries_of(pack("a") + pack("a")),
-    "a value in a long form": entries_of(b"\xd9\x01a"),
-    "a map in another order": entries_of(b"\x82\xa1b\x01\xa1a\x01"),
-    "a map as a key in a value": entries_of(b"\x81\x80\x01"),
-    "a date beyond all years": entries_of(b"\xc7\x0c\xff\0\0\0\0\x7f" + b"\xff" * 7),
-    "an extension": entries_of(b"\xd4\x05\0"),
-    "text that is not UTF-8": entries_of(b"\xa1\xff"),
-    "a value nested deep": entries_of(b"\x91" * 101 + b"\xc0"),
-    "a value nested very deep": entries_of(b"\x91" * 100_000 + b"\xc0"),
-}
-
-
-@pytest.mark.parametrize("name", MALFORMED)
-def test_refusing_malformed_entries_as_an_error_of_the_peer(name: str) -> None:
-    table = SymbolTable()
-    with pytest.raises(PeerError, match="worker 3 sent"):
-        table.learn(SymbolEntries.from_bytes(MALFORMED[name], 3, 2), 3)
-    assert len(table) == 0
-    table.check_invariants()
-
-
-@given(st.binary(max_size=60), st.integers(0, 60), st.integers(0, 255))
-def test_refusing_random_bytes_in_any_place_as_an_error_of_the_peer(junk: bytes, at: int, byte: int) -> None:
-    good = bytearray(entries_of(pack("a"), pack((1, {"b": 2.5}))))
-    good[at % len(good)] = byte
-    for frame in (junk, bytes(good)):
-        table = SymbolTable()
-        try:
-            table.learn(SymbolEntries.from_bytes(frame, 3, 2), 3)
-        except PeerError:
-            pass
-        table.check_invariants()
-
-
 def _one_word(payload: bytes) -> int:
     return 7
 
@@ -311,24 +209,6 @@ def test_collision_the_other_entries_of_the_message_are_learned_all_the_same() -
 
 def _by_length(payload: bytes) -> int:
     return len(payload)
-
-
-def test_law_values_nested_deeper_than_the_limit_are_refused_by_all_who_pack() -> None:
-    value: object = "x"
-    for _ in range(NESTING_LEVELS_MAX):
-        value = [value]
-    table = SymbolTable()
-    assert table.lookup_one(table.intern_one({"a": "b"})) == {"a": "b"}
-    assert table.payloads(table.intern([value])) == [pack(value)]
-    for deeper in (value, {"a": value}, {"a": (value, 1)}):
-        with pytest.raises(
-            SchemaError, match=f"cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep"
-        ):
-            pack([deeper])
-    for _ in range(100_000):
-        value = [value]
-    with pytest.raises(SchemaError, match="a list that is nested too deep to be shown"):
-        table.intern([value])
 
 
 # forgotten_

@@ -1,12 +1,8 @@
-"""How do strings, bytes and other values become words, and how do workers come to know one another's?
+"""Which value does a word of a row stand for, and which peer knows it, too?
 
-A *symbol* is a value that stands in a row as the 64-bit hash of its bytes. The bytes are its msgpack form,
-with the keys of maps sorted, so that equal values have equal bytes: `"ab"` and `b"ab"` are different
-symbols, so are 1, 1.0 and True, and a list and a tuple are the same. The hash is BLAKE2b, never Python's
-own: it must be the same in every process. Word 0 is kept free, for it stands in the place of null.
-
-The order of words is the order of hashes, so nothing that needs the order of values (`min`, `max`, `<`) is
-defined on them; `ColumnType.is_ordered` says so.
+A *symbol* is a value (a string, bytes or another one) that stands in a row as a word, the hash of its bytes
+(`packing.py`). The order of words is the order of hashes, so nothing that needs the order of values (`min`,
+`max`, `<`) is defined on them; `ColumnType.is_ordered` says so.
 
 Each worker has one `SymbolTable`. Rows travel as words; the entries that a peer has not got travel along,
 once. A sender says what is new when the message leaves, and notes it once the message has left; a receiver
@@ -36,28 +32,24 @@ What is told counts, for who learns an entry believes it to be known where it ca
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-import msgpack
 import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Int64s
+from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
 from differential.kernels.rows.marking import SymbolMarking
 from timely.dictionaries import Marking
 from timely.errors import PeerError
-from timely.limits import NESTING_LEVELS_MAX, SYMBOLS_COUNT_MIN
+from timely.limits import SYMBOLS_COUNT_MIN
 from timely.wire.batch import UNPACK_ERRORS
-from timely.wire.nesting import is_too_deep
 
-__all__ = ["Forgetful", "SymbolEntries", "SymbolTable", "pack", "symbol_word", "unpack"]
+__all__ = ["Forgetful", "SymbolTable"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -65,136 +57,6 @@ V = TypeVar("V")
 _SET_WORDS_MAX = 4096
 _WORDS_PER_ENTRY = 64
 """So many words are looked at in the time in which one entry is made."""
-
-_TIMESTAMP_AS_DATETIME = 3
-_DATE, _DECIMAL = 1, 2
-"""Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
-
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolEntries:
-    """What one worker tells another: words, and the msgpack bytes that each stands for."""
-
-    words: tuple[int, ...] = ()
-    payloads: tuple[bytes, ...] = ()
-
-    def __post_init__(self) -> None:
-        assert len(self.words) == len(self.payloads)
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def to_bytes(self) -> bytes:
-        """One frame for the wire."""
-        packed: bytes = msgpack.packb([list(self.words), list(self.payloads)])
-        return packed
-
-    @classmethod
-    def from_bytes(cls, frame: bytes | memoryview, peer: int, count_max: int) -> SymbolEntries:
-        """The inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with their bytes.
-
-        Whether the bytes are those of the words is found when they are learned.
-        """
-        try:
-            read = msgpack.unpackb(frame, use_list=False)
-        except UNPACK_ERRORS as error:
-            raise PeerError(
-                f"worker {peer} sent symbols that are not msgpack: {type(error).__name__}: {error}"
-            ) from error
-        if not isinstance(read, tuple) or [*map(type, read)] != [tuple, tuple]:
-            raise PeerError(f"worker {peer} sent symbols that are not two lists, of words and of values")
-        words, payloads = read
-        if not len(words) == len(payloads) <= count_max:
-            raise PeerError(
-                f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that hold "
-                f"{count_max} at most"
-            )
-        if not all(type(word) is int and -(2**63) <= word < 2**63 for word in words):
-            raise PeerError(f"worker {peer} sent a symbol that is no 64-bit word")
-        if not all(type(payload) is bytes for payload in payloads):
-            raise PeerError(f"worker {peer} sent a symbol whose value does not come as bytes")
-        return cls(words, payloads)
-
-
-def symbol_word(payload: bytes) -> int:
-    """The word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
-    return int.from_bytes(blake2b(payload, digest_size=8).digest(), "little", signed=True) or 1
-
-
-def pack(value: object) -> bytes:
-    """The msgpack bytes of `value`: equal values have equal bytes.
-
-    Raises SchemaError when msgpack cannot hold it, or when it is nested too deep.
-    """
-    if is_too_deep(value):
-        raise SchemaError(
-            f"{shown(value)} cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep.\n"
-            "  Flatten it, or store it as text."
-        )
-    try:
-        if type(value) is not str and type(value) is not bytes:
-            value = _canonical(value)
-        packed: bytes = msgpack.packb(value, datetime=True)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SchemaError(
-            f"{shown(value)} ({type(value).__name__}) cannot be stored: {error}.\n"
-            "  Values may be None, bool, int (64 bits), float, Decimal, str, bytes, date, datetime with a"
-            " time zone, and lists and dicts of these."
-        ) from error
-    return packed
-
-
-def unpack(payload: bytes | memoryview) -> object:
-    """The value with these msgpack bytes; lists come back as tuples, so that most values can be hashed."""
-    value: object = msgpack.unpackb(
-        payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME, ext_hook=_extended
-    )
-    return value
-
-
-def _extended(code: int, payload: bytes) -> object:
-    """The value of an extension type; ValueError for bytes that `pack` does not make."""
-    if code == _DATE and len(payload) == 4:
-        return dt.date.fromordinal(_EPOCH + int.from_bytes(payload, "big", signed=True))
-    if code == _DECIMAL:
-        try:
-            value = Decimal(payload.decode("ascii"))
-        except ArithmeticError:
-            raise ValueError(f"{payload[:60]!r} is no decimal") from None
-        if value.is_finite() and str(value).encode() == payload:
-            return value
-    raise ValueError(f"there is no extension type {code} of {len(payload)} bytes")
-
-
-def _canonical(value: object) -> object:
-    """`value` in the one form of which the bytes are taken."""
-    if isinstance(value, dict):
-        items = [(_canonical(key), _canonical(entry)) for key, entry in value.items()]
-        return dict(sorted(items, key=lambda item: pack(item[0])))
-    if isinstance(value, list | tuple):
-        return [_canonical(entry) for entry in value]
-    if isinstance(value, np.generic):
-        return _canonical(value.item())
-    if isinstance(value, float):
-        return float("nan") if value != value else value + 0.0
-    if type(value) is dt.date:
-        return msgpack.ExtType(_DATE, (value.toordinal() - _EPOCH).to_bytes(4, "big", signed=True))
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise TypeError("a decimal that is no number")
-        return msgpack.ExtType(_DECIMAL, str(value).encode())
-    if isinstance(value, msgpack.ExtType):
-        raise TypeError("a msgpack.ExtType")  # it would come back as something else, or not at all
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is None:
-            raise TypeError("a datetime without a time zone")
-        return value.astimezone(dt.UTC)  # OverflowError for one that is before year 1 there
-    if isinstance(value, msgpack.Timestamp):
-        # It comes back as a datetime, which may have other bytes.
-        raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
-    return value
 
 
 class _Packed(bytes):

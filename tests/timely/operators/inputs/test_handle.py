@@ -3,20 +3,17 @@
 epochs_*     what enters when
 appends_*    repeated, late, expected
 insertions_* into whichever epoch is open, by name; parts that wait, and for how long
-records_*    the codec for Python records
 """
 
 from __future__ import annotations
 
-import msgpack
-import pyarrow as pa
 import pytest
 
-from progress.kernel import Int64s
-from timely import Batch, Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
+from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
-from timely.limits import NESTING_LEVELS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
-from timely.operators.input import AppendId, InputHandle, RecordsIn
+from timely.limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from timely.operators.inputs.appends import AppendId
+from timely.operators.inputs.handle import InputHandle
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -177,74 +174,6 @@ def test_insertions_in_parts_that_are_repeated_take_their_room_once() -> None:
         handle.check_room(3)
     handle.drop_staged(AppendId("again", 0))
     handle.check_room(STAGED_BYTES_MAX)
-
-
-def test_records_come_as_msgpack_and_can_only_be_added() -> None:
-    table = pa.table({"record": [msgpack.packb(("a", 1)), msgpack.packb(None)]})
-    batch = RecordsIn().encode(table, 1, 0)
-    assert isinstance(batch, Records) and batch.records == [("a", 1), None]
-    with pytest.raises(MisuseError, match="can only be added to"):
-        RecordsIn().encode(table, -1, 0)
-    for broken in ([b"\xc1"], [None, b"\x01"], [b""], [b"\x01\x02"]):
-        with pytest.raises(MisuseError, match="holds what is not msgpack"):
-            RecordsIn().encode(pa.table({"record": broken}), 1, 0)
-    with pytest.raises(MisuseError, match="one binary column 'record'"):
-        RecordsIn().encode(pa.table({"x": [1]}), 1, 0)
-    for column in (pa.array([7]), pa.nulls(2), pa.array([b"\x01"]).dictionary_encode()):
-        with pytest.raises(MisuseError, match="one binary column 'record', not 'record': "):
-            RecordsIn().encode(pa.table({"record": column}), 1, 0)
-
-
-def test_records_are_nested_no_deeper_than_can_be_sent_on() -> None:
-    def nested(levels: int) -> pa.Table:
-        return pa.table({"record": [b"\x01", b"\x91" * levels + b"\x01"]})
-
-    (_, record) = RecordsIn().encode(nested(NESTING_LEVELS_MAX), 1, 0).records
-    Records([[record] * 2]).to_frames(1)
-    with pytest.raises(MisuseError, match=f"row 1 is nested more than {NESTING_LEVELS_MAX} levels deep"):
-        RecordsIn().encode(nested(NESTING_LEVELS_MAX + 1), 1, 0)
-
-
-class Counted:
-    """A codec that writes down what it is given."""
-
-    def __init__(self) -> None:
-        self.given: list[tuple[object, list[object]]] = []
-
-    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
-        self.given.append((diff if isinstance(diff, int) else diff.tolist(), table.column("a").to_pylist()))
-        return Records(table.column("a").to_pylist())
-
-    def describe(self) -> str:
-        return "counted"
-
-
-@pytest.mark.parametrize(
-    ("diffs", "given"),
-    [
-        ([1, -1, 1], [([1, -1, 1], [10, 11, 12])]),
-        ([2, 2, 2], [(2, [10, 11, 12])]),
-        ([0, 5, 0], [(5, [11])]),
-        ([3, 0, 5], [([3, 5], [10, 12])]),
-        ([0, 0, 0], []),
-    ],
-)
-def test_rows_are_given_to_the_codec_by_their_differences(
-    diffs: list[int], given: list[tuple[object, list[object]]]
-) -> None:
-    codec = Counted()
-    dataflow = Dataflow()
-    dataflow.input("numbers", codec)
-    handle = Worker().install(dataflow.freeze()).input("numbers")
-    handle.encode(pa.table({"a": [10, 11, 12], "diff": diffs}), 0, 0)
-    assert codec.given == given
-
-
-def test_rows_whose_differences_do_not_fit_64_bits_are_refused() -> None:
-    _, instance, _ = running()
-    beyond = pa.table({"record": [b"\x01"], "diff": pa.array([2**63], pa.uint64())})
-    with pytest.raises(MisuseError, match="'diff' holds integers of 64 bits"):
-        instance.input("numbers").encode(beyond, 0, 0)
 
 
 def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:

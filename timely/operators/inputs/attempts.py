@@ -22,9 +22,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import MisuseError
-from ..limits import ATTEMPT_SECONDS_MAX, WRITERS_MAX
-from ..wire.batch import Batch
+from ...errors import MisuseError
+from ...limits import ATTEMPT_SECONDS_MAX, WRITERS_MAX
+from ...wire.batch import Batch
 
 __all__ = ["Attempts", "Part"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from timely import MisuseError, Records
 from timely.limits import ATTEMPT_SECONDS_MAX
-from timely.operators.attempts import Attempts, Part
+from timely.operators.inputs.attempts import Attempts, Part
 
 STAGES = st.tuples(
     st.just("stage"), st.sampled_from("pq"), st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 2)

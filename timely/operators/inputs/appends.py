@@ -20,8 +20,8 @@ from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from ..errors import MisuseError
-from ..limits import GAPS_MAX, WRITERS_MAX
+from ...errors import MisuseError
+from ...limits import GAPS_MAX, WRITERS_MAX
 
 __all__ = ["AppendId", "ExpectedAppend", "Numbers", "WriterNumbers", "new_writer", "place_of"]
 

@@ -1,0 +1,109 @@
+"""Which bytes has a value, and which word have these bytes?
+
+The bytes are its msgpack form, with the keys of maps sorted, so that equal values have equal bytes: `"ab"`
+and `b"ab"` are different, so are 1, 1.0 and True, and a list and a tuple are the same. The word is the 64-bit
+hash of the bytes. It is BLAKE2b, never Python's own: it must be the same in every process. Word 0 is kept
+free, for it stands in the place of null.
+
+    laws   unpack(pack(value)) == value, lists as tuples · what `pack` does not make is no value of a row
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from hashlib import blake2b
+
+import msgpack
+import numpy as np
+
+from differential.errors import SchemaError, shown
+from timely.limits import NESTING_LEVELS_MAX
+from timely.wire.nesting import is_too_deep
+
+__all__ = ["pack", "symbol_word", "unpack"]
+
+_TIMESTAMP_AS_DATETIME = 3
+_DATE, _DECIMAL = 1, 2
+"""Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
+
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+
+
+def symbol_word(payload: bytes) -> int:
+    """The word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
+    return int.from_bytes(blake2b(payload, digest_size=8).digest(), "little", signed=True) or 1
+
+
+def pack(value: object) -> bytes:
+    """The msgpack bytes of `value`: equal values have equal bytes.
+
+    Raises SchemaError when msgpack cannot hold it, or when it is nested too deep.
+    """
+    if is_too_deep(value):
+        raise SchemaError(
+            f"{shown(value)} cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep.\n"
+            "  Flatten it, or store it as text."
+        )
+    try:
+        if type(value) is not str and type(value) is not bytes:
+            value = _canonical(value)
+        packed: bytes = msgpack.packb(value, datetime=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"{shown(value)} ({type(value).__name__}) cannot be stored: {error}.\n"
+            "  Values may be None, bool, int (64 bits), float, Decimal, str, bytes, date, datetime with a"
+            " time zone, and lists and dicts of these."
+        ) from error
+    return packed
+
+
+def unpack(payload: bytes | memoryview) -> object:
+    """The value with these msgpack bytes; lists come back as tuples, so that most values can be hashed."""
+    value: object = msgpack.unpackb(
+        payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME, ext_hook=_extended
+    )
+    return value
+
+
+def _extended(code: int, payload: bytes) -> object:
+    """The value of an extension type; ValueError for bytes that `pack` does not make."""
+    if code == _DATE and len(payload) == 4:
+        return dt.date.fromordinal(_EPOCH + int.from_bytes(payload, "big", signed=True))
+    if code == _DECIMAL:
+        try:
+            value = Decimal(payload.decode("ascii"))
+        except ArithmeticError:
+            raise ValueError(f"{payload[:60]!r} is no decimal") from None
+        if value.is_finite() and str(value).encode() == payload:
+            return value
+    raise ValueError(f"there is no extension type {code} of {len(payload)} bytes")
+
+
+def _canonical(value: object) -> object:
+    """`value` in the one form of which the bytes are taken."""
+    if isinstance(value, dict):
+        items = [(_canonical(key), _canonical(entry)) for key, entry in value.items()]
+        return dict(sorted(items, key=lambda item: pack(item[0])))
+    if isinstance(value, list | tuple):
+        return [_canonical(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return _canonical(value.item())
+    if isinstance(value, float):
+        return float("nan") if value != value else value + 0.0
+    if type(value) is dt.date:
+        return msgpack.ExtType(_DATE, (value.toordinal() - _EPOCH).to_bytes(4, "big", signed=True))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise TypeError("a decimal that is no number")
+        return msgpack.ExtType(_DECIMAL, str(value).encode())
+    if isinstance(value, msgpack.ExtType):
+        raise TypeError("a msgpack.ExtType")  # it would come back as something else, or not at all
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(dt.UTC)  # OverflowError for one that is before year 1 there
+    if isinstance(value, msgpack.Timestamp):
+        # It comes back as a datetime, which may have other bytes.
+        raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
+    return value

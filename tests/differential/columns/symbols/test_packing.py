@@ -1,0 +1,78 @@
+"""Values as bytes, and bytes as words: the same in every process, different for what is different."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from differential.columns.symbols import packing
+from differential.columns.symbols.packing import pack, symbol_word, unpack
+from differential.errors import SchemaError
+from timely.limits import NESTING_LEVELS_MAX
+
+DAY = dt.date(2020, 2, 29)
+
+
+def test_law_equal_values_of_different_types_have_different_words() -> None:
+    different = [
+        1,
+        1.0,
+        True,
+        "1",
+        b"1",
+        (1,),
+        None,
+        0,
+        False,
+        "",
+        b"",
+        (),
+        {},
+        DAY,
+        Decimal(1),
+        "2020-02-29",
+    ]
+    assert len({symbol_word(pack(value)) for value in different}) == len(different)
+
+
+def test_law_a_word_is_the_same_in_every_process() -> None:
+    """Python's own hash is not: it begins with a random number in each."""
+    assert symbol_word(pack("Grüße")) == -8456580833885620421
+    assert symbol_word(pack({"a": [1, None]})) == -6856126235726093684
+
+
+def test_law_no_word_is_that_of_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "blake2b", lambda *_, **__: SimpleNamespace(digest=lambda: bytes(8)))
+    assert symbol_word(pack("a")) == 1
+
+
+def test_law_lists_come_back_as_tuples_and_all_else_as_it_was() -> None:
+    value = {"a": [1, None, -0.0], "b": [DAY, Decimal("1.50"), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), b"x"]}
+    found = unpack(pack(value))
+    assert found == {name: tuple(entry) for name, entry in value.items()}
+    assert pack(found) == pack(value)
+
+
+@pytest.mark.parametrize("value", [object(), 2**64, {1, 2}, dt.datetime(2020, 1, 1), "\ud800"])
+def test_refused_is_what_msgpack_cannot_hold(value: object) -> None:
+    with pytest.raises(SchemaError, match="cannot be stored"):
+        pack(value)
+
+
+def test_refused_are_values_nested_deeper_than_the_limit() -> None:
+    value: object = "x"
+    for _ in range(NESTING_LEVELS_MAX):
+        value = [value]
+    assert pack(unpack(pack(value))) == pack(value)
+    for deeper in (value, {"a": value}, {"a": (value, 1)}):
+        with pytest.raises(
+            SchemaError, match=f"cannot be stored: it is nested more than {NESTING_LEVELS_MAX} deep"
+        ):
+            pack([deeper])
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(SchemaError, match="a list that is nested too deep to be shown"):
+        pack(value)

@@ -1,0 +1,1 @@
+"""Inputs: what clients send, as batches; which of it is new; what waits for which epoch."""

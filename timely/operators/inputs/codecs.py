@@ -1,0 +1,124 @@
+"""How does what a client sends to an input become batches?"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import msgpack
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from progress.errors import MisuseError
+from progress.kernel import Int64s
+
+from ...limits import NESTING_LEVELS_MAX
+from ...wire.batch import Batch, Records
+from ...wire.nesting import is_too_deep
+from ..imported import ImportCodec
+
+__all__ = ["InputCodec", "OrderedCodec", "RecordsIn", "batches_of"]
+
+
+class InputCodec(Protocol):
+    """Turns what a client sends into a batch. `timely` ships the one for records; `differential` has one for
+    tables.
+    """
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`; an array says
+        how often for each row.
+
+        Raises `MisuseError` naming the column and row that does not fit.
+        """
+        ...
+
+    def describe(self) -> str:
+        """Stable text for the fingerprint."""
+        ...
+
+    def as_import(self) -> ImportCodec:
+        """What reads the same rows of another dataflow that keeps them; `MisuseError` if none can."""
+        ...
+
+
+@runtime_checkable
+class OrderedCodec(Protocol):
+    """A codec of an input for which the order of calls within an epoch counts."""
+
+    def ordered(self, batch: Batch, order: int, place: int) -> Batch:
+        """A batch of its own with its order among calls, and the place of its first row within the call."""
+        ...
+
+
+class RecordsIn:
+    """Records come as one binary column `record` of msgpack values."""
+
+    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
+        """Unpack each value; records can only be added."""
+        del epoch_word
+        if not isinstance(diff, int) or diff != 1:
+            raise MisuseError(
+                "an input of records can only be added to: removing is for differential collections"
+            )
+        types = [str(type_) for type_ in table.schema.types]
+        if table.column_names != ["record"] or types[0] not in ("binary", "large_binary"):
+            listed = ", ".join(
+                f"{name!r}: {type_}" for name, type_ in zip(table.column_names, types, strict=True)
+            )
+            raise MisuseError(
+                f"an input of records takes one binary column 'record', not {listed[:500] or 'none'}"
+            )
+        return Records([_record(row, packed) for row, packed in enumerate(table.column(0).to_pylist())])
+
+    def describe(self) -> str:
+        """Its name."""
+        return "records"
+
+    def as_import(self) -> ImportCodec:
+        """Refused."""
+        raise MisuseError("an input of records is kept by nobody")
+
+
+def _record(row: int, packed: bytes) -> object:
+    try:
+        record: object = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise MisuseError(
+            f"the column 'record', row {row}, holds what is not msgpack: {type(error).__name__}: {error}"
+        ) from error
+    # What has fewer bytes than there may be levels is not looked at.
+    if len(packed) > NESTING_LEVELS_MAX and is_too_deep(record):
+        raise MisuseError(f"the record in row {row} is nested more than {NESTING_LEVELS_MAX} levels deep")
+    return record
+
+
+def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Batch]:
+    """The batches of one append to the input `name`; with `diff` 0 the column `diff` says how often each row
+    is added. Raises `MisuseError` as `encode` does, and for another column `diff`.
+    """
+    if diff != 0:
+        return [codec.encode(table, diff, word)]
+    position = table.schema.get_field_index("diff")
+    if position < 0:
+        raise MisuseError(
+            f"input {name!r}: a table that is appended has a column 'diff'; this one has {table.column_names}"
+        )
+    column = table.column(position)
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise MisuseError(
+            f"input {name!r}: the column 'diff' holds integers without nulls, not {column.type}"
+        )
+    try:
+        diffs: Int64s = column.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise MisuseError(f"input {name!r}: the column 'diff' holds integers of 64 bits: {error}") from error
+    rows = table.remove_column(position)
+    if not diffs.all():
+        try:
+            rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
+        except pa.ArrowException as error:  # not every form of column can be filtered by every release
+            raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
+    if not len(diffs):
+        return []
+    is_one = bool((diffs == diffs[0]).all())
+    return [codec.encode(rows, int(diffs[0]) if is_one else diffs, word)]
