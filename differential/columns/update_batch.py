@@ -123,10 +123,11 @@ class UpdateBatch:
         return cls(np.frombuffer(frames[1], np.int64).reshape(columns, rows).copy())
 
     @classmethod
-    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
         """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
         columns, rows = _checked_shape(frames, peer)
         _learn(frames, peer, (columns - 2) * rows)
+        return frames[:2]
 
 
 def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:

@@ -393,7 +393,7 @@ class Worker:
         instance = self._instances.get(header.dataflow)
         if instance is None:
             if isinstance(header, DataHeader):
-                absorb(header.batch_kind, frames[1:], peer)
+                frames = [frames[0], *absorb(header.batch_kind, frames[1:], peer)]
             self._receive_early(header.dataflow, peer, frames)
             return
         if isinstance(header, ProgressHeader):

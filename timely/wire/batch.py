@@ -82,8 +82,9 @@ class Batch(Protocol):
         ...
 
     @classmethod
-    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
-        """Take in of a message what concerns this process, and not only the dataflow that it was sent to.
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
+        """Take in of a message what concerns this process, and not only the dataflow that it was sent to;
+        returns the frames without it, for `from_frames` later on.
 
         Raises `PeerError` if the frames are malformed. `from_frames` does the same besides giving the batch.
         """
@@ -117,13 +118,14 @@ def decode(kind: int, frames: Sequence[memoryview], peer: int) -> Batch:
     return _class_of(kind, peer).from_frames(frames, peer)
 
 
-def absorb(kind: int, frames: Sequence[memoryview], peer: int) -> None:
+def absorb(kind: int, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
     """What `decode` does for the whole process, without the batch: for a message to a dataflow that is not
-    here, because it has ended or has not started yet.
+    here, because it has ended or has not started yet. Returns the frames that are left to be decoded.
 
     Its sender counts what came with it as told, and will not say it again with the rows of other dataflows.
+    What is taken in is taken in once: later on the sender may have forgotten what it told.
     """
-    _class_of(kind, peer).absorb(frames, peer)
+    return _class_of(kind, peer).absorb(frames, peer)
 
 
 def _class_of(kind: int, peer: int) -> type[Batch]:
@@ -205,5 +207,7 @@ class Records:
         return cls(list(records))
 
     @classmethod
-    def absorb(cls, frames: Sequence[memoryview], peer: int) -> None:
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
         """Nothing: records concern their dataflow only."""
+        del peer
+        return frames

@@ -16,14 +16,17 @@ from functools import partial
 import numpy as np
 import pytest
 
+from differential.columns import update_batch
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.table import SymbolTable
+from differential.columns.update_batch import UpdateBatch, words_of
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Dictionary, Mark
 from timely.running import forgetting
 from timely.running.core import Worker
 from timely.running.forgetting import Forgetting, forget_the_rest
-from timely.running.progress_messages import write_withdrawal_header
+from timely.running.progress_messages import DataHeader, write_data_header, write_withdrawal_header
+from timely.wire.batch import decode
 from timely.wire.transport.memory import MemoryNetwork
 
 VALUE = "a"
@@ -299,6 +302,30 @@ def test_workers_tell_each_other_and_forget_when_all_have_answered() -> None:
     assert [worker.forgetting.is_ready for worker in workers] == [True, True, False]
     workers[0].forget()
     assert not workers[0].forgetting.is_under_way
+
+
+def test_what_a_message_tells_is_believed_once_though_it_waits_for_its_dataflow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sender may have forgotten it by the time that the dataflow begins, or that its rows are shown."""
+    teller, table = SymbolTable(), SymbolTable()
+    words = teller.intern([VALUE])
+    monkeypatch.setattr(update_batch, "SYMBOLS", teller)
+    batch = UpdateBatch(np.array([words, [0], [1]]), (0,))
+    sent = [write_data_header(DataHeader(7, 0, 0, batch.KIND)), *batch.to_frames(0)]
+    monkeypatch.setattr(update_batch, "SYMBOLS", table)
+    monkeypatch.setattr(forgetting, "dictionaries", lambda: [table])
+    network = MemoryNetwork(2)
+    worker = Worker(0, 2, network.transport(0))
+    for message in (sent, [write_withdrawal_header(False)]):
+        network.transport(1).send(0, message)
+        worker.step()
+    marking = table.marking()
+    worker.symbols(Mark([marking]))
+    assert table.forget(marking) == 0, "the rows that wait have the word"
+    ((peer, (_, *frames)),) = worker.early(7)
+    assert words_of(decode(batch.KIND, frames, peer))[0].tolist() == words.tolist()
+    assert table.delta_for(1, words).words == (WORD,), "the sender is told it again"
 
 
 class _Raises:

@@ -106,7 +106,8 @@ def test_kinds_cannot_be_taken_twice() -> None:
             return cls()
 
         @classmethod
-        def absorb(cls, frames: Sequence[memoryview], peer: int) -> None: ...
+        def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
+            return frames
 
     with pytest.raises(InternalError, match="is taken by Records"):
         register(Other)
