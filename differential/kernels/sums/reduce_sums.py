@@ -49,13 +49,13 @@ from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from differential.kernels.sums.accumulated import COUNT, answer_word
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+from progress.times.time_words import LEVELS_MAX, word_is_beyond, word_less_equal, word_lub
 
 LATER_MAX: Final = 4
 """Minimal later times of a key that the short way notes; with more it is the long way."""
 
-SUM_BITS: Final = 56
-"""Sums of a class with fewer bits can be added up, over all classes, without leaving a word."""
+SUM_BITS: Final = 63 - LEVELS_MAX
+"""Sums of a class with so many bits can be added up, over all classes, without leaving a word."""
 
 HALF: Final = (1 << 32) - 1
 
