@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from pyspark import SparkContext
 
 import timely.spark.stopping
 from timely.errors import MisuseError
@@ -86,19 +88,39 @@ def test_a_program_ends_with_one_message_and_the_status_that_belongs_to_it(
     assert tidied == ["refused", "stopped"]
 
 
-def test_a_spark_that_is_started_inside_does_not_take_the_interrupt_for_itself() -> None:
-    def of_pyspark(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+def of_pyspark(number: int, frame: object) -> None:
+    """What PySpark handles Ctrl-C with, as far as it matters here."""
+    raise KeyboardInterrupt
 
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        with pytest.raises(Stopped, match="stopped by SIGINT"), stopped_by_signals():
-            with interrupts_kept():
-                signal.signal(signal.SIGINT, of_pyspark)
-            os.kill(os.getpid(), signal.SIGINT)
-            signal.sigtimedwait([], 10)
+
+@pytest.fixture
+def own() -> Iterator[None]:
+    """Ctrl-C as Python has it, whatever other tests of this process have started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_spark_that_is_started_inside_does_not_take_the_interrupt_for_itself() -> None:
+    with pytest.raises(Stopped, match="stopped by SIGINT"), stopped_by_signals():
         with interrupts_kept():
             signal.signal(signal.SIGINT, of_pyspark)
-        assert signal.getsignal(signal.SIGINT) == of_pyspark, "Python's own gives way to it"
-    finally:
-        signal.signal(signal.SIGINT, before)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.sigtimedwait([], 10)
+
+
+@pytest.mark.usefixtures("own")
+def test_the_handlers_of_python_and_of_an_earlier_spark_give_way_to_that_of_a_new_one() -> None:
+    with interrupts_kept():
+        signal.signal(signal.SIGINT, of_pyspark)
+    assert signal.getsignal(signal.SIGINT) == of_pyspark
+
+    def of_an_earlier_one(number: int, frame: object) -> None:
+        raise AssertionError("it cancels the jobs of a context that has ended")
+
+    of_an_earlier_one.__module__ = SparkContext.__module__
+    signal.signal(signal.SIGINT, of_an_earlier_one)
+    with interrupts_kept():
+        signal.signal(signal.SIGINT, of_pyspark)
+    assert signal.getsignal(signal.SIGINT) == of_pyspark

@@ -164,13 +164,16 @@ def _log4j_file() -> Path:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """PySpark handles Ctrl-C in place of Python; who has a handler of his own (`stopping.py`) keeps it."""
+    """PySpark handles Ctrl-C in place of Python; who has a handler of his own (`stopping.py`) keeps it. That
+    of an earlier context is PySpark's, too: it would cancel the jobs of that one.
+    """
     before = signal.getsignal(signal.SIGINT)
+    is_ours = before not in (signal.default_int_handler, None)
+    is_ours = is_ours and getattr(before, "__module__", None) != SparkContext.__module__
     try:
         yield
     finally:
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and before not in (signal.default_int_handler, None):
+        if is_ours and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
 
 
