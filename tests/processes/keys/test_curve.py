@@ -12,11 +12,16 @@ from timely.wire.transport.door import Door
 CLUSTER, ADA = new_client(new_cluster(), "ada")
 
 
-def is_heard(keys: ClientKeys | None) -> bool:
-    """Whether a message of a client with these keys comes through the lock of `CLUSTER` within a second."""
+def is_heard(keys: ClientKeys | None, *, is_closed: bool = False) -> bool:
+    """Whether a message of a client with these keys comes through the lock of `CLUSTER`, before its
+    connection is ended. `is_closed`: the door beside it was, before anybody came.
+    """
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     server, client = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
     door = Door(context, server, AllowList(CLUSTER))
+    if is_closed:
+        door.close()
+    ended = client.get_monitor_socket(zmq.EVENT_DISCONNECTED)
     try:
         lock_server(server, CLUSTER)
         port = server.bind_to_random_port("tcp://127.0.0.1")
@@ -24,9 +29,16 @@ def is_heard(keys: ClientKeys | None) -> bool:
             lock_client(client, keys)
         client.connect(f"tcp://127.0.0.1:{port}")
         client.send(b"hello")
-        return bool(server.poll(1000 if keys in (None, ADA) else 500))
+        poller = zmq.Poller()
+        poller.register(server, zmq.POLLIN)
+        poller.register(ended, zmq.POLLIN)
+        happened = dict(poller.poll(20_000))
+        assert happened, "neither"
+        return server in happened
     finally:
-        door.close()
+        client.disable_monitor()
+        if not is_closed:
+            door.close()
         context.destroy(linger=0)
 
 
@@ -40,6 +52,11 @@ def test_a_lock_opens_to_its_keys_only() -> None:
     assert not is_heard(None), "no keys"
     assert not is_heard(ClientKeys("ada", new_pair(), CLUSTER.pair.public)), "a key that is not on the list"
     assert not is_heard(ClientKeys("ada", ADA.pair, new_pair().public)), "the keys of another cluster"
+
+
+def test_a_lock_whose_door_is_closed_opens_to_nobody() -> None:
+    """As where the thread beside it has failed: who is not on the list any more must not come in by that."""
+    assert not is_heard(ADA, is_closed=True)
 
 
 def test_what_was_bound_before_the_lock_stays_open() -> None:

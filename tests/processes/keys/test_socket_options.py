@@ -10,6 +10,7 @@ import pytest
 
 from timely import MisuseError, PeerError
 from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
+from timely.wire.transport import zeromq
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets, WorkerMesh
 
@@ -100,9 +101,10 @@ def test_a_mesh_is_open_to_its_folder_and_locked_to_other_hosts(tmp_path: Path) 
     ],
 )
 def test_workers_with_other_keys_do_not_wait_for_one_another_in_silence(
-    mine: ClusterKeys | None, theirs: ClusterKeys | None, said: str
+    mine: ClusterKeys | None, theirs: ClusterKeys | None, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one whose attempt is refused says so; with another cluster's keys after ten seconds of trying."""
+    """The one whose attempt is refused says so; with another cluster's keys after some seconds of trying."""
+    monkeypatch.setattr(zeromq, "_DOUBT_OF_PEERS_SECONDS", 1.0)
     one, other = (f"tcp://127.0.0.1:{port}" for port in free_ports(2))
     meshes = [WorkerMesh(0, [one], {1: other}, keys=mine), WorkerMesh(1, [other], {0: one}, keys=theirs)]
     try:

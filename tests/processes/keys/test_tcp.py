@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
+from pathlib import Path
 
 from timely.wire.transport.tcp import IS_COUNTED, hang_up, peer_of, traffic
 
@@ -22,6 +24,15 @@ def test_only_the_connection_that_was_meant_is_hung_up_on() -> None:
         assert client.recv(1) == b""
         client.close()
         accepted.close()
+
+
+def test_of_a_file_that_has_the_number_by_now_nothing_is_kept() -> None:
+    reading, writing = os.pipe()
+    before = len(list(Path("/dev/fd").iterdir()))
+    assert peer_of(reading) is None and not hang_up(reading, None) and traffic(reading, None) is None
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    os.close(reading)
+    os.close(writing)
 
 
 def test_bytes_and_silence_are_counted_for_the_connection_that_was_meant() -> None:

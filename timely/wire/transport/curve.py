@@ -19,6 +19,8 @@ from ..keys import ClientKeys, ClusterKeys, KeyPair, Secret
 
 __all__ = ["lock_client", "lock_server", "new_pair"]
 
+_DOMAIN: Final = b"naiad"
+"""What requests for authentication (ZAP) are about; any name will do."""
 _BACKLOG: Final = 128
 """Connections that the host keeps for a socket which has not taken them yet."""
 
@@ -30,7 +32,12 @@ def new_pair() -> KeyPair:
 
 
 def lock_server(socket: zmq.Socket[bytes], keys: ClusterKeys) -> None:
-    """Take nobody by what is bound from now on but holders of keys that the context's `Door` knows."""
+    """Take nobody by what is bound from now on but holders of keys that the context's `Door` knows; where
+    that is closed, or has failed, nobody at all. (Without a domain to enforce libzmq would ask nobody then,
+    and let in whoever knows the cluster's public key, as all do whose key was taken away.)
+    """
+    socket.set(zmq.ZAP_DOMAIN, _DOMAIN)
+    socket.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
     socket.set(zmq.CURVE_SERVER, 1)
     socket.set(zmq.CURVE_PUBLICKEY, keys.pair.public.encode())
     socket.set(zmq.CURVE_SECRETKEY, keys.pair.secret.reveal().encode())

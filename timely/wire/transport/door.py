@@ -79,13 +79,17 @@ class Door:
         self._told_at = -_TELL_SECONDS
         self._zap = context.socket(zmq.REP)
         self._zap.bind(_ZAP)
+        self._socket = socket
         self._monitor = _monitor(context, socket)
         self._bell_in, self._bell_out = sockets.socketpair()
         self._thread = threading.Thread(target=self._run, name="naiad-door", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, and with it what only it may touch. Call before the context is destroyed."""
+        """End the thread, and with it what only it may touch. Call before the context is destroyed, from the
+        thread to which the socket belongs: from then on nobody new comes in.
+        """
+        self._socket.disable_monitor()  # whatever it still told would find no listener, and wait for one
         self._bell_in.close()
         self._thread.join()
         self._bell_out.close()

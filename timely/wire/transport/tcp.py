@@ -80,8 +80,14 @@ def _held(number: int) -> Iterator[socket.socket | None]:
     which stays the same connection.
     """
     try:
-        connection = socket.socket(fileno=os.dup(number))
+        copy = os.dup(number)
     except OSError:
+        yield None
+        return
+    try:
+        connection = socket.socket(fileno=copy)
+    except OSError:  # a file has the number by now
+        os.close(copy)
         yield None
         return
     with connection:
