@@ -158,7 +158,18 @@ def test_door_is_shut_to_strangers_and_when_all_are_there(job: SparkJob) -> None
     soon(is_shut)
 
 
-@pytest.mark.parametrize("words", [b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000, b'{"proof": 1}\n', b"{}\n"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00" * 100_000,
+        b"{}\n",
+        b'{"proof": 1, "nonce": 1}\n',
+        b'{"proof": "\\u00e9", "nonce": "1"}\n',
+        b'{"proof": "1", "nonce": "\\ud800"}\n',
+        b'{"proof": "\\ud800", "nonce": [' + b"[" * 900 + b"]" * 900 + b"]}\n",
+    ],
+)
 def test_door_is_shut_on_who_talks_of_other_things(job: SparkJob, words: bytes) -> None:
     with socket.create_connection(address(job)) as other:
         other.settimeout(10)
@@ -169,6 +180,16 @@ def test_door_is_shut_on_who_talks_of_other_things(job: SparkJob, words: bytes) 
         except ConnectionError:
             pass
     come(job, 0)
+
+
+def test_door_is_open_to_a_task_beside_any_number_of_strangers(job: SparkJob) -> None:
+    strangers = [socket.create_connection(address(job), timeout=10) for _ in range(module._GUESTS_MAX + 10)]
+    come(job, 0)
+    assert strangers[0].recv(100) and strangers[0].recv(100) == b"", "the oldest goes, after its nonce"
+    come(job, 1)
+    job.wait_for_tasks(5)
+    for stranger in strangers:
+        stranger.close()
 
 
 def test_door_is_open_to_a_task_once(job: SparkJob) -> None:
@@ -196,8 +217,9 @@ def test_over_is_a_cluster_whose_worker_fails_and_the_error_is_its_own(job: Spar
     first, second = come(job, 0), come(job, 1)
     job.wait_for_tasks(5)
     first.say(failed="worker 0 lost worker 1", is_cause=False)
-    second.say(failed="worker 1 was killed by SIGKILL", is_cause=True)
-    assert str(lost(job)).startswith("worker 1 was killed by SIGKILL")
+    last_words = "x" * 200_000  # more than a stranger may say
+    second.say(failed=f"worker 1 was killed by SIGKILL: {last_words}", is_cause=True)
+    assert str(lost(job)).startswith("worker 1 was killed by SIGKILL: xxx")
 
 
 def test_over_is_a_cluster_whose_job_spark_ends(job: SparkJob, context: Context) -> None:

@@ -152,8 +152,21 @@ def test_ends_in_order_when_a_client_ends_the_cluster(running: Running) -> None:
 def test_hooks_are_called_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Running(monkeypatch, ["os:getpid", "os:abort"])
     made.line.say(start=True)
+    said = made.line.wait(60)
     made.end()
     assert isinstance(made.error, RuntimeError) and "os:abort failed" in str(made.error)
+    assert said["is_cause"] is True and "worker 0 cannot start on 127.0.0.1: os:" in str(said["failed"])
+    made.line.close()
+
+
+def test_a_worker_that_cannot_begin_is_told_of_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Info, "address", "192.0.2.1:1234")  # of no machine
+    made = Running(monkeypatch, [])
+    made.line.say(start=True)
+    said = made.line.wait(60)
+    made.end()
+    assert said["is_cause"] is True and "cannot listen at tcp://192.0.2.1:0" in str(said["failed"])
+    assert isinstance(made.error, PeerError)
     made.line.close()
 
 

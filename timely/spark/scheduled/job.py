@@ -11,7 +11,6 @@ workers tell the same to every client, and the job is cancelled, before Spark tr
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 import secrets
 import selectors
@@ -31,7 +30,7 @@ from timely.limits import INSTALL_SECONDS_MAX, START_SECONDS_MAX, STOP_SECONDS_M
 from timely.spark.errors import ClusterLostError, ScheduleError, first_line
 from timely.spark.lost import spark_lost
 from timely.spark.scheduled import facts, line, task
-from timely.spark.scheduled.line import Line, proof
+from timely.spark.scheduled.line import LINE_BYTES_MAX, Line, is_proof, proof
 from timely.spark.scheduled.roster import End, Roster, Task, Trouble
 from timely.spark.scheduled.status import busy_slots, reason_of, running_tasks, slots_of
 from timely.spark.scheduled.task import BarrierTask, Shared
@@ -42,7 +41,8 @@ for _module in (facts, line, task):
     cloudpickle.register_pickle_by_value(_module)
 
 _LOOK_SECONDS = 0.2
-_VERDICT_SECONDS_MAX = 4.0
+_VERDICT_SECONDS_MAX = 10.0
+"""Of what is known to have gone wrong the cause is told within three seconds, unless this machine is slow."""
 _GUEST_SECONDS_MAX = 5.0
 _GUESTS_MAX = 64
 _HELLO_BYTES_MAX = 65_536
@@ -227,26 +227,28 @@ class SparkJob:
             self._hear(whose)
 
     def _let_in(self, guests: list[_Guest]) -> None:
+        """One more; if there are many, the oldest of them goes: strangers that stay keep no task out."""
         assert self._door is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             stream, _ = self._door.accept()
-            if len(guests) >= _GUESTS_MAX:
-                stream.close()
-                return
+            stack.callback(stream.close)
             guest = _Guest(stream)
-            guests.append(guest)
             self._selector.register(guest.line, selectors.EVENT_READ, guest)
+            guests.append(guest)
+            stack.pop_all()
+        if len(guests) > _GUESTS_MAX:
+            self._turn_away(guests[0], guests)
 
     def _greet(self, guest: _Guest, guests: list[_Guest]) -> None:
         """Whoever knows the token is a task."""
         try:
             for hello in guest.line.hear():
-                mine, theirs = guest.nonce, str(hello.get("nonce"))
-                known = proof(self.token, "task", mine, theirs)
-                if not hmac.compare_digest(str(hello.get("proof")), known):
+                mine, theirs = guest.nonce, hello.get("nonce")
+                if not is_proof(hello.get("proof"), self.token, "task", mine, theirs):
                     raise EOFError("a stranger")
                 who = _introduced(hello)
-                guest.line.say(proof=proof(self.token, "driver", theirs, mine))
+                guest.line.bytes_max = LINE_BYTES_MAX
+                guest.line.say(proof=proof(self.token, "driver", str(theirs), mine))
                 with self._changed:
                     if not self._roster.comes(who):
                         raise EOFError("it is there already")

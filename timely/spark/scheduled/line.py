@@ -19,10 +19,13 @@ import socket
 import time
 from collections.abc import Mapping
 
-__all__ = ["Line", "called", "proof"]
+__all__ = ["LINE_BYTES_MAX", "Line", "called", "is_proof", "proof"]
 
-_LINE_BYTES_MAX = 1 << 20
+LINE_BYTES_MAX = 1 << 20
+"""Of one message, from who is known."""
 _CALL_SECONDS_MAX = 5.0
+_ANSWER_SECONDS_MAX = 20.0
+"""The driver may be at work, and its machine busy; that it is gone shows at once."""
 _PROBE_SECONDS = 2
 _PROBES = 2
 
@@ -30,9 +33,9 @@ _PROBES = 2
 class Line:
     """One end. `hear` and `say` are for one thread each."""
 
-    def __init__(self, stream: socket.socket, bytes_max: int = _LINE_BYTES_MAX) -> None:
+    def __init__(self, stream: socket.socket, bytes_max: int = LINE_BYTES_MAX) -> None:
         self._stream = stream
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._unread = b""
         _probe(stream)
         stream.settimeout(_CALL_SECONDS_MAX)
@@ -57,7 +60,7 @@ class Line:
             raise EOFError(str(error)) from error
         self._unread += piece
         *lines, self._unread = self._unread.split(b"\n")
-        if not piece or len(self._unread) > self._bytes_max:
+        if not piece or len(self._unread) > self.bytes_max:
             raise EOFError("hung up")
         return [_message(line) for line in lines]
 
@@ -86,11 +89,11 @@ def called(driver: tuple[str, int], token: str, hello: Mapping[str, object]) -> 
     """
     line = Line(socket.create_connection(driver, timeout=_CALL_SECONDS_MAX))
     try:
-        theirs = str(line.wait(_CALL_SECONDS_MAX).get("nonce"))
+        theirs = str(line.wait(_ANSWER_SECONDS_MAX).get("nonce"))
         mine = secrets.token_hex(16)
         line.say(nonce=mine, proof=proof(token, "task", theirs, mine), **hello)
-        answer = str(line.wait(_CALL_SECONDS_MAX).get("proof"))
-        if not hmac.compare_digest(answer, proof(token, "driver", mine, theirs)):
+        answer = line.wait(_ANSWER_SECONDS_MAX).get("proof")
+        if not is_proof(answer, token, "driver", mine, theirs):
             raise EOFError("another program listens there")
     except BaseException:
         line.close()
@@ -100,7 +103,16 @@ def called(driver: tuple[str, int], token: str, hello: Mapping[str, object]) -> 
 
 def proof(token: str, who: str, *nonces: str) -> str:
     """What only who knows `token` can say of these nonces."""
-    return hmac.new(token.encode(), " ".join((who, *nonces)).encode(), hashlib.sha256).hexdigest()
+    told = " ".join((who, *nonces)).encode(errors="replace")
+    return hmac.new(token.encode(), told, hashlib.sha256).hexdigest()
+
+
+def is_proof(said: object, token: str, who: str, *nonces: object) -> bool:
+    """Whether somebody has said that. Whatever a stranger says instead is no error, but no proof."""
+    texts = [one for one in nonces if isinstance(one, str)]
+    if not isinstance(said, str) or len(texts) < len(nonces):
+        return False
+    return hmac.compare_digest(said.encode(errors="replace"), proof(token, who, *texts).encode())
 
 
 def _message(line: bytes) -> dict[str, object]:

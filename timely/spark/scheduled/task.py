@@ -104,16 +104,28 @@ class BarrierTask:
         return iter(())
 
     def _host(self, context: BarrierTaskContext, index: int, line: Line) -> None:
+        """One worker. What has ended it is said before it is raised: of an error in Python Spark tells no
+        more than that there was one.
+        """
+        from timely.errors import PeerError
         from timely.worker.launcher import Launcher
 
         hosts = [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
         environment = self._environment(context.cpus())
         if hosts.index(hosts[index]) == index:
-            self._warm(environment)
+            try:
+                self._warm(environment)
+            except RuntimeError as error:
+                line.say(failed=f"worker {index} cannot start on {hosts[index]}: {error}", is_cause=True)
+                raise
         context.barrier()
         with Launcher([self._worker(index, hosts)], _show, environment=environment) as launcher:
-            launcher.introduce(context.allGather(launcher.wait_bound()[0]))
-            _watch(line, launcher)
+            try:
+                launcher.introduce(context.allGather(launcher.wait_bound()[0]))
+                _watch(line, launcher)
+            except PeerError as error:
+                line.say(failed=str(error), is_cause=launcher.is_cause)
+                raise
 
     def _environment(self, cpus: int) -> dict[str, str]:
         """Variables of the worker: where our packages are, and how many threads it may use."""
@@ -156,18 +168,17 @@ class BarrierTask:
 
 
 def _watch(line: Line, launcher: Launcher) -> None:
-    """Until the driver says the end, or hangs up, or the worker ends."""
+    """Until the driver says the end, or hangs up, or the worker ends; `PeerError` if that was not told to."""
     from timely.errors import PeerError
 
     is_ready = False
     while True:
         try:
             launcher.check()
-        except PeerError as error:
+        except PeerError:
             if launcher.has_ended:
                 line.say(ended=True)
                 return
-            line.say(failed=str(error), is_cause=launcher.is_cause)
             raise
         (address,) = launcher.addresses
         if address is not None and not is_ready:
