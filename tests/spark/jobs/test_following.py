@@ -68,9 +68,11 @@ def answers_of(cluster: timely.Cluster, output: OneOutput, wants: int = 0) -> tu
 
 def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
     slow, heard = Listed(), list[tuple[int, object, int, int]]()
+    spent = list[set[str]]()
 
     def note(epoch: Epoch, changes: pa.Table) -> None:
         heard.append((int(epoch), epoch.value, epoch.entered, changes.num_rows))
+        spent.append({what for what, seconds in epoch.spent.items() if seconds > 0.0})
 
     with timely.connect(embedded=True) as cluster:
         flow, answers = answers_of(cluster, OneOutput("rows", form(), [Listed(committed=9), slow], [note]))  # type: ignore[list-item]
@@ -83,6 +85,8 @@ def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
         assert heard == [(0, "a", 2, 2), (1, "b", 2, 2)]
         answers.finish()
         assert heard[2:] == [(2, "c", 2, 2)] and slow.snapshots == [6]
+    parts = {"workers", "Spark, to commit"}
+    assert spent == [{"starting", *parts}, parts, {"Spark, to write snapshots", *parts}]
 
 
 @pytest.mark.parametrize("wants", [3, 0], ids=["summed up", "one by one"])

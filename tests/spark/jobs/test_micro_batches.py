@@ -173,6 +173,8 @@ def test_taken_until_it_is_stopped_as_batches_come(words: Words) -> None:
 
     def note(epoch: Epoch, changes: pa.Table) -> None:
         words.note(epoch, changes)
+        waited = ["Spark, to read a batch", "Spark, to send rows", "workers", "Spark, to commit"]
+        assert [what for what in epoch.spent if what in waited] == waited
         if epoch == 1:
             words.add(("b", 1))
         if epoch == 2:

@@ -130,6 +130,9 @@ class Answers:
 
     def tell(self) -> None:
         """Call back for the epochs that are committed by now."""
+        spent = self.screen.spent()
+        if self._waiting:  # what was done since the last time was done for the newest
+            self._waiting[-1][0].spend(spent)
         committed = min((sink.committed for output in self.outputs for sink in output.sinks), default=1 << 62)
         while self._is_told and self._waiting and self._waiting[0][0] < committed:
             epoch, tables = self._waiting.popleft()

@@ -165,11 +165,13 @@ class _Follower:
 
     def _take(self, batch: DataFrame, number: int) -> None:
         self.answers.screen.waits("Spark, to read a batch")
+        self.answers.screen.spent()  # what was before has nothing to do with this batch
         with spark_said(f"batch {number} of the stream {self.stream!r} cannot be read"):
             rows = self._write(batch, number)
             inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
             layout = lay_out(inputs, self.fields, _Batches(self.stream, number + 1), self.diff)
         try:
+            self.answers.screen.waits("Spark, to send rows")
             expected = layout.send(range(number, number + 1), self.target)
             self.answers.screen.sent()
             self.answers.seal(number, None, layout.size(number), expected[number])

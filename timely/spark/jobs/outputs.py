@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import pyarrow as pa
@@ -41,13 +42,16 @@ class Epoch(int):
     """The number of an epoch, with what is known of it.
 
     `value`: what it stands for, a value of the column or the end of the window. `entered`, `left`: rows of
-    all inputs that have come and gone in it. `seconds`: from its seal to its answers.
+    all inputs that have come and gone in it. `seconds`: from its seal to its answers. `spent`: seconds from
+    the start of its batch (or from the epoch before) to its commit, by what was waited for: "Spark, to read
+    a batch", "Spark, to send rows", "workers", "Spark, to commit".
     """
 
     value: object = None
     entered: int = 0
     left: int = 0
     seconds: float = 0.0
+    spent: Mapping[str, float] = MappingProxyType({})
 
     @classmethod
     def of(cls, number: int, value: object, sizes: tuple[int, int], seconds: float) -> Epoch:
@@ -55,6 +59,11 @@ class Epoch(int):
         made = cls(number)
         made.value, (made.entered, made.left), made.seconds = value, sizes, seconds
         return made
+
+    def spend(self, more: Mapping[str, float]) -> None:
+        """Add to `spent`."""
+        spent = self.spent
+        self.spent = {what: spent.get(what, 0.0) + more.get(what, 0.0) for what in [*spent, *more]}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ __all__ = ["Result"]
 class Result:
     """The answers of `timely.spark.run`, by the names of the query's outputs.
 
-    `epochs`: how many there are, None of a stream; `values`: what each stands for, or None.
+    `epochs`: how many there are, None of a stream; `values`: what each stands for, or None. `seconds`: how
+    long the run has waited for what.
     """
 
     def __init__(
@@ -28,10 +29,12 @@ class Result:
         sinks: Mapping[str, Sequence[Sink]],
         epochs: int | None = None,
         values: Sequence[object] | None = None,
+        seconds: Mapping[str, float] | None = None,
     ) -> None:
         self._sinks = dict(sinks)
         self.epochs = epochs
         self.values = values
+        self.seconds = dict(seconds or {})
 
     @property
     def names(self) -> list[str]:

@@ -87,7 +87,8 @@ def run(
         asked = query_of(query, frames, beside)
         targets = targets_of(outputs, list(asked.outputs))
         if stream is not None:
-            return _result(follow_stream(stream, frames, asked, targets, epochs, diff, workers, screen))
+            opened = follow_stream(stream, frames, asked, targets, epochs, diff, workers, screen)
+            return _result(opened, screen)
         assert not isinstance(epochs, MicroBatches)
         screen.waits("Spark, to find epochs")
         with spark_said("the inputs cannot be read"):
@@ -119,13 +120,17 @@ def _follow_frames(
             follow(layout, told[0], cluster.append_target(flow.index), calendar)
             told[0].finish()
     values = calendar.values()
-    return _result(opened, calendar.count, None if values is None else values.to_pylist())
+    return _result(opened, screen, calendar.count, None if values is None else values.to_pylist())
 
 
 def _result(
-    opened: Sequence[OneOutput], epochs: int | None = None, values: Sequence[object] | None = None
+    opened: Sequence[OneOutput],
+    screen: Screen,
+    epochs: int | None = None,
+    values: Sequence[object] | None = None,
 ) -> Result:
-    return Result({output.name: output.sinks for output in opened}, epochs, values)
+    screen.waits("nothing")
+    return Result({output.name: output.sinks for output in opened}, epochs, values, screen.seconds)
 
 
 def _checked(inputs: object) -> dict[str, DataFrame]:

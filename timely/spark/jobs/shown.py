@@ -22,7 +22,10 @@ __all__ = ["Screen"]
 
 
 class Screen:
-    """The line; a context manager. `wanted=False`: nothing is shown, whatever the terminal is."""
+    """The line; a context manager. `wanted=False`: nothing is shown, whatever the terminal is.
+
+    `seconds`: how long the job has waited for what, until now.
+    """
 
     def __init__(
         self, wanted: bool, console: Console | None = None, clock: Callable[[], float] = time.monotonic
@@ -38,7 +41,9 @@ class Screen:
         self._total: int | None = None
         self._done = self._rows = self._changes = 0
         self._sent: float | None = None
-        self._waits = "starting"
+        self._waits, self._since = "starting", clock()
+        self._spent: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -58,8 +63,15 @@ class Screen:
 
     def waits(self, what: str) -> None:
         """What the job waits for now."""
+        self._count()
         self._waits = what
         self._show()
+
+    def spent(self) -> dict[str, float]:
+        """Seconds since this was asked the last time, by what they were waited for."""
+        self._count()
+        spent, self._spent = self._spent, {}
+        return spent
 
     def sent(self) -> None:
         """Rows of the next epochs have been sent."""
@@ -82,6 +94,12 @@ class Screen:
             f"epoch {self._done:,}{of} · {self._rows:,} rows in · {self._changes:,} changes · {lag}"
             f"waits for {self._waits}"
         )
+
+    def _count(self) -> None:
+        now = self._clock()
+        for seconds in (self._spent, self.seconds):
+            seconds[self._waits] = seconds.get(self._waits, 0.0) + now - self._since
+        self._since = now
 
     def _show(self) -> None:
         if self._live is not None:
