@@ -92,6 +92,9 @@ WRITERS_MAX: Final = 65_536
 GAPS_MAX: Final = 65_536
 """Gaps in the numbers of one writer's appends that are remembered: numbers are to follow one another."""
 
+QUERIES_MAX: Final = 1 << 20
+"""Queries of other systems whose batches one input counts, so that none enters twice; more are refused."""
+
 READERS_MAX: Final = 4_096
 """Clients with a place of their own in one output."""
 

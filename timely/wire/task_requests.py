@@ -15,8 +15,10 @@ its tasks share, which need not run in one process, nor at one time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 __all__ = [
+    "WRITES_ONCE",
     "CheckAttempts",
     "CommitAttempts",
     "DropAttempts",
@@ -28,6 +30,11 @@ __all__ = [
 
 Value = object
 """What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
+
+WRITES_ONCE: Final = "once/"
+"""How the name of a query begins that writes one batch under a name that is made for it, and so is never
+repeated.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +100,10 @@ class StageAttempt:
 
 @dataclass(frozen=True)
 class CheckAttempts:
-    """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait on.
+    """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait for the commit.
 
-    Values: missing (names), last (the last batch of `query` that is committed; -1: none).
+    Values: missing (names), last (the last batch of `query` that is committed; -1: none), open (the open
+    epoch).
     """
 
     dataflow: int
@@ -125,7 +133,9 @@ class CommitAttempts:
 
 @dataclass(frozen=True)
 class DropAttempts:
-    """These attempts (names) at batch `batch` will not be committed; without any: no attempt at it so far."""
+    """These attempts (names) at batch `batch` will not be committed; without any: no attempt at it so far
+    that `CheckAttempts` has not named.
+    """
 
     dataflow: int
     input: str

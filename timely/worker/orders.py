@@ -103,6 +103,7 @@ class Orders:
         if batch <= handle.attempts.last(query):
             return False, handle.epoch
         handle.check_open()
+        handle.attempts.check_remembered(query)
         if not may_skip:
             handle.attempts.check_follows(query, batch)
         handle.epoch_word(handle.epoch + 1)

@@ -66,13 +66,19 @@ def test_refused_slips_are_told_what_was_meant(given: dict[str, str], said: str)
 
 
 def test_refused_values_name_their_option() -> None:
-    options = Options.of({"epoch": "-1", "hold": "soon", "timeout": "-3", "cluster": " , "})
+    options = Options.of(
+        {"epoch": "-1", "hold": "soon", "timeout": "-3", "cluster": " , ", "lag": "²", "query": "once/7"}
+    )
     with pytest.raises(MisuseError, match="'epoch' is the number of an epoch or 'sealed', not '-1'"):
         options.epoch("epoch", SEALED, (SEALED,))
     with pytest.raises(MisuseError, match="'hold' is a number of seconds, at most 3600, not 'soon'"):
         _ = options.hold_seconds
     with pytest.raises(MisuseError, match="'timeout' is a number of seconds, not '-3'"):
         _ = options.timeout_seconds
+    with pytest.raises(MisuseError, match="'lag' is a whole number, 0 or more, not '²'"):
+        options.count("lag", 8)
+    with pytest.raises(MisuseError, match="'query' begins with 'once/', which stands for writing without"):
+        _ = options.query
     with pytest.raises(MisuseError, match="'cluster' is empty"):
         _ = options.cluster
     with pytest.raises(MisuseError, match=r"'cluster' is missing: write .option\('cluster', 'host:port'\)"):

@@ -16,6 +16,7 @@ import differential as dd
 import timely
 from timely import InputClosedError, MisuseError, RequestError
 from timely.client.session import Flow
+from timely.operators.inputs.attempts import Attempts
 from timely.wire.requests import Reply, Request, Value
 from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
 
@@ -42,6 +43,10 @@ def stage(flow: Flow, batch: int, attempt: str, number: int, *rows: int, worker:
 
 def commit(flow: Flow, batch: int, *attempts: str, seals: bool = True, may_skip: bool = False) -> Reply:
     return ask(flow, CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip))
+
+
+def full(attempts: Attempts, query: str) -> None:
+    raise MisuseError(f"no room for {query}")
 
 
 def rows(flow: Flow) -> list[tuple[int, int]]:
@@ -76,6 +81,16 @@ def test_commit_enters_the_epoch_that_is_open_then(flow: Flow) -> None:
     assert rows(flow) == [(1, 1)]
 
 
+def test_commit_counts_what_was_checked_though_another_driver_gives_the_batch_up(flow: Flow) -> None:
+    stage(flow, 0, "ours", 0, 1, worker=1)
+    stage(flow, 0, "theirs", 0, 2, worker=1)
+    ask(flow, CheckAttempts(0, "rows", "q", 0, [["ours", 1]]), 1)
+    ask(flow, DropAttempts(0, "rows", "q", 0, ["theirs"]), 1)
+    ask(flow, DropAttempts(0, "rows", "q", 0, []), 1)
+    commit(flow, 0, "ours")
+    assert rows(flow) == [(0, 1)]
+
+
 def test_order_of_calls_is_that_of_attempts_and_parts(flow: Flow) -> None:
     flow.input("last").upsert([(1, 0), (2, 0)])
     for attempt, number, worker, value in (("b", 0, 1, 5), ("a", 1, 0, 3), ("a", 0, 1, 9), ("b", 1, 1, 7)):
@@ -102,12 +117,35 @@ def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) ->
     stage(flow, 0, "a", 0, 1, worker=1)
     stage(flow, 0, "b", 0, 2, worker=1)
     check = CheckAttempts(0, "rows", "q", 0, [["a", 1], ["b", 2], ["c", 1]])
-    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1}
+    flow.seal()
+    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1, "open": 1}
     ask(flow, DropAttempts(0, "rows", "q", 0, ["a"]), 1)
     assert ask(flow, check, 1).values["missing"] == ["a", "b", "c"]
+    ask(flow, DropAttempts(0, "rows", "q", 0, ["b"]), 1)
+    stage(flow, 0, "d", 0, 2, worker=1)
     ask(flow, DropAttempts(0, "rows", "q", 0, []), 1)
-    commit(flow, 0, "b")
+    commit(flow, 0, "b", "d")
     assert rows(flow) == []
+
+
+def test_refused_is_a_query_too_many_before_it_has_staged_anything(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Attempts, "check_remembered", full)
+    for ask_for in (lambda: stage(flow, 0, "a", 0, 1, worker=1), lambda: commit(flow, 0)):
+        with pytest.raises(MisuseError, match="no room for q"):
+            ask_for()
+    assert ask(flow, CheckAttempts(0, "rows", "q", 0, [["a", 1]]), 1).values["missing"] == ["a"]
+    assert rows(flow) == []
+
+
+def test_refused_are_more_bytes_than_may_wait_and_an_attempt_without_rows_has_some(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.operators.inputs.handle.STAGED_BYTES_MAX", 1_500)
+    assert stage(flow, 0, "a", 0)
+    with pytest.raises(MisuseError, match="1,024 bytes in all"):
+        stage(flow, 0, "b", 0)
 
 
 @pytest.mark.parametrize("attempts", [["a", "a"], [1], [["a", 1]]])
@@ -116,7 +154,7 @@ def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Valu
         ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False))
     with pytest.raises(RequestError, match=r"an attempt is \[name, parts\]"):
         ask(flow, CheckAttempts(0, "rows", "q", 0, ["a"]))
-    for batch, number in ((-1, 0), (0, -1)):
+    for batch, number in ((-1, 0), (0, -1), (0, 1 << 22)):
         with pytest.raises(RequestError, match="numbered from 0"):
             stage(flow, batch, "a", number, 1)
     with pytest.raises(RequestError, match="without a table"):

@@ -9,10 +9,16 @@ Laws:
   1. rows enter if and only if the commit of their batch names their attempt;
   2. a batch is committed once: what is staged for it afterwards, and a commit that is repeated, changes
      nothing;
-  3. a commit leaves nothing staged of its query for its batch or one before.
+  3. a commit leaves nothing staged of its query for its batch or one before;
+  4. what was found to be there, for a commit, stays until that comes, unless it is dropped by its own name:
+     who gives up a batch does not know of another driver that is about to commit it.
+
+For law 2 the last batch of each query is remembered as long as the input is there: a query too many is
+refused, since what is forgotten could count again. Only of queries that write once (`WRITES_ONCE`) the oldest
+are forgotten: nobody else has their names.
 
 What is staged and never committed, because the driver of a query is gone for good, is dropped when it has
-waited for `ATTEMPT_SECONDS_MAX` and something else is staged.
+waited for `ATTEMPT_SECONDS_MAX`.
 """
 
 from __future__ import annotations
@@ -23,8 +29,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import MisuseError
-from ...limits import ATTEMPT_SECONDS_MAX, WRITERS_MAX
+from ...limits import ATTEMPT_SECONDS_MAX, QUERIES_MAX, WRITERS_MAX
 from ...wire.batch import Batch
+from ...wire.task_requests import WRITES_ONCE
 
 __all__ = ["Attempts", "Part"]
 
@@ -42,16 +49,24 @@ class Part:
 class _Attempt:
     since: float
     parts: dict[int, Part] = field(default_factory=dict)
+    is_checked: bool = False
 
 
 class Attempts:
     """What is staged at one input on one worker, and which batches are committed."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, queries_max: int = WRITERS_MAX) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        queries_max: int = QUERIES_MAX,
+        once_max: int = WRITERS_MAX,
+    ) -> None:
         self._clock = clock
         self._queries_max = queries_max
+        self._once_max = once_max
         self._staged: dict[tuple[str, int, str], _Attempt] = {}
-        self._last: OrderedDict[str, int] = OrderedDict()
+        self._last: dict[str, int] = {}
+        self._last_once: OrderedDict[str, int] = OrderedDict()
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -59,7 +74,17 @@ class Attempts:
 
     def last(self, query: str) -> int:
         """The last batch of a query that is committed; -1 if none is."""
-        return self._last.get(query, -1)
+        return self._last.get(query, self._last_once.get(query, -1))
+
+    def check_remembered(self, query: str) -> None:
+        """Raise `MisuseError` if there is no room to remember that a batch of `query` is committed."""
+        is_known = query in self._last or query.startswith(WRITES_ONCE)
+        if not is_known and len(self._last) >= self._queries_max:
+            raise MisuseError(
+                f"{len(self._last):,} queries have written into this input, each of which is remembered, so "
+                f"that no batch counts twice, and {query} would be one too many: start a stream again with "
+                "the checkpoint that it had, and write DataFrames without the option 'query'"
+            )
 
     def check_follows(self, query: str, batch: int) -> None:
         """Raise `MisuseError` if batches before `batch` are missing."""
@@ -91,12 +116,17 @@ class Attempts:
             self._drop(key)
 
     def parts(self, query: str, batch: int, attempt: str) -> int:
-        """How many parts of an attempt are here. It was heard of, and waits on."""
+        """How many parts of an attempt are here."""
         known = self._staged.get((query, batch, attempt))
-        if known is None:
-            return 0
-        known.since = self._clock()
-        return len(known.parts)
+        return 0 if known is None else len(known.parts)
+
+    def keep(self, query: str, batch: int, attempt: str) -> int:
+        """The same for who is about to commit them: until then only this name lets go of them."""
+        known = self._staged.get((query, batch, attempt))
+        if known is not None:
+            known.since = self._clock()
+            known.is_checked = True
+        return self.parts(query, batch, attempt)
 
     def commit(self, query: str, batch: int, attempts: Sequence[str]) -> list[list[tuple[int, Part]]]:
         """The parts of these attempts, by number, in the order of `attempts`; nothing else of the batch, or
@@ -108,16 +138,19 @@ class Attempts:
             taken.append([] if known is None else sorted(known.parts.items()))
         for key in [key for key in self._staged if key[0] == query and key[1] <= batch]:
             self._drop(key)
-        self._last[query] = max(batch, self.last(query))
-        self._last.move_to_end(query)
-        if len(self._last) > self._queries_max:
-            self._last.popitem(last=False)
+        if query.startswith(WRITES_ONCE):
+            self._last_once[query] = batch
+            if len(self._last_once) > self._once_max:
+                self._last_once.popitem(last=False)
+        else:
+            self._last[query] = batch
         return taken
 
     def drop(self, query: str, batch: int, attempts: Sequence[str] = ()) -> None:
-        """Forget these attempts, or, without any, all of the batch."""
+        """Forget these attempts, or, without any, all of the batch but for what is about to be committed."""
+        named = set(attempts)
         for key in [key for key in self._staged if key[:2] == (query, batch)]:
-            if not attempts or key[2] in attempts:
+            if key[2] in named or not (named or self._staged[key].is_checked):
                 self._drop(key)
 
     def batches(self) -> list[Batch]:
@@ -132,7 +165,7 @@ class Attempts:
 
     def compared(self) -> object:
         """All that decides what it will do, but for the time."""
-        return self._staged, self._last
+        return self._staged, self._last, self._last_once
 
     def _drop(self, key: tuple[str, int, str]) -> None:
         self.bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())

@@ -40,6 +40,7 @@ from timely.errors import MisuseError
 from timely.keys import ClientKeys
 from timely.keys.folder import client_keys
 from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
+from timely.wire.task_requests import WRITES_ONCE
 
 __all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "Options"]
 
@@ -103,7 +104,7 @@ class Options:
         """The dataflow that is meant, or the only one that there is."""
         named = self.given.get("dataflow", "").strip()
         if named:
-            return cluster.flow(int(named) if named.isdigit() else named)
+            return cluster.flow(int(named) if named.isdecimal() else named)
         flows = cluster.flows()
         if len(flows) == 1:
             return cluster.flow(next(iter(flows)))
@@ -128,7 +129,12 @@ class Options:
     @property
     def query(self) -> str:
         """The name under which batches are counted, if one was given."""
-        return self.given.get("query", "").strip()
+        name = self.given.get("query", "").strip()
+        if name.startswith(WRITES_ONCE):
+            raise MisuseError(
+                f"the option 'query' begins with {WRITES_ONCE!r}, which stands for writing without a name"
+            )
+        return name
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""
@@ -147,7 +153,7 @@ class Options:
     def count(self, name: str, default: int) -> int:
         """A whole number, 0 or more."""
         value = self.given.get(name.lower(), str(default)).strip()
-        if not value.isdigit():
+        if not value.isdecimal():
             raise MisuseError(f"the option {name!r} is a whole number, 0 or more, not {value!r}")
         return int(value)
 
@@ -163,7 +169,7 @@ class Options:
         value = self.given.get(name.lower(), default).strip().lower()
         if value in words:
             return value
-        if not value.isdigit():
+        if not value.isdecimal():
             others = "".join(f" or {word!r}" for word in words)
             raise MisuseError(f"the option {name!r} is the number of an epoch{others}, not {value!r}")
         return int(value)

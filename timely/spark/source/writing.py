@@ -6,8 +6,10 @@
     driver      these attempts are the batch ──▶ worker 0           they enter the open epoch, and seal it
 
 What a task stages that fails, is killed, or runs twice is not named by the commit; it is let go of then, or,
-if the batch is given up, when Spark says so. A batch that Spark gives again, because the driver died before
-it had written down that it was committed, changes nothing (`timely/operators/inputs/attempts.py`).
+if the batch is given up, when Spark says so. Everything that may fail comes before the commit, waiting for
+slow workers, too: Spark takes a batch for failed whose commit raises, and a user writes it again. A batch
+that Spark gives again, because the driver died before it had written down the commit, changes nothing
+(`timely/operators/inputs/attempts.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +37,14 @@ from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.plainly import plainly
 from timely.wire.requests import Reply, Wait
-from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt, Value
+from timely.wire.task_requests import (
+    WRITES_ONCE,
+    CheckAttempts,
+    CommitAttempts,
+    DropAttempts,
+    StageAttempt,
+    Value,
+)
 
 __all__ = ["BatchWriter", "Staged", "StreamWriter", "WritePlan", "plan_of_write"]
 
@@ -104,7 +113,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
-        self._query = plan.query or f"write/{uuid.uuid4().hex}"
+        self._query = plan.query or f"{WRITES_ONCE}{uuid.uuid4().hex}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """What a task does."""
@@ -118,9 +127,8 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What the driver does when they are not."""
-        del messages
         with plainly():
-            _drop(self.plan, self._query, 0)
+            _drop(self.plan, self._query, 0, messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -142,14 +150,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """What the driver does when all tasks are done."""
         with plainly():
-            _commit(self.plan, self._query_of(messages), batchId, messages)
+            query = self._query_of(messages)
+            if not query:
+                raise InternalError(
+                    f"no task says of which query batch {batchId} is: Spark runs one at least"
+                )
+            _commit(self.plan, query, batchId, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """What the driver does when they are not."""
         query = self._query_of(messages)
         if query:
             with plainly():
-                _drop(self.plan, query, batchId)
+                _drop(self.plan, query, batchId, messages)
 
     def _query_of(self, messages: Sequence[WriterCommitMessage | None]) -> str:
         told = [message.query for message in messages if isinstance(message, Staged)]
@@ -219,20 +232,21 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
     if any((one.query, one.batch) != (query, batch) for one in staged):
         raise InternalError(f"Spark commits batch {batch} of {query} with what was staged for another")
     with workers_at(plan.at) as workers:
-        _check_there(workers, plan, query, batch, staged)
-        names: list[Value] = [one.attempt for one in staged if one.rows]
-        request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
-        (reply,) = workers.ask([(0, request, None)])
-        behind = reply.integer("open") - 1 - plan.lag
+        behind = _check_there(workers, plan, query, batch, staged) - plan.lag
         if plan.seals and plan.lag and behind >= 0:
             # What is sealed and not computed waits in the workers' memory: a stream that is quicker waits,
             # too.
             wait = Wait(plan.dataflow, "", behind, plan.timeout_seconds)
             workers.ask([(worker, wait, None) for worker in range(workers.count)], plan.timeout_seconds + 1)
+        names: list[Value] = [one.attempt for one in staged if one.rows]
+        request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
+        workers.ask([(0, request, None)])
 
 
-def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]) -> None:
-    """Raise if what a task has staged is not there any more: then nothing is committed."""
+def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]) -> int:
+    """Raise if what a task has staged is not there any more: then nothing is committed. Otherwise the open
+    epoch.
+    """
     asked = []
     for worker in range(workers.count):
         here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
@@ -244,10 +258,15 @@ def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, stag
             f"batch {batch} of query {query} is not committed: what {missing} of its tasks staged is not "
             "there any more, since it waited for too long or the dataflow is another one. Write it again"
         )
+    return replies[0].integer("open")
 
 
-def _drop(plan: WritePlan, query: str, batch: int) -> None:
+def _drop(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Let go of what tasks of this driver have staged, who tell of it or not."""
+    names: list[Value] = [message.attempt for message in messages if isinstance(message, Staged)]
     with workers_at(plan.at) as workers:
+        if names:
+            _drop_at(workers, plan, query, batch, names)
         _drop_at(workers, plan, query, batch, [])
 
 

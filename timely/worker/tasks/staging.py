@@ -11,41 +11,50 @@ import pyarrow as pa
 
 from ...errors import RequestError
 from ...operators.inputs.attempts import Part
-from ...operators.inputs.handle import APPENDS_MAX, InputHandle
+from ...operators.inputs.handle import InputHandle
 from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import CheckAttempts, DropAttempts, StageAttempt, Value
 
 __all__ = ["check_attempts", "drop_attempts", "names_of", "stage_attempt"]
 
+_PARTS_MAX = 1 << 22
+"""Of one attempt; where the order of rows counts, 64 bits hold this, the worker and the row."""
+
+_PART_BYTES_MIN = 1 << 10
+"""What a part takes though it has no rows."""
+
 
 def stage_attempt(handle: InputHandle, request: StageAttempt, table: pa.Table | None) -> Reply:
     """Keep rows for a commit. Everything that can be wrong with them is found before."""
     if table is None:
         raise RequestError(f"rows for {request.input!r} came without a table")
-    if request.batch < 0 or not 0 <= request.part < APPENDS_MAX:
+    if request.batch < 0 or not 0 <= request.part < _PARTS_MAX:
         raise RequestError(f"batches and parts are numbered from 0: not {request.batch}, {request.part}")
     if request.batch <= handle.attempts.last(request.query):
         return Reply({"is_new": False})
     handle.check_open()
-    handle.check_room(table.nbytes)
+    handle.attempts.check_remembered(request.query)
+    size_bytes = max(table.nbytes, _PART_BYTES_MIN)
+    handle.check_room(size_bytes)
     word = handle.epoch_word(handle.epoch)
-    part = Part(word, handle.encode(table, request.diff, word), table.nbytes)
+    part = Part(word, handle.encode(table, request.diff, word), size_bytes)
     is_new = handle.attempts.stage(request.query, request.batch, request.attempt, request.part, part)
     return Reply({"is_new": is_new})
 
 
 def check_attempts(handle: InputHandle, request: CheckAttempts) -> Reply:
-    """Say what is not here."""
+    """Say what is not here; what is waits for its commit."""
     missing: list[Value] = []
     for entry in request.attempts:
         match entry:
             case [str(name), int(parts)]:
-                if handle.attempts.parts(request.query, request.batch, name) != parts:
+                if handle.attempts.keep(request.query, request.batch, name) != parts:
                     missing.append(name)
             case _:
                 raise RequestError(f"an attempt is [name, parts], not {shown(entry)}")
-    return Reply({"missing": missing, "last": handle.attempts.last(request.query)})
+    last = handle.attempts.last(request.query)
+    return Reply({"missing": missing, "last": last, "open": handle.epoch})
 
 
 def drop_attempts(handle: InputHandle, request: DropAttempts) -> Reply:

@@ -2,6 +2,7 @@
 
 counted_*   rows of the attempts that a commit names, once
 waits_*     for how long, and how much it is
+refused_*   what could not be remembered
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from timely import MisuseError, Records
 from timely.limits import ATTEMPT_SECONDS_MAX
 from timely.operators.inputs.attempts import Attempts, Part
+from timely.wire.task_requests import WRITES_ONCE
 
 STAGES = st.tuples(
     st.just("stage"), st.sampled_from("pq"), st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 2)
 )
 ENDS = st.tuples(
-    st.sampled_from(["commit", "drop"]),
+    st.sampled_from(["commit", "drop", "keep"]),
     st.sampled_from("pq"),
     st.integers(0, 2),
     st.lists(st.sampled_from("abc"), unique=True, max_size=2),
@@ -36,6 +38,7 @@ def test_counted_are_the_rows_of_attempts_that_a_commit_names_once(
 ) -> None:
     attempts = Attempts()
     plain: dict[tuple[str, int, str], dict[int, int]] = {}
+    kept: set[tuple[str, int, str]] = set()
     last = {"p": -1, "q": -1}
     for number, (what, query, batch, names, at) in enumerate(steps):
         if what == "stage":
@@ -49,14 +52,19 @@ def test_counted_are_the_rows_of_attempts_that_a_commit_names_once(
             plain = {
                 key: parts
                 for key, parts in plain.items()
-                if key[:2] != (query, batch) or (names and key[2] not in names)
+                if key[:2] != (query, batch) or (key[2] not in names if names else key in kept)
             }
+        elif what == "keep":
+            for name in names:
+                assert attempts.keep(query, batch, name) == len(plain.get((query, batch, name), ()))
+            kept |= {(query, batch, name) for name in names}
         elif batch > last[query]:  # a repeated commit is known before
             taken = attempts.commit(query, batch, names)
             rows = [[(at, p.batches[0].records[0]) for at, p in parts] for parts in taken]  # type: ignore[attr-defined]
             assert rows == [sorted(plain.get((query, batch, name), {}).items()) for name in names]
             plain = {key: parts for key, parts in plain.items() if key[0] != query or key[1] > batch}
             last[query] = batch
+        kept &= plain.keys()
         assert len(attempts) == len(plain)
         assert len(attempts.batches()) == sum(map(len, plain.values()))
         assert attempts.bytes == sum(at for parts in plain.values() for at in parts)
@@ -78,11 +86,34 @@ def test_counted_batches_follow_one_another() -> None:
         attempts.check_follows("r", 7)
 
 
-def test_counted_queries_are_remembered_up_to_a_number() -> None:
+def test_counted_queries_are_all_remembered_but_for_those_that_write_once() -> None:
+    attempts = Attempts(queries_max=2, once_max=2)
+    once = [f"{WRITES_ONCE}{letter}" for letter in "abc"]
+    for query, batch in (("a", 4), *((query, 0) for query in once), ("b", 2), ("a", 5)):
+        attempts.check_remembered(query)
+        attempts.commit(query, batch, ())
+    assert [attempts.last(query) for query in ("a", "b", *once)] == [5, 2, -1, 0, 0]
+
+
+def test_refused_is_a_query_too_many_and_none_that_is_known() -> None:
     attempts = Attempts(queries_max=2)
-    for query in "abc":
-        attempts.commit(query, 4, ())
-    assert [attempts.last(query) for query in "abc"] == [-1, 4, 4]
+    for query in "ab":
+        attempts.commit(query, 0, ())
+    with pytest.raises(MisuseError, match="^2 queries have written into this input.* and c would be one"):
+        attempts.check_remembered("c")
+    attempts.check_remembered("a")
+    attempts.check_remembered(f"{WRITES_ONCE}c")
+
+
+def test_counted_is_what_was_found_to_be_there_though_another_driver_gives_the_batch_up() -> None:
+    attempts = Attempts()
+    for name in "ab":
+        attempts.stage("q", 0, name, 0, part(name))
+    assert attempts.keep("q", 0, "a") == 1
+    attempts.drop("q", 0)
+    assert (attempts.parts("q", 0, "a"), attempts.parts("q", 0, "b")) == (1, 0)
+    attempts.drop("q", 0, ["a"])
+    assert len(attempts) == 0
 
 
 def test_waits_from_when_it_was_heard_of_last() -> None:
@@ -92,7 +123,7 @@ def test_waits_from_when_it_was_heard_of_last() -> None:
         attempts.stage("q", 0, name, 0, part(name))
     now[0] += ATTEMPT_SECONDS_MAX - 1
     attempts.drop_old()
-    assert attempts.parts("q", 0, "a") == 1
+    assert attempts.keep("q", 0, "a") == 1
     now[0] += 2
     attempts.drop_old()
     assert (attempts.parts("q", 0, "a"), attempts.parts("q", 0, "b")) == (1, 0)
