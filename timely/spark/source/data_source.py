@@ -1,8 +1,9 @@
 """`format("naiad")`: what PySpark makes of the options, and hands to its workers.
 
-PySpark makes an instance on the driver for each `load()`, asks it for its schema, and sends it, pickled, to
-the processes that plan a query. What is settled when the schema is asked for stays: so a DataFrame is the
-output as of one epoch, however many queries are made of it, and twice in one query it is the same.
+PySpark makes an instance on the driver for each `load()`, asks it for its schema unless the user has given
+one, and sends it, pickled, to the processes that plan a query. What is settled when it is made stays: so a
+DataFrame is the output as of one epoch, however many queries are made of it, and twice in one query it is the
+same.
 """
 
 from __future__ import annotations
@@ -27,13 +28,18 @@ class NaiadSource(DataSource):
 
     _plan: ReadPlan | None = None
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        if "output" in options:  # to be read, and perhaps never asked for its schema
+            self._planned()
+
     @classmethod
     def name(cls) -> str:
         """What stands in `format(…)`."""
         return _NAME
 
     def schema(self) -> T.StructType:
-        """The columns of the output; from now on one epoch is meant."""
+        """The columns of the output."""
         return self._planned().form
 
     def reader(self, schema: T.StructType) -> OutputReader:
