@@ -114,7 +114,7 @@ HOLDS_NO_WORDS = {
     "Run": "bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
-    "TablePieces": "_bytes_max _clock _epoch _is_negative _schema _used",
+    "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _merges _owed _since asks_corners columns guards kw look "
         "show table vw"

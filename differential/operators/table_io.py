@@ -146,7 +146,7 @@ class TableLog:
     def complete(self, epoch: int) -> None:
         """Consolidate all rows before `epoch` into one block of changes per epoch."""
         self._complete = epoch
-        self._pieces.tidy()
+        self.tidy()
         if not self._open.rows:
             return
         assert self._code is not None and self._trace is not None
@@ -219,6 +219,10 @@ class TableLog:
             del self._changes[epoch]
         del self._epochs[:gone]
         self._forgotten_before = max(self._forgotten_before, stop)
+
+    def tidy(self) -> None:
+        """Forget a collection that was laid out for readers who have not come back."""
+        self._pieces.tidy()
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
         """Go on at `epoch` where `other` stops; the difference counts as a change of `epoch`.

@@ -65,6 +65,10 @@ class OutputLog(Protocol):
         """
         ...
 
+    def tidy(self) -> None:
+        """Let go of what was made for readers who have not come back."""
+        ...
+
     def take_over(self, other: OutputLog, epoch: int) -> bool:
         """Go on at `epoch` where `other` stops: its changes before, then what is different here, then what
         comes here. Both have all before `epoch`. False: there is nothing that would add up.
@@ -149,6 +153,9 @@ class RecordLog:
             del self._records[epoch]
         del self._done[:gone]
         self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
+
+    def tidy(self) -> None:
+        """Nothing is made for readers."""
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
         """Refused: records have no differences."""

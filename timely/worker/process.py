@@ -51,6 +51,7 @@ from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .server import Later, Server
 from .settings import WorkerSettings
+from .tasks.tidying import Tidying
 from .together import begin_turn, end_turn, forget_alone, is_full, join
 
 __all__ = ["EXIT_FAILED", "EXIT_PEER_LOST", "WorkerProcess", "main"]
@@ -88,6 +89,7 @@ class WorkerProcess:
         trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         self._server = Server(self._worker, self.address, installs=settings.installs)
+        self._tidying = Tidying(self._worker)
         join(self)
 
     @property
@@ -151,6 +153,7 @@ class WorkerProcess:
                 self._answer_waiting()
             self._forget()
             if not (worked or served):
+                self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
         if self._stop_reason:
             raise PeerError(self._stop_reason)

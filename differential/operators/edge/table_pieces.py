@@ -1,7 +1,8 @@
 """Which rows does a piece of an output hold?
 
     of a collection   its rows at one epoch, sorted and consolidated: they are laid out once and kept while
-                      pieces are asked for, for at most `READING_SECONDS_MAX` after the last one
+                      pieces are asked for, for at most `READING_SECONDS_MAX` after the last one; of
+                      `_EPOCHS_MAX` epochs, which may be read side by side
     of changes        the blocks of the epochs one after another, each in its order
 
 Either order follows from the rows alone, so that piece by piece adds up to the whole whoever asks, and
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,18 @@ EPOCH = "epoch"
 _BUCKETS = 1 << 12
 _LONG_TEXTS = 4
 """A piece whose texts make it so many times as large as it may be is cut again."""
+_EPOCHS_MAX = 2
+"""Of so many epochs a collection is kept laid out; each takes what the collection does."""
+
+
+@dataclass
+class _LaidOut:
+    """The rows at one epoch. `is_read`: the last piece was given."""
+
+    words: Int64s
+    is_negative: bool
+    used: float
+    is_read: bool = False
 
 
 class TablePieces:
@@ -54,22 +68,20 @@ class TablePieces:
         self._schema = schema
         self._bytes_max = bytes_max
         self._clock = clock
-        self._epoch = -1
-        self._laid_out: Int64s | None = None
-        self._is_negative = False
-        self._used = 0.0
+        self._laid_out: dict[int, _LaidOut] = {}
 
     def of_collection(self, wanted: Wanted, collect: Callable[[int], Int64s]) -> Cut:
         """A piece of the collection as of `wanted.stop` - 1, of which `collect` gives the words."""
         epoch = wanted.stop - 1
-        if self._laid_out is None or self._epoch != epoch:
-            self._laid_out = None  # before the next one takes as much
-            self._laid_out = collect(epoch)
-            self._epoch = epoch
-            self._is_negative = bool((self._laid_out[-1] < 0).any())
-        self._used = self._clock()
-        words = self._laid_out
-        return self._cut(wanted, words.shape[1], lambda first, last: words[:, first:last])
+        if epoch not in self._laid_out:
+            self._make_room()  # before the next one takes as much
+            words = collect(epoch)
+            self._laid_out[epoch] = _LaidOut(words, bool((words[-1] < 0).any()), 0.0)
+        found = self._laid_out[epoch]
+        rows = found.words.shape[1]
+        cut = self._cut(wanted, rows, lambda first, last: found.words[:, first:last], found.is_negative)
+        found.used, found.is_read = self._clock(), wanted.first < rows == cut.next
+        return cut
 
     def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[Int64s]) -> Cut:
         """A piece of the changes of `epochs`, a block of words for each."""
@@ -92,19 +104,34 @@ class TablePieces:
 
     def tidy(self) -> None:
         """Let go of what nobody has asked for lately."""
-        if self._laid_out is not None and self._clock() - self._used > READING_SECONDS_MAX:
-            self._laid_out = None
+        now = self._clock()
+        self._keep([epoch for epoch, one in self._laid_out.items() if now - one.used <= READING_SECONDS_MAX])
 
     def symbols(self, mark: Mark) -> None:
         """Rows that are laid out for who asks next."""
-        if self._laid_out is not None:
-            mark.words(self._laid_out[:-2])
+        for one in self._laid_out.values():
+            mark.words(one.words[:-2])
 
     def compared(self) -> object:
         """Nothing: what is laid out follows from the rows."""
         return None
 
-    def _cut(self, wanted: Wanted, rows: int, between: Callable[[int, int], Int64s]) -> Cut:
+    def _make_room(self) -> None:
+        """Keep what somebody is reading, but for the one that has been silent longest."""
+        reading = [epoch for epoch, one in self._laid_out.items() if not one.is_read]
+        reading.sort(key=lambda epoch: self._laid_out[epoch].used)
+        self._keep(reading[max(0, len(reading) - _EPOCHS_MAX + 1) :])
+
+    def _keep(self, epochs: Sequence[int]) -> None:
+        self._laid_out = {epoch: self._laid_out[epoch] for epoch in epochs}
+
+    def _cut(
+        self,
+        wanted: Wanted,
+        rows: int,
+        between: Callable[[int, int], Int64s],
+        is_negative: bool = False,
+    ) -> Cut:
         """Rows from `wanted.first` on: fewer than the words allow if their texts are long."""
         first = min(max(0, wanted.first), rows)
         length = rows_of_a_piece(self._bytes_max, self._schema.width + 2)
@@ -112,7 +139,7 @@ class TablePieces:
             last = min(rows, first + length)
             table = self._table(between(first, last), wanted)
             if table.nbytes <= _LONG_TEXTS * self._bytes_max or last - first <= 1:
-                return Cut(table, last, rows, wanted.is_snapshot and self._is_negative)
+                return Cut(table, last, rows, is_negative)
             length = max(1, (last - first) // 2)
 
     def _table(self, words: Int64s, wanted: Wanted) -> pa.Table:

@@ -202,12 +202,7 @@ class InputHandle:
 
     def check_room(self, size_bytes: int) -> None:
         """Raise `MisuseError` if a part of so many bytes cannot wait here."""
-        now = self._clock()
-        for old in [
-            known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
-        ]:
-            self.drop_staged(old)
-        self.attempts.drop_old()
+        self.tidy()
         if self._staged_bytes + self.attempts.bytes + size_bytes > STAGED_BYTES_MAX:
             raise MisuseError(
                 f"input {self.name!r}: parts of insertions wait here with "
@@ -215,6 +210,15 @@ class InputHandle:
                 "bytes in all, and "
                 f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
             )
+
+    def tidy(self) -> None:
+        """Let go of what was staged and has waited for too long."""
+        now = self._clock()
+        for old in [
+            known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
+        ]:
+            self.drop_staged(old)
+        self.attempts.drop_old()
 
     def stage(self, identity: AppendId, part: int, word: int, batches: list[Batch], size_bytes: int) -> None:
         """Keep one part of an insertion, its rows at the time `word` for now, until `enter_staged`.

@@ -86,6 +86,33 @@ def test_whole_pieces_of_changes_and_of_a_collection_are_all_of_it(
         assert all(owners[row[:2]] == part for part, share in enumerate(shares) for row in share)
 
 
+@examples(1)
+@given(histories(1), histories(1), st.integers(1, 3))
+def test_whole_pieces_are_of_one_epoch_though_others_follow_while_they_are_read(
+    changes: list[Change], later: list[Change], rows: int
+) -> None:
+    """Also when what was laid out is gone, and what was before is forgotten."""
+    cluster = Cluster(_same, 1, 0)
+    for row, (epoch,), diff in changes:
+        cluster.change("numbers", [(row, diff)], epoch)
+    cluster.seal(3)
+    cluster.run()
+    log = cluster.instances[0].output("result").log
+    assert isinstance(log, TableLog)
+    log._pieces = TablePieces(Schema.of(NUMBERS), bytes_max=rows * 8 * 4)
+    wanted = Wanted(-1, 4, 0, 0, 1, ("k", "v", "diff"))
+    whole, found = log.snapshot(3), []
+    for number, cut in enumerate(all_pieces(log, wanted)):
+        found.append(cut.table)
+        for row, _, diff in later[number::2]:
+            cluster.change("numbers", [(row, diff)], 4 + number)
+        cluster.seal(4 + number)
+        cluster.run()
+        log.forget(4)
+        log._pieces = TablePieces(Schema.of(NUMBERS), bytes_max=rows * 8 * 4)
+    assert rows_of(found) == rows_of([whole])
+
+
 def test_whole_pieces_have_the_columns_that_are_asked_for_in_that_order() -> None:
     cluster = Cluster(_same, 1, 0)
     cluster.change("numbers", [((1, 2), 3)], 0)
@@ -131,25 +158,48 @@ def test_whole_rows_with_long_texts_make_shorter_pieces() -> None:
     assert sum(lengths) == 8 and max(lengths) < 8
 
 
-def test_kept_a_collection_is_laid_out_once_until_nobody_asks_any_more() -> None:
-    now = [0.0]
-    pieces = TablePieces(Schema.of("k: int"), bytes_max=24, clock=lambda: now[0])
-    made: list[int] = []
+class Asked:
+    """Pieces of one row of two, and the epochs whose rows were laid out for that."""
 
-    def collect(epoch: int) -> Int64s:
-        made.append(epoch)
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.made: list[int] = []
+        self.pieces = TablePieces(Schema.of("k: int"), bytes_max=24, clock=lambda: self.now)
+
+    def collect(self, epoch: int) -> Int64s:
+        self.made.append(epoch)
         return np.array([[1, 2], [0, 0], [1, 1]], dtype=np.int64)
 
-    def ask(epoch: int, first: int) -> None:
-        pieces.of_collection(Wanted(-1, epoch + 1, first, 0, 1, ("k",)), collect)
+    def ask(self, epoch: int, first: int) -> None:
+        self.now += 1
+        self.pieces.of_collection(Wanted(-1, epoch + 1, first, 0, 1, ("k",)), self.collect)
 
+
+def test_kept_a_collection_is_laid_out_once_until_nobody_asks_any_more() -> None:
+    asked = Asked()
     for first in (0, 1, 0):
-        ask(4, first)
-        now[0] += READING_SECONDS_MAX
-        pieces.tidy()
-    assert made == [4]
-    ask(5, 0)
-    now[0] += READING_SECONDS_MAX + 1
-    pieces.tidy()
-    ask(5, 0)
-    assert made == [4, 5, 5]
+        asked.ask(4, first)
+        asked.now += READING_SECONDS_MAX
+        asked.pieces.tidy()
+    assert asked.made == [4]
+    asked.ask(5, 0)
+    asked.now += READING_SECONDS_MAX + 1
+    asked.pieces.tidy()
+    asked.ask(5, 0)
+    assert asked.made == [4, 5, 5]
+
+
+def test_kept_are_two_epochs_that_are_read_side_by_side() -> None:
+    asked = Asked()
+    for epoch in (4, 5):
+        asked.ask(epoch, 1 << 61)  # how much there is
+    for first in (0, 1):
+        for epoch in (4, 5):
+            asked.ask(epoch, first)
+    assert asked.made == [4, 5]
+    asked.ask(6, 0)
+    assert list(asked.pieces._laid_out) == [6], "what was read to its end makes room"
+    for epoch in (7, 6, 8):
+        asked.ask(epoch, 0)
+    assert sorted(asked.pieces._laid_out) == [6, 8], "and then what was not asked for longest"
+    assert asked.made == [4, 5, 6, 7, 8]

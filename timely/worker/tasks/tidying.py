@@ -1,0 +1,40 @@
+"""What readers and writers leave behind who have not come back is let go of, though nothing else happens.
+
+A worker that has work does so as it goes along; one that waits looks from time to time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ...limits import READING_SECONDS_MAX
+from ...running.core import Worker
+
+__all__ = ["Tidying"]
+
+
+class Tidying:
+    """Looks through the inputs and outputs of one worker, not more often than is worth it.
+
+    Args:
+        worker: the worker.
+        clock: seconds, only their differences count.
+    """
+
+    def __init__(self, worker: Worker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._worker = worker
+        self._clock = clock
+        self._look_at = clock() + READING_SECONDS_MAX
+
+    def look(self) -> None:
+        """Let go of what has waited for too long; to be called before each pause."""
+        now = self._clock()
+        if now < self._look_at:
+            return
+        self._look_at = now + READING_SECONDS_MAX
+        for instance in self._worker.instances.values():
+            for handle in instance.inputs.values():
+                handle.tidy()
+            for name in instance.frozen.outputs:
+                instance.output(name).log.tidy()
