@@ -7,20 +7,24 @@ refused_*   no traceback, the cause in one line
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from house import ROOT
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 import differential as dd
 import timely
 from timely.client.session import Flow
+from timely.errors import ForgottenError, MisuseError, PeerError, TimelyError
+from timely.spark.source.connecting import Whereabouts
 from timely.spark.source.data_source import NaiadSource, register
 
 LOOK_UP = """
@@ -33,15 +37,19 @@ print(b"naiad" in found.getvalue())
 
 
 @pytest.fixture(scope="module")
-def flow() -> Iterator[Flow]:
+def flow(cluster: timely.Cluster) -> Flow:
     def passed_on(dataflow: timely.Dataflow) -> None:
         dd.input(dataflow, "rows", "n: int, text: string").output("rows")
 
-    with timely.connect(workers=2) as cluster:
-        flow = cluster.install(passed_on)
-        flow.input("rows").insert([(1, "a"), (2, "b")])
-        flow.seal()
-        yield flow
+    flow = cluster.install(passed_on)
+    flow.input("rows").insert([(1, "a"), (2, "b")])
+    flow.seal()
+    return flow
+
+
+def options(flow: Flow, **more: str) -> dict[str, str]:
+    named = {"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"}
+    return {name: value for name, value in {**named, **more}.items() if value}
 
 
 def look_up(folder: Path) -> str:
@@ -60,63 +68,71 @@ def test_found_by_the_module_that_an_installation_puts_beside_the_packages(tmp_p
 def test_found_once_it_is_registered(spark: SparkSession, flow: Flow) -> None:
     register(spark)
     assert NaiadSource.name() == "naiad"
-    frame = spark.read.format("Naiad").options(cluster=flow._workers.addresses[0], output="rows").load()
-    assert frame.count() == 2
+    assert spark.read.format("Naiad").options(**options(flow)).load().count() == 2
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("more", "said"),
     [
         ({"output": "row"}, "has no output 'row': there are 'rows'"),
-        ({}, "the option 'output' is missing: write .option('output', 'components')"),
-        ({"output": "rows", "dataflow": "other"}, "no dataflows are called 'other'"),
-        ({"output": "rows", "epoch": "9", "timeout": "0.2"}, "epoch 9 of output 'rows' is not complete"),
-        ({"output": "rows", "columns": "n, m"}, "the output has no column 'm'; there are n, text"),
-        ({"ouput": "rows"}, "there is no option 'ouput' of naiad: write 'output'"),
-        ({"output": "rows", "cluster": "127.0.0.1:9"}, "is a cluster running there?"),
-        ({"output": "rows", "cluster": "here"}, "'here' is no address of a worker"),
+        ({"output": ""}, r"the option 'output' is missing: write .option\('output', 'components'\)"),
+        ({"dataflow": "other"}, "no dataflows are called 'other'"),
+        ({"columns": "n, m"}, "the output has no column 'm'; there are n, text"),
+        ({"output": "", "ouput": "rows"}, "there is no option 'ouput' of naiad: write 'output'"),
+        ({"cluster": "127.0.0.1:9"}, r"is a cluster running there\?"),
+        ({"cluster": "here"}, "'here' is no address of a worker"),
     ],
 )
-def test_refused_in_one_line(spark: SparkSession, flow: Flow, options: dict[str, str], said: str) -> None:
-    register(spark)
+def test_refused_before_there_is_a_frame(flow: Flow, more: dict[str, str], said: str) -> None:
+    with pytest.raises(TimelyError, match=said):
+        NaiadSource(options(flow, **more)).schema()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"output": "row"}, "has no output 'row': there are 'rows'"),
+        ({"epoch": "9", "timeout": "0.2"}, "epoch 9 of output 'rows' is not complete"),
+    ],
+)
+def test_refused_in_one_line(session: SparkSession, flow: Flow, more: dict[str, str], said: str) -> None:
+    """By the process that makes the source, and by that which plans a query."""
     with pytest.raises(PySparkException) as raised:
-        spark.read.format("naiad").options(
-            **{"cluster": flow._workers.addresses[0], **options}
-        ).load().count()
+        session.read.format("naiad").options(**options(flow, **more)).load().count()
     message = str(raised.value)
     assert said in message and "Traceback" not in message
     lines = [line for line in message.splitlines() if line.strip() and "SQLSTATE" not in line]
     assert len(lines) == 1, message
 
 
-def test_refused_schema_is_told_column_by_column(spark: SparkSession, flow: Flow) -> None:
-    register(spark)
-    reader = spark.read.format("naiad").options(cluster=flow._workers.addresses[0], output="rows")
+def test_found_rows_are_as_of_when_the_frame_was_made_though_its_schema_was_given(flow: Flow) -> None:
+    """Step by step as PySpark does it, which then never asks for the schema."""
+    source = NaiadSource(options(flow))
+    before = flow.refresh()
+    flow.seal()
+    there = [pickle.loads(pickle.dumps(source)).reader(T.StructType().add("n", "long")) for _ in range(2)]
+    assert [reader.plan.epoch for reader in there] == [before - 1] * 2
+    assert there[0].plan.reader == there[1].plan.reader, "one place for all queries of the frame"
+
+
+def test_refused_schema_is_told_column_by_column(session: SparkSession, flow: Flow) -> None:
+    reader = session.read.format("naiad").options(**options(flow))
     assert sorted(reader.schema("text string").load().collect()) == [("a",), ("b",)]
-    with pytest.raises(PySparkException, match="'n' is bigint, not string; 'm' is not there"):
-        reader.schema("n string, text string, m int").load().count()
+    asked = T.StructType().add("n", "string").add("text", "string").add("m", "integer")
+    with pytest.raises(MisuseError, match="'n' is bigint, not string; 'm' is not there"):
+        NaiadSource(options(flow)).reader(asked)
 
 
-def test_refused_what_is_forgotten(spark: SparkSession, flow: Flow) -> None:
-    register(spark)
-    flow.output("rows").forget(flow.epoch)
-    reader = spark.read.format("naiad").options(cluster=flow._workers.addresses[0], output="rows")
-    with pytest.raises(PySparkException, match="changes of epochs before 1 are no longer kept") as raised:
-        reader.option("startingEpoch", 0).load().count()
-    assert "Traceback" not in str(raised.value)
+def test_refused_what_is_forgotten(flow: Flow) -> None:
+    flow.output("rows").forget(flow.refresh())
+    source = NaiadSource(options(flow, startingEpoch="0"))
+    with pytest.raises(ForgottenError, match="changes of epochs before .* are no longer kept"):
+        source.reader(source.schema()).partitions()
 
 
-def test_refused_when_the_cluster_has_gone_after_the_frame_was_made(spark: SparkSession) -> None:
-    register(spark)
-
-    def passed_on(dataflow: timely.Dataflow) -> None:
-        dd.input(dataflow, "rows", "n: int").output("rows")
-
-    with timely.connect(workers=1) as cluster:
-        cluster.install(passed_on)
-        frame = spark.read.format("naiad").options(cluster=cluster.addresses[0], output="rows").load()
-    with pytest.raises(
-        PySparkException, match="no worker can be reached at .* is the cluster gone"
-    ) as raised:
-        frame.count()
-    assert "Traceback" not in str(raised.value)
+def test_refused_when_the_cluster_has_gone_after_the_frame_was_made(flow: Flow) -> None:
+    source = NaiadSource(options(flow))
+    reader = source.reader(source.schema())
+    reader.plan = replace(reader.plan, at=Whereabouts(("127.0.0.1:9",)))
+    with pytest.raises(PeerError, match="no worker can be reached at .* is the cluster gone"):
+        reader.partitions()

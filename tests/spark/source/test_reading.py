@@ -1,4 +1,4 @@
-"""Outputs of real workers as DataFrames.
+"""Outputs of real workers as DataFrames: by Spark, and, where that adds nothing, as its processes do.
 
 epoch_*      one fixed epoch, whatever happens meanwhile
 rows_*       which rows, as often as they are there, in which types
@@ -8,7 +8,6 @@ kept_*       what is read is kept; what is gone is said to be
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pyarrow as pa
@@ -21,7 +20,6 @@ from timely.client.pieces import OutputSlice
 from timely.client.session import Flow
 from timely.operators.inputs.appends import place_of
 from timely.spark.source.connecting import workers_at
-from timely.spark.source.data_source import register
 from timely.spark.source.options import Options
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
 
@@ -29,12 +27,6 @@ TYPES = (
     "id: int, name: string?, at: timestamp, day: date?, price: decimal(9, 2), share: float, ok: bool, "
     "raw: bytes"
 )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +38,29 @@ def flow(cluster: timely.Cluster) -> Flow:
     return cluster.install(passed_on)
 
 
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    register(spark)
-    return spark
+def options(flow: Flow, output: str = "rows", **more: object) -> dict[str, str]:
+    named = {"cluster": flow._workers.addresses[0], "dataflow": flow.index, "output": output, **more}
+    return {name: str(value) for name, value in named.items()}
 
 
-def load(spark: SparkSession, flow: Flow, output: str = "rows", **options: object) -> DataFrame:
-    reader = spark.read.format("naiad").option("cluster", flow._workers.addresses[0])
-    for name, value in {"dataflow": flow.index, "output": output, **options}.items():
-        reader = reader.option(name, str(value))
-    return reader.load()
+def load(spark: SparkSession, flow: Flow, output: str = "rows", **more: object) -> DataFrame:
+    return spark.read.format("naiad").options(**options(flow, output, **more)).load()
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     return sorted(map(tuple, frame.collect()))
+
+
+def rows_by_hand(flow: Flow, **more: object) -> list[tuple[object, ...]]:
+    """The same without Spark."""
+    plan = plan_of(Options.of(options(flow, **more)))
+    reader = OutputReader(plan, plan.form)
+    return sorted(
+        tuple(row.values())
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    )
 
 
 def on_worker(worker: int) -> str:
@@ -86,23 +86,21 @@ def test_epoch_of_a_frame_is_the_one_that_was_sealed_when_it_was_made(
     assert rows(frame.crossJoin(frame.selectExpr("n AS m"))) == [
         (1, "a", 1), (1, "a", 2), (2, "b", 1), (2, "b", 2),
     ]  # fmt: skip
-    assert rows(load(session, flow)) == [(2, "b")]
-    assert rows(load(session, flow, epoch=first)) == [(1, "a"), (2, "b")]
+    assert rows_by_hand(flow) == [(2, "b")]
+    assert rows_by_hand(flow, epoch=first) == [(1, "a"), (2, "b")]
     assert frame.rdd.getNumPartitions() == 2
 
 
-def test_rows_that_one_worker_has_and_another_takes_away_are_no_rows(
-    session: SparkSession, flow: Flow
-) -> None:
+def test_rows_that_one_worker_has_and_another_takes_away_are_no_rows(flow: Flow) -> None:
     """Each worker alone would have a collection that there cannot be."""
-    before = rows(load(session, flow))
+    before = rows_by_hand(flow)
     numbers = list(range(100, 200))
     append(flow, 0, {"n": numbers, "text": ["x"] * 100, "diff": [2] * 100})
     append(flow, 1, {"n": numbers[:50], "text": ["x"] * 50, "diff": [-1] * 25 + [-2] * 25})
     flow.seal()
     wanted = [(n, "x") for n in range(100, 125)] + [(n, "x") for n in range(150, 200) for _ in range(2)]
-    assert rows(load(session, flow)) == sorted(before + wanted)
-    assert rows(load(session, flow, columns="text")) == sorted((text,) for _, text in before + wanted)
+    assert rows_by_hand(flow) == sorted(before + wanted)
+    assert rows_by_hand(flow, columns="text") == sorted((text,) for _, text in before + wanted)
 
 
 def test_rows_of_changes_have_their_epoch_and_diff(session: SparkSession, flow: Flow) -> None:
@@ -114,8 +112,8 @@ def test_rows_of_changes_have_their_epoch_and_diff(session: SparkSession, flow: 
     frame = load(session, flow, startingEpoch=start)
     assert frame.columns == ["n", "text", "epoch", "diff"]
     assert rows(frame) == [(7, "new", start, 1), (7, "new", start + 1, -1)]
-    assert rows(load(session, flow, startingEpoch=start, epoch=start)) == [(7, "new", start, 1)]
-    assert rows(load(session, flow, startingEpoch=start + 2)) == []
+    assert rows_by_hand(flow, startingEpoch=start, epoch=start) == [(7, "new", start, 1)]
+    assert rows_by_hand(flow, startingEpoch=start + 2) == []
 
 
 def test_rows_of_every_type_are_what_they_were(session: SparkSession, flow: Flow) -> None:
@@ -155,25 +153,8 @@ def test_rows_of_a_view_are_asked_for_in_sql(session: SparkSession, flow: Flow) 
     assert rows(found) == [(1_000, 2), (1_001, 1)]
 
 
-def test_rows_are_planned_and_read_without_spark(flow: Flow) -> None:
-    """What its processes do, step by step."""
-    flow.input("rows").insert([(5_000, "by hand")])
-    flow.seal()
-    plan = plan_of(
-        Options.of({"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"})
-    )
-    assert plan.epoch == flow.epoch - 1 and not plan.are_changes
-    reader = OutputReader(plan, plan.form)
-    partitions = reader.partitions()
-    assert len(partitions) == 2
-    found = [row for partition in partitions for batch in reader.read(partition) for row in batch.to_pylist()]
-    assert {"n": 5_000, "text": "by hand"} in found
-
-
 def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
-    plan = plan_of(
-        Options.of({"cluster": flow._workers.addresses[0], "dataflow": str(flow.index), "output": "rows"})
-    )
+    plan = plan_of(Options.of(options(flow)))
     wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
     with workers_at(plan.at) as workers:
         whole = [

@@ -8,27 +8,18 @@ refused_*   streams that cannot be
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import differential as dd
 import timely
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError
-from timely.spark.source.data_source import register
 from timely.spark.source.options import Options
-from timely.spark.source.reading import plan_of
+from timely.spark.source.reading import OutputReader, plan_of
 from timely.spark.source.streaming import StreamReader
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -144,22 +135,22 @@ def follow(spark: SparkSession, flow: Flow, folder: Path, **more: object) -> Non
     assert query.awaitTermination(100)
 
 
-def test_stream_goes_on_where_it_was(spark: SparkSession, flow: Flow, tmp_path: Path) -> None:
-    register(spark)
-    follow(spark, flow, tmp_path, startingEpoch=0, epochsPerBatch=2)
+def test_stream_goes_on_where_it_was(session: SparkSession, flow: Flow, tmp_path: Path) -> None:
+    follow(session, flow, tmp_path, startingEpoch=0, epochsPerBatch=2)
     give(flow, 3)
-    follow(spark, flow, tmp_path, startingEpoch=0)
-    found = spark.read.parquet(str(tmp_path / "rows")).select("epoch", "n", "diff").collect()
+    follow(session, flow, tmp_path, startingEpoch=0)
+    found = session.read.parquet(str(tmp_path / "rows")).select("epoch", "n", "diff").collect()
     assert sorted(map(tuple, found)) == [*CHANGES, (3, 2, -1), (3, 3, 1)]
     assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) == 3
 
 
-def test_refused_streams_say_from_where_to_begin(spark: SparkSession, flow: Flow) -> None:
-    register(spark)
+def test_refused_streams_say_from_where_to_begin_and_frames_where_that_is(flow: Flow) -> None:
     with pytest.raises(MisuseError, match="a stream of an output is its changes: say from where"):
         reader_of(flow)
-    batch = spark.read.format("naiad").options(**options(flow, startingEpoch="latest")).load()
-    with pytest.raises(PySparkException, match="'latest', which is for streams"):
-        batch.count()
-    earliest = spark.read.format("naiad").options(**options(flow, startingEpoch="earliest")).load()
-    assert earliest.count() == len(CHANGES)
+    latest = plan_of(Options.of(options(flow, startingEpoch="latest")))
+    with pytest.raises(MisuseError, match="'latest', which is for streams"):
+        OutputReader(latest, latest.form)
+    earliest = plan_of(Options.of(options(flow, startingEpoch="earliest")))
+    frame = OutputReader(earliest, earliest.form)
+    batches = [batch for partition in frame.partitions() for batch in frame.read(partition)]
+    assert sum(batch.num_rows for batch in batches) == len(CHANGES)

@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,20 +28,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 import differential as dd
 import timely
 from timely.client.session import Flow
-from timely.errors import MisuseError
-from timely.spark.source.data_source import NaiadSource, register
+from timely.errors import InternalError, MisuseError, WaitTimeoutError
+from timely.spark.source.connecting import Whereabouts
+from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
-from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, plan_of_write
+from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, WritePlan, _stage, plan_of_write
+from timely.wire.requests import Reply, Request, Wait
+from timely.wire.task_requests import CheckAttempts, CommitAttempts
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SCHEMA = T.StructType().add("n", "long").add("text", "string")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -49,13 +47,6 @@ def flow(cluster: timely.Cluster) -> Flow:
         dd.input(dataflow, "rows", "n: int, text: string?").output("rows")
 
     return cluster.install(passed_on)
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    register(spark)
-    spark.dataSource.register(Dying)
-    return spark
 
 
 def options(flow: Flow, **more: object) -> dict[str, str]:
@@ -157,59 +148,50 @@ def test_batch_rows_are_one_epoch_as_often_as_their_diff_says(session: SparkSess
     assert epochs(flow)[1] == Counter({n: -1 if n < 3 else 2 for n in range(10)})
 
 
-def test_batch_with_a_name_counts_once(session: SparkSession, flow: Flow) -> None:
-    for _ in range(2):
-        rows = numbers(session, 5).write.format("naiad").options(**options(flow, query="load 7"))
-        rows.mode("append").save()
-    assert epochs(flow) == [Counter(range(5))]
+def test_batch_with_a_name_counts_once(flow: Flow) -> None:
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
+    for query in ("load 7", "load 7", "load 8", "", ""):
+        writer = BatchWriter(plan_of_write(Options.of(options(flow, query=query)), SCHEMA, overwrite=False))
+        writer.commit([writer.write(iter([batch]))])
+    assert epochs(flow) == [Counter([1, 2])] * 4, "and without one as often as it is written"
 
 
 def test_stream_of_micro_batches_is_one_of_epochs_also_when_it_is_started_again(
     session: SparkSession, flow: Flow, tmp_path: Path
 ) -> None:
     rows, checkpoint = tmp_path / "rows", tmp_path / "checkpoint"
-    for number in range(3):
+    for number in range(2):
         give(rows, str(number), number, 100 + number)
     run(stream(session, rows), flow, checkpoint)
-    assert [sorted(epoch) for epoch in epochs(flow)] == [[0, 100], [1, 101], [2, 102]]
-    give(rows, "3", 3)
-    run(stream(session, rows), flow, checkpoint)
-    assert [sorted(epoch) for epoch in epochs(flow)[3:]] == [[3]]
+    assert [sorted(epoch) for epoch in epochs(flow)] == [[0, 100], [1, 101]]
     # The driver died before Spark had written down that its last batch was committed: it comes again.
-    for file in ((checkpoint / "commits" / "3"), (checkpoint / "commits" / ".3.crc")):
+    for file in ((checkpoint / "commits" / "1"), (checkpoint / "commits" / ".1.crc")):
         file.unlink()
-    run(stream(session, rows), flow, checkpoint)
-    assert len(epochs(flow)) == 4
-    give(rows, "4", 4)
-    run(stream(session, rows), flow, checkpoint)
-    assert [sorted(epoch) for epoch in epochs(flow)[4:]] == [[4]]
-
-
-def test_stream_into_another_dataflow_than_before_is_refused(
-    session: SparkSession, cluster: timely.Cluster, flow: Flow, tmp_path: Path
-) -> None:
-    rows, checkpoint = tmp_path / "rows", tmp_path / "checkpoint"
-    for number in range(2):
-        give(rows, str(number), number)
-    run(stream(session, rows), flow, checkpoint)
-    other = cluster.flow(flow.index)
-    other.uninstall()
-
-    def again(dataflow: timely.Dataflow) -> None:
-        dd.input(dataflow, "rows", "n: int, text: string?").output("rows")
-
-    new = cluster.install(again)
     give(rows, "2", 2)
-    with pytest.raises(PySparkException, match="batch 2 of query .* comes before batches 0 to 1, which"):
-        run(stream(session, rows), new, checkpoint)
-    assert epochs(new) == []
-    run(stream(session, rows), new, checkpoint, gap="allow")
-    assert [sorted(epoch) for epoch in epochs(new)] == [[2]]
+    run(stream(session, rows), flow, checkpoint)
+    assert [sorted(epoch) for epoch in epochs(flow)[2:]] == [[2]]
+    assert (checkpoint / "commits" / "1").exists() and (checkpoint / "commits" / "2").exists()
+
+
+def test_stream_into_another_dataflow_than_before_is_refused(flow: Flow) -> None:
+    """What comes of a checkpoint that is used again, whose last batch was 1."""
+    batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
+    refusing, allowing = (
+        plan_of_write(Options.of(options(flow, query="q", gap=gap)), SCHEMA, overwrite=False)
+        for gap in ("refuse", "allow")
+    )
+    messages = [_stage(refusing, "q", 2, iter([batch]))]
+    with pytest.raises(MisuseError, match="batch 2 of query q comes before batches 0 to 1, which"):
+        StreamWriter(refusing).commit(messages, 2)
+    assert epochs(flow) == []
+    StreamWriter(allowing).commit(messages, 2)
+    assert epochs(flow) == [Counter([1])]
 
 
 def test_killed_python_workers_leave_nothing_that_counts(
     session: SparkSession, flow: Flow, tmp_path: Path
 ) -> None:
+    session.dataSource.register(Dying)
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
     try:
         rows = numbers(session, 200, partitions=2).write.format("dying")
@@ -240,6 +222,59 @@ def test_killed_between_a_batch_and_its_commit_the_batch_is_written_anew(flow: F
     assert epochs(flow) == [Counter([1, 2]), Counter()]
 
 
+def test_killed_or_slower_runs_of_a_task_that_ran_twice_at_once_do_not_count(flow: Flow) -> None:
+    """Whichever comes first to its end; the other one has staged rows before, between and after."""
+    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
+    writer, messages = BatchWriter(plan), []
+
+    def slower() -> Iterator[pa.RecordBatch]:
+        yield batch
+        messages.append(BatchWriter(plan).write(iter([batch, batch])))
+        yield batch
+        writer.commit(messages)
+        yield from [batch] * 2
+
+    late = writer.write(slower())
+    assert late.parts == (0, 0), "it is told that nobody waits for it"
+    assert epochs(flow) == [Counter([1, 2] * 2)]
+    flow.seal()
+    assert epochs(flow) == [Counter([1, 2] * 2), Counter()]
+
+
+def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A commit that raised when the rows are in would have the user write them again."""
+    asked: list[type[Request]] = []
+
+    class Slow:
+        count = 2
+
+        def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:
+            asked.extend(type(request) for _, request, _ in requests)
+            if isinstance(requests[0][1], Wait):
+                assert requests[0][1].epoch == 5
+                raise WaitTimeoutError("epoch 5 is not complete")
+            return [Reply({"missing": [], "last": -1, "open": 8})] * len(requests)
+
+    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Slow()))
+    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)
+    with pytest.raises(WaitTimeoutError):
+        BatchWriter(plan).commit([])
+    assert asked == [CheckAttempts] * 2 + [Wait] * 2
+    for more in ({"lag": 9}, {"lag": 0}, {"seals": False}):
+        asked.clear()
+        BatchWriter(replace(plan, **more)).commit([])  # type: ignore[arg-type]
+        assert asked == [CheckAttempts] * 2 + [CommitAttempts], more
+
+
+def test_refused_is_a_commit_that_no_task_has_named_its_query_for() -> None:
+    plan = WritePlan(Whereabouts(()), 0, "rows", None, "", True, False, 8, 0.0)
+    with pytest.raises(InternalError, match="no task says of which query batch 3 is"):
+        StreamWriter(plan).commit([None], 3)
+
+
 def test_killed_batches_are_let_go_of(flow: Flow) -> None:
     plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
@@ -268,6 +303,8 @@ def test_refused_columns_are_told_one_by_one(flow: Flow) -> None:
     )
     with pytest.raises(MisuseError, match=said):
         plan_of_write(Options.of(options(flow, diff="times")), asked, overwrite=False)
+    with pytest.raises(MisuseError, match="has no input 'row'"):
+        plan_of_write(Options.of(options(flow, input="row")), asked, overwrite=False)
     narrow = T.StructType().add("n", "short").add("text", "string")
     assert plan_of_write(Options.of(options(flow)), narrow, overwrite=False).input == "rows"
 
@@ -277,10 +314,4 @@ def test_refused_modes_are_named(session: SparkSession, flow: Flow) -> None:
     with pytest.raises(PySparkException, match="naiad appends") as raised:
         rows.mode("overwrite").save()
     assert "Traceback" not in str(raised.value)
-    with pytest.raises(PySparkException, match="'rows' takes the columns n bigint, text string; 'x' is not"):
-        numbers(session, 1).selectExpr("*", "1 AS x").write.format("naiad").options(**options(flow)).mode(
-            "append"
-        ).save()
-    with pytest.raises(PySparkException, match="has no input 'row'"):
-        numbers(session, 1).write.format("naiad").options(**options(flow, input="row")).mode("append").save()
     assert epochs(flow) == []
