@@ -91,6 +91,26 @@ def test_epoch_of_a_frame_is_the_one_that_was_sealed_when_it_was_made(
     assert frame.rdd.getNumPartitions() == 2
 
 
+def test_rows_of_a_frame_that_is_filtered_twice_are_those_of_each_filter(
+    session: SparkSession, flow: Flow
+) -> None:
+    """PySpark 4.3 keeps what a source makes of the filters of one use of a frame for all of its uses, so that
+    a source that takes filters loses rows.
+    """
+    flow.input("rows").insert([(n, "twice") for n in range(2_000, 2_010)])
+    flow.seal()
+    handing_down = "spark.sql.python.filterPushdown.enabled"
+    before = session.conf.get(handing_down)
+    session.conf.set(handing_down, "true")
+    try:
+        frame = load(session, flow)
+        few, many = frame.where("n >= 2008"), frame.where("n >= 2000 AND n < 2007")
+        assert few.unionAll(many).where("text = 'twice'").count() == 2 + 7
+        assert frame.where("text = 'twice'").count() == 10
+    finally:
+        session.conf.set(handing_down, str(before))
+
+
 def test_rows_that_one_worker_has_and_another_takes_away_are_no_rows(flow: Flow) -> None:
     """Each worker alone would have a collection that there cannot be."""
     before = rows_by_hand(flow)
