@@ -2,16 +2,24 @@
 
     python spark_cluster_job.py OPTIONS        OPTIONS: settings of Spark, JSON
 
-It prints a line of JSON after each step: {"started": processes of workers and tasks, addresses, and as
-"stranger" what a client without keys is told}, {"same": whether the answers are those of the embedded run},
-{"lost": the one error}, and again {"started"}, {"same"}; then it waits for a line, and ends:
-{"closed": true}. Nothing else may come out of it.
+Each line that it is told is a step, after which it prints a line of JSON:
+
+    start       {"started": processes of workers, "tasks": those above them, "addresses", "threads" that each
+                may use, and as "stranger" what a client without keys is told}; again: after `restart`
+    feed        {"same": whether the answers are those of the embedded run}
+    pages       {"pages": what Spark has shown, with the length of each, "secrets": which of them shows one}
+    wait        {"lost": the one error}
+    end         {"closed": whether the log of events, if Spark has written one, shows no secret}
+
+Nothing else may come out of it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import urllib.parse
+import urllib.request
 from collections import Counter
 from pathlib import Path
 
@@ -21,9 +29,11 @@ import differential as dd
 import timely
 import timely.spark
 from differential.algorithms import connected_components
+from timely.keys import ClusterKeys
 from timely.spark.epochs import EpochRows, epoch_rows
 from timely.spark.errors import ClusterLostError
 from timely.spark.feed import EpochFeed
+from timely.spark.scheduled.starting import ScheduledCluster
 from timely.spark.session import local_session
 
 EPOCHS = 6
@@ -35,15 +45,19 @@ def components(dataflow: timely.Dataflow) -> None:
     connected_components(edges).output("components")
 
 
-def mentions(spark: SparkSession) -> DataFrame:
-    """Edges that come in one epoch and go two later, so that components grow and fall apart."""
-    coming = "id % 61 AS src, id * 7 % 61 AS dst, id % 6 AS epoch, 1 AS diff"
-    going = "id % 61 AS src, id * 7 % 61 AS dst, id % 6 + 2 AS epoch, -1 AS diff"
-    rows = spark.range(300)
-    frame: DataFrame = rows.selectExpr(*coming.split(", ")).union(
-        rows.where("id % 6 < 4").selectExpr(*going.split(", "))
-    )
-    return frame
+def mentions() -> list[tuple[int, int, int, int]]:
+    """Edges that come in one epoch and go two later, so that components grow and fall apart: src, dst, epoch,
+    diff.
+    """
+    coming = [(id % 61, id * 7 % 61, id % EPOCHS, 1) for id in range(300)]
+    going = [(src, dst, epoch + 2, -1) for src, dst, epoch, _ in coming if epoch < EPOCHS - 2]
+    return coming + going
+
+
+def frame(spark: SparkSession) -> DataFrame:
+    """The same on executors."""
+    made: DataFrame = spark.createDataFrame(mentions(), "src long, dst long, epoch long, diff long")
+    return made
 
 
 def fed(cluster: timely.Cluster, rows: EpochRows) -> Counter[tuple[int, int, int]]:
@@ -57,16 +71,14 @@ def fed(cluster: timely.Cluster, rows: EpochRows) -> Counter[tuple[int, int, int
     return _changes(flow)
 
 
-def twin(rows: EpochRows) -> Counter[tuple[int, int, int]]:
+def twin() -> Counter[tuple[int, int, int]]:
     """The same in this process."""
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(components)
         for epoch in range(EPOCHS):
-            mine = rows.frame.where(f"epoch = {epoch}").collect()
-            coming = [(row["src"], row["dst"]) for row in mine if row["diff"] > 0]
-            going = [(row["src"], row["dst"]) for row in mine if row["diff"] < 0]
-            flow.input("edges").insert(coming)
-            flow.input("edges").remove(going)
+            mine = [(src, dst, diff) for src, dst, at, diff in mentions() if at == epoch]
+            flow.input("edges").insert([(src, dst) for src, dst, diff in mine if diff > 0])
+            flow.input("edges").remove([(src, dst) for src, dst, diff in mine if diff < 0])
             flow.seal()
         return _changes(flow)
 
@@ -112,27 +124,77 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def lost(cluster: timely.Cluster) -> str:
+    """What a call says that waits for an epoch which nobody seals."""
+    try:
+        cluster.flow().wait(EPOCHS)
+    except ClusterLostError as error:
+        return str(error)
+    return ""
+
+
+def secrets_of(cluster: ScheduledCluster) -> list[str]:
+    """The secret keys of the cluster and of this client, in all spellings in which something might show them:
+    a part of one is enough.
+    """
+    keys = [ClusterKeys.from_text(cluster._job._task._keys).pair, cluster._workers.keys.pair]  # type: ignore[attr-defined]
+    found = {pair.secret.reveal() for pair in keys}
+    assert len(found) == 2 and all(len(secret) == 40 for secret in found)
+    return [spelling for secret in found for spelling in (secret[:12], json.dumps(secret)[1:13])]
+
+
+def pages(spark: SparkSession) -> dict[str, str]:
+    """What Spark shows of itself, and of the jobs so far."""
+    context = spark.sparkContext
+    base = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}"
+    named = ("environment", "jobs", "stages?details=true", "sql?details=true&planDescription=true")
+    shown = {name: urllib.request.urlopen(f"{base}/{name}").read().decode() for name in named}
+    return {"settings": repr(context.getConf().getAll()), **shown}
+
+
 def main(options: dict[str, str]) -> None:
     """All steps."""
     spark = local_session(cores=2, options=options)
-    rows = epoch_rows(mentions(spark), diff="diff", writers=2)
-    wanted = twin(rows)
+    rows = epoch_rows(frame(spark), diff="diff", writers=2)
+    wanted = twin()
     assert wanted
-    cluster = timely.spark.cluster(spark, workers=2, wait=60)
-    started(cluster)
-    say(same=fed(cluster, rows) == wanted)
-    try:
-        flow = cluster.flow()
-        flow.wait(EPOCHS)  # nobody seals it
-    except ClusterLostError as error:
-        say(lost=str(error))
-    cluster = cluster.restart()
-    started(cluster)
-    say(same=fed(cluster, rows) == wanted)
-    sys.stdin.readline()
-    cluster.close()
+    cluster: ScheduledCluster | None = None
+    secrets: list[str] = []
+    for line in sys.stdin:
+        step = line.strip()
+        if step == "start":
+            cluster = cluster.restart() if cluster else timely.spark.cluster(spark, workers=2, wait=60)
+            secrets += secrets_of(cluster)
+            started(cluster)
+            continue
+        assert cluster is not None
+        if step == "feed":
+            say(same=fed(cluster, rows) == wanted)
+        elif step == "wait":
+            say(lost=lost(cluster))
+        elif step == "pages":
+            shown = pages(spark)
+            lengths = {name: len(text) for name, text in shown.items()}
+            say(pages=lengths, secrets=[name for name, text in shown.items() if _shows(text, secrets)])
+        elif step == "end":
+            break
+    if cluster is not None:
+        cluster.close()
     spark.stop()
-    say(closed=True)
+    say(closed=not _shows(_log_of_events(options), secrets))
+
+
+def _log_of_events(options: dict[str, str]) -> str:
+    if "spark.eventLog.dir" not in options:
+        return ""
+    folder = Path(urllib.parse.urlparse(options["spark.eventLog.dir"]).path)
+    text = "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+    assert "mapPartitions" in text, "it has seen the job"
+    return text
+
+
+def _shows(text: str, secrets: list[str]) -> bool:
+    return any(secret in text for secret in secrets)
 
 
 if __name__ == "__main__":

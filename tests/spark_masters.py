@@ -4,54 +4,77 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pyspark
 from two_hosts import Host
 
-from timely.spark.java import find_java
+from timely.spark.java import archive_options, find_java
+from timely.spark.session import java_options
 
-__all__ = ["standalone"]
+__all__ = ["quick_executors", "standalone"]
 
 _SMALL = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 
 
+def quick_executors() -> dict[str, str]:
+    """Settings with which executors start as quickly as `local_session` does."""
+    options = [*java_options(long_jobs=False), *archive_options(find_java())]
+    return {"spark.executor.extraJavaOptions": " ".join(options)}
+
+
 @contextlib.contextmanager
 def standalone(hosts: tuple[Host, Host], folder: Path) -> Iterator[str]:
     """The URL of a master on the first host; a worker of Spark with two cores is on each of them."""
     with contextlib.ExitStack() as stack:
-        first = hosts[0]
-        where = ["--host", first.address, "--port", "0", "--webui-port", "0"]
-        url = stack.enter_context(_java(first, _MASTER, where, folder, r"Starting Spark master at (\S+)"))
-        for number, host in enumerate(hosts):
-            place = [
-                "--host",
-                host.address,
-                "--webui-port",
-                "0",
-                "--work-dir",
-                str(folder / f"work-{number}"),
-            ]
-            room = ["--cores", "2", "--memory", "1g", url]
-            said = r"Successfully registered with master"
-            stack.enter_context(_java(host, _WORKER, [*place, *room], folder, said))
+        where = ["--host", hosts[0].address, "--port", "0", "--webui-port", "0"]
+        url = _said(stack.enter_context(_java(hosts[0], _MASTER, where, folder)), "Starting Spark master at ")
+        room = ["--webui-port", "0", "--cores", "2", "--memory", "1g", url]
+        places = [["--host", host.address, "--work-dir", str(folder / host.address)] for host in hosts]
+        workers = [
+            stack.enter_context(_java(host, _WORKER, [*place, *room], folder))
+            for host, place in zip(hosts, places, strict=True)
+        ]
+        for worker in workers:
+            _said(worker, "Successfully registered with master ")
         yield url
 
 
+def _said(process: subprocess.Popen[str], wanted: str) -> str:
+    """The word behind `wanted` in a line of what a program prints; the rest is not kept."""
+    assert process.stdout is not None
+    found = next((line for line in process.stdout if wanted in line), None)
+    assert found is not None, f"it has ended before it said {wanted!r}"
+    threading.Thread(target=_pass_over, args=(process.stdout,), daemon=True).start()
+    return found.partition(wanted)[2].split()[0]
+
+
+def _pass_over(lines: IO[str]) -> None:
+    with contextlib.suppress(ValueError):  # closed meanwhile
+        for _ in lines:
+            pass
+
+
 @contextlib.contextmanager
-def _java(host: Host, name: str, arguments: list[str], folder: Path, wanted: str) -> Iterator[str]:
-    """A program of Spark, from the line on that says that it is ready: what that says, or the whole line."""
+def _java(host: Host, name: str, arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program of Spark."""
     java = find_java()
     jars = Path(pyspark.__file__).parent / "jars"
     log = f"-Dlog4j2.configurationFile={_logging(folder).as_uri()}"
-    command = [*host.prefix, str(java.program), *_SMALL, log, "-cp", f"{jars}/*", name, *arguments]
     (core,) = jars.glob("spark-core_*.jar")
+    (first,) = jars.glob("slf4j-api-*.jar")
+    # As PySpark has it: the archive of classes is of these, in this order.
+    classes = os.pathsep.join([str(jars.parent / "conf"), str(first), f"{jars}/*"])
+    archive = [option.strip('"') for option in archive_options(java)]
+    command = [
+        *host.prefix, str(java.program), *_SMALL, *archive, log, "-cp", classes, name, *arguments
+    ]  # fmt: skip
     environment = {
         **os.environ,
         "JAVA_HOME": str(java.home),
@@ -61,16 +84,12 @@ def _java(host: Host, name: str, arguments: list[str], folder: Path, wanted: str
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=folder
     )
-    assert process.stdout is not None
     try:
-        lines = iter(process.stdout)
-        found = next((match for line in lines if (match := re.search(wanted, line))), None)
-        assert found is not None, f"{name} did not start"
-        threading.Thread(target=lambda: [None for _ in lines], daemon=True).start()
-        yield found[1] if found.groups() else found[0]
+        yield process
     finally:
         process.terminate()
         process.wait(20)
+        assert process.stdout is not None
         process.stdout.close()
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from ..building.builders import (
     Builder,
@@ -55,7 +55,7 @@ class Cluster:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

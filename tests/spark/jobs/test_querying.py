@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import differential as dd
 import timely
 from differential import Collection, col
-from timely.errors import MisuseError
-from timely.spark.errors import InputFormatError
-from timely.spark.jobs.querying import query_of
+from timely.errors import MisuseError, PeerError
+from timely.spark.errors import ClusterLostError, InputFormatError
+from timely.spark.jobs.querying import installed, query_of
+from timely.spark.scheduled.starting import ScheduledCluster
 
 
 @timely.builder
@@ -81,3 +85,24 @@ def test_a_builder_without_outputs_is_refused(orders: DataFrame) -> None:
 
     with pytest.raises(MisuseError, match=r"silent puts nothing out: end it with collection.output"):
         query_of(silent, {"orders": orders}, [])
+
+
+class Lost(ScheduledCluster):
+    """A cluster in Spark whose task is lost while a query runs."""
+
+    def __init__(self) -> None:
+        pass
+
+    def install(self, build: object, **arguments: object) -> timely.Flow:
+        return cast("timely.Flow", SimpleNamespace(uninstall=self.check))
+
+    def check(self) -> None:
+        raise ClusterLostError("worker 0 was killed by SIGKILL")
+
+
+def test_a_lost_cluster_is_told_of_and_not_what_an_executor_knows_of_it(orders: DataFrame) -> None:
+    query = query_of(lambda orders: orders.filter(col.cents > 3), {"orders": orders}, ["day"])
+    with pytest.raises(ClusterLostError, match="was killed by SIGKILL"), installed(query, Lost()):
+        raise PeerError("worker 0 at tcp://127.0.0.1:1 is lost before it has answered")
+    with pytest.raises(KeyError), installed(query, Lost()):
+        raise KeyError("the user's own")

@@ -1,11 +1,13 @@
 """Clusters in Spark with several workers, on each kind of master; `spark_cluster_job.py` is the driver.
 
-local-cluster    two executors of two cores, each a process of its own
-standalone       a master and two workers of Spark on this machine
-namespaces       the same, each worker of Spark with a network of its own; where the machine allows it
+local-cluster    two executors of two cores, each a process of its own; an executor is killed
+standalone       a master and two workers of Spark on this machine, with networks of their own where it allows
+                 that (`two_hosts.namespaces`); a task is killed, and in the end the driver
+one network      the same on one network; only in the thorough profile if there are others
 
 Everywhere: the answers are those of the embedded run, a kill is one message, all is started anew, and nothing
-is left behind.
+is left behind. What Spark shows of itself is looked at on the first, for the log of events and its pages
+begin with a session.
 """
 
 from __future__ import annotations
@@ -20,15 +22,24 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple, cast
 
 import pytest
 from house import ROOT
-from spark_masters import standalone
+from spark_masters import quick_executors, standalone
 from two_hosts import Host, can_have_namespaces, namespaces
 
-PLACES = ["local-cluster", "standalone", *(["namespaces"] if can_have_namespaces() else [])]
-Said = dict[str, list[int]]
+Said = dict[str, object]
 _JOB = ROOT / "tests" / "spark_cluster_job.py"
+HAS_NETWORKS = can_have_namespaces()
+
+
+class Started(NamedTuple):
+    """A cluster that has started: processes of its workers, those above them, and where clients reach it."""
+
+    workers: list[int]
+    tasks: list[int]
+    addresses: list[str]
 
 
 class Driver:
@@ -39,7 +50,7 @@ class Driver:
             [
                 *prefix,
                 sys.executable,
-                str(ROOT / "tests" / "spark_cluster_job.py"),
+                str(_JOB),
                 json.dumps(dict(settings)),
             ],
             stdin=subprocess.PIPE,
@@ -57,6 +68,12 @@ class Driver:
         assert self.process.stderr is not None
         self.errors.extend(self.process.stderr)
 
+    def tell(self, step: str) -> None:
+        """Let it do something."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{step}\n")
+        self.process.stdin.flush()
+
     def says(self, what: str) -> Said:
         """The next line, which must be of this kind."""
         assert self.process.stdout is not None
@@ -65,6 +82,11 @@ class Driver:
         said: Said = json.loads(line)
         assert what in said, said
         return said
+
+    def does(self, step: str, what: str) -> Said:
+        """Both."""
+        self.tell(step)
+        return self.says(what)
 
     def end(self) -> None:
         """Whatever happens."""
@@ -80,47 +102,78 @@ class Driver:
 def driver(place: str, folder: Path) -> Iterator[Driver]:
     with contextlib.ExitStack() as stack:
         hosts = (Host("127.0.0.1"), Host("127.0.0.1"))
-        if place == "namespaces":
+        if place == "networks":
             _, hosts = stack.enter_context(namespaces())
-        settings = {"spark.executor.memory": "512m"}
+        settings = quick_executors()
         if place == "local-cluster":
-            settings = {"spark.master": "local-cluster[2,2,1024]"}
+            log = folder / "events"
+            log.mkdir()
+            settings |= {"spark.master": "local-cluster[2,2,1024]", "spark.ui.enabled": "true"}
+            settings |= {"spark.ui.port": "0", "spark.eventLog.enabled": "true"}
+            settings |= {"spark.eventLog.dir": log.as_uri(), "spark.eventLog.compress": "false"}
         else:
+            settings |= {"spark.executor.memory": "512m", "spark.driver.host": hosts[0].address}
+            settings["spark.driver.bindAddress"] = hosts[0].address
             settings["spark.master"] = stack.enter_context(standalone(hosts, folder))
-            settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = hosts[0].address
         made = Driver(hosts[0].prefix, settings, folder)
         stack.callback(made.end)
         yield made
 
 
+def started(job: Driver) -> Started:
+    """Two workers, which use as much as their tasks may, and take no strangers."""
+    said = job.does("start", "started")
+    assert said["threads"] == ["1", "1"] and said["stranger"] == "RefusedError"
+    made = Started(
+        cast("list[int]", said["started"]),
+        cast("list[int]", said["tasks"]),
+        cast("list[str]", said["addresses"]),
+    )
+    assert len(made.workers) == 2
+    return made
+
+
+def lost(job: Driver, victim: int) -> None:
+    """While a call waits somebody is killed: that is one message."""
+    job.tell("wait")
+    os.kill(victim, signal.SIGKILL)
+    told = str(job.says("lost")["lost"])
+    assert told.startswith("Spark's task of worker ") and "restart()" in told, told
+    assert not any("Traceback" in line or "py4j" in line for line in job.errors), "".join(job.errors)
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("place", PLACES)
-def test_same_answers_one_message_all_anew_and_nothing_left(place: str, tmp_path: Path) -> None:
-    with driver(place, tmp_path) as job:
-        first = job.says("started")
-        assert len(first["started"]) == 2 and first["threads"] == ["1", "1"]
-        assert first["stranger"] == "RefusedError"
-        is_far = all("127.0.0.1" not in str(address) for address in first["addresses"])
-        assert is_far == (place == "namespaces")
-        assert job.says("same")["same"]
-        victim = first["tasks"][1]
-        if place == "local-cluster":
-            victim = _parent(_parent(victim))  # the executor: Java, above Python's daemon
-        os.kill(victim, signal.SIGKILL)
-        lost = str(job.says("lost")["lost"])
-        assert lost.startswith("Spark's task of worker ") and "restart()" in lost
-        second = job.says("started")
-        assert job.says("same")["same"]
-        assert not set(first["started"]) & set(second["started"])
-        if place == "standalone":
+def test_executors_of_their_own_answer_alike_show_no_secret_and_may_be_killed(tmp_path: Path) -> None:
+    with driver("local-cluster", tmp_path) as job:
+        first = started(job)
+        assert job.does("feed", "same")["same"]
+        seen = job.does("pages", "pages")
+        lengths = cast("dict[str, int]", seen["pages"]).values()
+        assert seen["secrets"] == [] and len(lengths) == 5 and min(lengths) > 100, seen
+        lost(job, _parent(_parent(first.tasks[1])))  # Java, above Python's daemon
+        second = started(job)
+        assert not set(first.workers) & set(second.workers)
+        assert job.does("feed", "same")["same"]
+        assert job.does("end", "closed")["closed"], "the log of events shows no secret"
+        _gone(first.workers + second.workers + second.tasks)
+
+
+@pytest.mark.timeout(900)
+def test_on_a_standalone_master_it_is_the_same_and_nothing_outlives_the_driver(
+    tmp_path: Path, effort: int
+) -> None:
+    """On one network beside networks of their own the long form only: there is nothing else to see."""
+    for has_networks in [True, False] if HAS_NETWORKS and effort > 1 else [HAS_NETWORKS]:
+        folder = tmp_path / ("networks" if has_networks else "one network")
+        folder.mkdir()
+        with driver(folder.name, folder) as job:
+            first = started(job)
+            assert all("127.0.0.1" not in address for address in first.addresses) == has_networks
+            assert job.does("feed", "same")["same"]
+            lost(job, first.tasks[1])
+            second = started(job)
             job.process.kill()
-        else:
-            assert job.process.stdin is not None
-            job.process.stdin.write("\n")
-            job.process.stdin.flush()
-            job.says("closed")
-        _gone(first["started"] + second["started"] + second["tasks"])
-        assert not any("Traceback" in line or "py4j" in line for line in job.errors), "".join(job.errors)
+            _gone(first.workers + second.workers + second.tasks)
 
 
 def _parent(process: int) -> int:
@@ -129,7 +182,7 @@ def _parent(process: int) -> int:
 
 def _gone(processes: list[int]) -> None:
     """All of them, within seconds."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     waiting = threading.Event()
     while left := [one for one in processes if _runs(one)]:
         assert time.monotonic() < deadline, left
