@@ -17,6 +17,8 @@ import pytest
 
 from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
 from timely.limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX
+from timely.wire.transport import door as module
+from timely.wire.transport.door import Door, _host_of
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
@@ -39,13 +41,13 @@ def server() -> Iterator[ServerSocket]:
 
 
 @contextlib.contextmanager
-def strangers(server: ServerSocket) -> Iterator[Callable[[bytes], socket.socket]]:
+def strangers(server: ServerSocket) -> Iterator[Callable[..., socket.socket]]:
     """Opens plain connections, and says something on each."""
     opened: list[socket.socket] = []
     host, port = server.address.removeprefix("tcp://").split(":")
 
-    def come(words: bytes = b"") -> socket.socket:
-        stranger = socket.create_connection((host, int(port)), timeout=20)
+    def come(words: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
+        stranger = socket.create_connection((host, int(port)), timeout=20, source_address=(source, 0))
         opened.append(stranger)
         if words:
             stranger.sendall(words)
@@ -94,6 +96,48 @@ def test_bounded_silent_strangers_are_few_and_a_client_comes_in_beside_them(serv
         assert all(is_hung_up(stranger) for stranger in opened[:100]), "the oldest go first"
         assert answers(server)
     until(lambda: server.at_door == 0, "who has gone is forgotten")
+
+
+def test_bounded_the_flood_of_one_host_keeps_out_that_host_only(server: ServerSocket) -> None:
+    with strangers(server) as come:
+        early = come(source="127.0.0.3")
+        until(lambda: server.at_door == 1, "it is at the door")
+        flood = [come(source="127.0.0.2") for _ in range(AT_DOOR_COUNT_MAX + 49)]
+        until(lambda: server.hung_up >= 50, "those beyond the bound are hung up on")
+        assert server.hung_up == 50 and server.at_door == AT_DOOR_COUNT_MAX
+        assert all(is_hung_up(stranger) for stranger in flood[:50])
+        early.settimeout(0.0)
+        with pytest.raises(BlockingIOError):  # it is still there, after what it has been greeted with
+            while early.recv(4096):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_one"),
+    [
+        ("10.0.0.1", "10.0.0.2", False),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("fd99::1", "fd99::ffff:2", True),
+        ("fd99::1", "fd99:0:0:1::1", False),
+        ("fe80::1%cable", "fe80::2", True),
+    ],
+)
+def test_bounded_is_one_host_what_can_be_one(one: str, other: str, are_one: bool) -> None:
+    assert (_host_of((one, 7401)) == _host_of((other, 7402, 0, 0))) == are_one
+
+
+def test_bounded_a_number_that_is_another_connection_s_by_now_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peers: list[object] = [("10.0.0.1", 1), ("10.0.0.2", 2), None]
+    monkeypatch.setattr(module, "peer_of", lambda number: peers.pop(0))
+    door = Door.__new__(Door)  # without its thread: what that does is done here
+    door._callers, door._by_host = {}, {}
+    for _ in range(3):
+        door._come(7)
+    assert door.at_door == 1 and door._by_host == {"10.0.0.2": {7: None}}
+    door._forget(7)
+    assert door.at_door == 0 and door._by_host == {}
 
 
 def test_bounded_who_is_in_is_at_the_door_no_more(server: ServerSocket) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from timely.keys import ClientKeys, ClusterKeys, new_cluster
 from timely.limits import TAKEN_AWAY_SECONDS_MAX
+from timely.wire.transport import server_socket
 from timely.wire.transport.curve import new_pair
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
@@ -16,6 +18,13 @@ from timely.wire.transport.zeromq import ClientSockets
 CLUSTER = new_cluster()
 ADA = ClientKeys("ada", new_pair(), CLUSTER.pair.public)
 BOB = ClientKeys("bob", new_pair(), CLUSTER.pair.public)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def asked(server: ServerSocket, client: ClientSockets) -> bytes:
@@ -63,6 +72,67 @@ def test_a_key_that_is_taken_away_ends_what_its_holder_has(tmp_path: Path) -> No
         ada.close()
         bob.close()
         server.close()
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Iterator[tuple[ServerSocket, Path]]:
+    """A server, and its list of clients, on which ada and bob are."""
+    path = tmp_path / "clients.txt"
+    path.write_text(f"ada {ADA.pair.public}\nbob {BOB.pair.public}\n")
+    server = ServerSocket("tcp://127.0.0.1:0", keys=ClusterKeys(CLUSTER.pair, list_file=str(path)))
+    yield server, path
+    server.close()
+
+
+def test_a_key_that_is_taken_away_before_the_first_word_ends_that_connection_too(
+    listed: tuple[ServerSocket, Path],
+) -> None:
+    server, path = listed
+    ada = ClientSockets([server.address], ADA)
+    try:
+        until(lambda: ada.is_joined(0))
+        path.write_text("# nobody\n")
+        assert server._door is not None
+        server._door.allowed.look()
+        assert server.taken_away() == [], "it has said nothing yet"
+        assert ADA.pair.public[:8] in server.refusal(asked(server, ada))
+        assert server.patience <= TAKEN_AWAY_SECONDS_MAX
+        until(lambda: server.taken_away() or ada.refusal(0))
+    finally:
+        ada.close()
+
+
+def test_a_key_that_is_given_back_at_once_ends_nothing(
+    listed: tuple[ServerSocket, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, path = listed
+    monkeypatch.setattr(server_socket, "TAKEN_AWAY_SECONDS_MAX", 0.0)
+    ada = ClientSockets([server.address], ADA)
+    try:
+        who = asked(server, ada)
+        assert server._door is not None
+        for text, gone in (("# nobody\n", [who]), (path.read_text(), [])):
+            path.write_text(text)
+            server._door.allowed.look()
+            assert server.taken_away() == gone
+        assert asked(server, ada) == who and not ada.loss(0)
+    finally:
+        ada.close()
+
+
+def test_of_clients_so_many_are_remembered_and_others_asked_anew(
+    listed: tuple[ServerSocket, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = listed
+    monkeypatch.setattr(server_socket, "CALLERS_MAX", 1)
+    ada, bob = (ClientSockets([server.address], keys) for keys in (ADA, BOB))
+    try:
+        for client, name in ((ada, "ada"), (bob, "bob"), (ada, "ada")):
+            who = asked(server, client)
+            assert {client: holder.name for client, holder in server._holders.items()} == {who: name}
+    finally:
+        ada.close()
+        bob.close()
 
 
 def test_without_keys_nobody_is_asked_who_he_is(tmp_path: Path) -> None:
