@@ -119,6 +119,9 @@ LOST_SECONDS_MAX: Final = 0.3
 VERDICT_SECONDS_MAX: Final = 1.0
 """How long a client waits, after one worker has failed, for another that knows the cause better."""
 
+KEEPER_SECONDS_MAX: Final = 6.0
+"""The same for whoever keeps the workers and knows best, which may be told of a silent host later."""
+
 HEARTBEAT_MS_DEFAULT: Final = 1_000
 """How often an idle connection between workers is probed."""
 

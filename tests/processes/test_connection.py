@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import timely
+from timely.client import connection
 from timely.client.connection import (
     AppendClient,
     RemoteWorkers,
@@ -22,7 +23,8 @@ from timely.client.connection import (
 from timely.client.tables import InputForm
 from timely.limits import REQUEST_BYTES_MAX
 from timely.wire.addresses import socket_address
-from timely.wire.requests import Hello, Wait
+from timely.wire.requests import Hello, Wait, encode_error, number_of
+from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings
 
@@ -89,3 +91,42 @@ def test_an_answer_that_does_not_come_in_time_names_who_is_late() -> None:
 def test_a_request_that_is_too_large_is_refused_before_it_is_sent() -> None:
     with pytest.raises(timely.MisuseError, match="append at most 268,435,456 at once"):
         checked([memoryview(bytearray(REQUEST_BYTES_MAX + 1))])
+
+
+class Keeper:
+    """Keeps one worker, which is played here: it answers each request with its end. That the task of it is
+    lost is heard at the `late`-th look after that, of as many as there may be; 0: never.
+    """
+
+    knows_best = True
+    descriptors: list[int] = []
+
+    def __init__(self, server: ServerSocket, late: int) -> None:
+        self._server = server
+        self._looks = -1
+        self._late = late
+
+    def check(self) -> None:
+        self._looks += self._looks >= 0
+        for client, frames in self._server.recv_nowait():
+            error = timely.PeerError("worker 0 of 1 was told to end, and the cluster with it")
+            self._server.send(client, encode_error(number_of(frames), error))
+            self._looks = 0
+        if self._looks == self._late > 0:
+            raise timely.PeerError("the task of worker 0 is lost")
+
+    def stop(self) -> None:
+        self._server.close()
+
+
+@pytest.mark.parametrize(("late", "told"), [(3, "the task of worker 0 is lost"), (0, "was told to end")])
+def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
+    late: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "KEEPER_SECONDS_MAX", 0.3 if late == 0 else 30.0)
+    server = ServerSocket(f"ipc://{tmp_path}/c0")
+    workers = RemoteWorkers([server.address], Keeper(server, late))
+    for _ in range(2):
+        with pytest.raises(timely.PeerError, match=told):
+            workers.ask([(0, Hello(), None)])
+    workers.close()

@@ -22,6 +22,7 @@ from ..failure import again
 from ..limits import (
     CONNECT_SECONDS_MAX,
     FRAME_BYTES_MAX,
+    KEEPER_SECONDS_MAX,
     REPLY_SECONDS_MAX,
     REQUEST_BYTES_MAX,
     VERDICT_SECONDS_MAX,
@@ -221,15 +222,16 @@ class _Channel:
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
         grace = deadline
-        while pending:
+        patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
+        while pending or failures:
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
                 self._take(worker, pending, replies, failures)
             lost = self._find_lost({worker for worker, _ in pending})
             now = time.monotonic()
             if (failures or lost) and grace == deadline:
-                grace = min(deadline, now + VERDICT_SECONDS_MAX)
+                grace = min(deadline, now + patience)
             failures.extend(lost)
-            if not pending or self._has_cause(failures) or (failures and now >= grace):
+            if self._is_settled(bool(pending), failures) or (failures and now >= grace):
                 break
             if now >= deadline:
                 late = ", ".join(
@@ -298,10 +300,18 @@ class _Channel:
             self._sockets.unwatch(descriptor)
         self._descriptors = [old for old in self._descriptors if old in alive]
 
-    def _has_cause(self, failures: list[tuple[int, TimelyError]]) -> bool:
-        """Whether one of the failures explains itself; of a lost peer another worker may know the cause."""
-        known = _KEEPS if self._launcher is not None and self._launcher.knows_best else _KNOWS
-        return any(worker <= known or not isinstance(error, PeerError) for worker, error in failures)
+    @property
+    def _keeper_knows_best(self) -> bool:
+        return self._launcher is not None and self._launcher.knows_best
+
+    def _is_settled(self, is_pending: bool, failures: list[tuple[int, TimelyError]]) -> bool:
+        """Whether there is nothing to wait for: one of the failures explains itself, or all have answered. Of
+        a lost peer another worker may know the cause; who keeps them knows it for certain.
+        """
+        known = _KEEPS if self._keeper_knows_best else _KNOWS
+        if any(worker <= known or not isinstance(error, PeerError) for worker, error in failures):
+            return True
+        return not is_pending and not (failures and self._keeper_knows_best)
 
     def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
         """The failure that explains the others."""
