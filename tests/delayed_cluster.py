@@ -17,7 +17,8 @@ import timely
 from timely.running.core import Worker
 from timely.wire.requests import Insert, Install, Reply, Request, Seal, Value
 from timely.wire.transport.memory import MemoryNetwork
-from timely.worker.server import Later, Server
+from timely.worker.answers.later import Later
+from timely.worker.server import Server
 
 __all__ = ["DelayedCluster", "Edge", "Row", "answers_to"]
 

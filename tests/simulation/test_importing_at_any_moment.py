@@ -24,7 +24,7 @@ from differential.operators.between.exports import ExportVertex
 from differential.trace.shared import SharedTrace
 from timely.wire.handshake import Offer
 from timely.wire.requests import Install, Uninstall
-from timely.worker.server import Later
+from timely.worker.answers.later import Later
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -22,7 +22,7 @@ from timely.client.tables import at_epoch
 from timely.errors import MisuseError
 from timely.wire.handshake import Switched
 from timely.wire.requests import Changes, Replace, Reply
-from timely.worker.server import Later
+from timely.worker.answers.later import Later
 
 
 class Reader:

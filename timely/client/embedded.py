@@ -20,7 +20,8 @@ from ..limits import REPLY_SECONDS_MAX, WORKERS_MAX
 from ..running.core import Worker
 from ..wire.requests import Close, Reply, Request, Seal, Value
 from ..wire.transport.memory import MemoryNetwork
-from ..worker.server import Later, Server
+from ..worker.answers.later import Later
+from ..worker.server import Server
 from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
 
 __all__ = ["EmbeddedWorkers"]

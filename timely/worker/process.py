@@ -49,7 +49,8 @@ from ..wire.keys import ClusterKeys
 from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
-from .server import Later, Server
+from .answers.later import Later
+from .server import Server
 from .settings import WorkerSettings
 from .tasks.tidying import Tidying
 from .together import begin_turn, end_turn, forget_alone, is_full, join

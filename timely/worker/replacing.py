@@ -101,6 +101,10 @@ class Replacements:
         """The number under which the outputs of `dataflow` are found now."""
         return _last(self._outputs_of, dataflow)
 
+    def instance(self, dataflow: int) -> Instance:
+        """The dataflow, or the new version of it, as far as that has taken its place here."""
+        return self._worker.instance(self.outputs_of(dataflow))
+
     def check_input(self, dataflow: int, name: str) -> None:
         """Raise `ReplacedError` for an input that is not there any more."""
         instance = self._worker.instances.get(self.inputs_of(dataflow))

@@ -4,6 +4,9 @@
 workers do; whoever runs the worker asks it again after each step. It raises the error that the client shall
 see; then nothing has changed, and the request may be repeated. No socket is in sight: `worker/process.py`
 serves clients of other processes by it, `embedded.py` the caller's own.
+
+What is asked of inputs and of outputs is answered in `answers/`; here is who is asked, what is asked of whole
+dataflows, and what other workers say apart from data.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -29,10 +32,7 @@ from ..errors import (
 )
 from ..failure import is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX
-from ..operators.capture import FOREVER, CaptureVertex
-from ..operators.inputs.appends import AppendId
 from ..running.core import Worker
-from ..running.instance import Instance
 from ..wire.handshake import (
     PROTOCOL_VERSION,
     Build,
@@ -54,59 +54,40 @@ from ..wire.handshake import (
 from ..wire.requests import (
     Append,
     Arrived,
-    Changes,
     CheckAttempts,
     Close,
     CommitAttempts,
     Describe,
     DropAttempts,
     Enter,
-    Forget,
-    Frontier,
     Hello,
-    Hold,
     Insert,
     Install,
-    Leave,
-    Piece,
     Replace,
     Reply,
     Request,
     Seal,
     Shutdown,
-    Snapshot,
     Stage,
     StageAttempt,
     Stats,
     Uninstall,
     Value,
-    Wait,
 )
+from .answers.inputs import Inputs
+from .answers.later import Later, now_or_later
+from .answers.outputs import Outputs
 from .counters import statistics
 from .installation import Installations, describe
-from .orders import Orders, open_epoch
-from .tasks.pieces import hold, piece
-from .tasks.staging import check_attempts, drop_attempts, names_of, stage_attempt
+from .orders import Orders
 
-__all__ = ["Later", "Server"]
+__all__ = ["Server"]
 
 _OF_TASKS = (CheckAttempts, CommitAttempts, DropAttempts, StageAttempt)
 _OF_INPUTS = (Append, Arrived, Close, Describe, Enter, Insert, Seal, Stage, Uninstall, *_OF_TASKS)
 """Requests that are answered by what feeds a dataflow, and not by what it has put out."""
-
-
-@dataclass(frozen=True)
-class Later:
-    """An answer that is not known yet.
-
-    ready      the answer, or None if it is still not known; raises what the client shall see
-    late       what to raise after the deadline
-    deadline   by the server's clock, in seconds
-    """
-
-    ready: Callable[[], Reply | None]
-    late: Callable[[], TimelyError]
-    deadline: float
+_DECIDED = (Close, CommitAttempts, Enter, Install, Replace, Seal, Uninstall)
+"""Requests that worker 0 decides for all."""
 
 
 class Server:
@@ -131,6 +112,8 @@ class Server:
         self.installations = Installations(worker)
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
+        self._inputs = Inputs(self._orders, self.replacements)
+        self._outputs = Outputs(worker, self.replacements, clock)
         self._greeting = Greeting(
             PROTOCOL_VERSION,
             worker.workers,
@@ -215,44 +198,11 @@ class Server:
             raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
-        match request:
-            case Insert() | Append() | Stage():
-                return self._take_rows(request, table)
-            case Seal(dataflow, epoch):
-                self._check_decides(request)
-                return Reply({"open": self._orders.seal(dataflow, epoch)})
-            case Wait(dataflow, output, epoch, seconds):
-                return self._once_complete(
-                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
-                )
-            case StageAttempt(dataflow, name):
-                return stage_attempt(self._instance(dataflow).input(name), request, table)
-            case Changes():
-                return self._changes(request)
-            case Frontier(dataflow, output):
-                return Reply({"complete": self._complete(dataflow, output)})
-            case Snapshot(dataflow, output, epoch, seconds):
-                return self._once_complete(
-                    dataflow,
-                    output,
-                    epoch,
-                    seconds,
-                    lambda complete: Reply(
-                        {"complete": complete}, self._output(dataflow, output).log.snapshot(epoch)
-                    ),
-                )
-            case Forget(dataflow, output, reader, stop):
-                return self._forget(self._output(dataflow, output), reader, stop)
-            case Piece(dataflow, output):
-                return self._once_complete(
-                    dataflow,
-                    output,
-                    request.stop - 1,
-                    request.timeout_seconds,
-                    lambda _: piece(self._output(dataflow, output), request),
-                )
-            case _:
-                return self._handle_rare(request)
+        """Most is asked of inputs and outputs: those first."""
+        if isinstance(request, _DECIDED):
+            self._check_decides(request)
+        answer = self._inputs.handle(request, table) or self._outputs.handle(request)
+        return answer or self._handle_rare(request)
 
     def install(
         self,
@@ -294,39 +244,18 @@ class Server:
 
     def _handle_rare(self, request: Request) -> Reply | Later:
         match request:
-            case Enter(dataflow, name, epoch, writer, sequence):
-                self._check_decides(request)
-                is_new, entered = self._orders.enter(dataflow, name, epoch, AppendId(writer, sequence))
-                return Reply({"is_new": is_new, "epoch": entered})
-            case CheckAttempts(dataflow, name):
-                return check_attempts(self._instance(dataflow).input(name), request)
-            case DropAttempts(dataflow, name):
-                return drop_attempts(self._instance(dataflow).input(name), request)
-            case CommitAttempts():
-                return self._commit(request)
-            case Close(dataflow, name):
-                self._check_decides(request)
-                return Reply({"open": self._orders.close(dataflow, name)})
             case Uninstall(dataflow, cascade):
-                self._check_decides(request)
                 return self._uninstall(dataflow, cascade)
-            case Arrived(dataflow, epoch, expected):
-                return Reply({"missing": self._missing(self._instance(dataflow), epoch, expected)})
-            case Hold(dataflow, output):
-                return hold(self._output(dataflow, output), request)
-            case Leave(dataflow, output, reader):
-                self._output(dataflow, output).places.leave(reader)
-                return Reply()
             case Install(spec, arguments):
-                self._check_decides(request)
                 return self._installed(self.installations.order(spec, arguments), spec)
             case Replace(dataflow, spec, arguments, seconds):
-                self._check_decides(request)
                 current = self.check_replaceable(dataflow)
                 new = self.installations.order(spec, arguments, current)
                 return self._replaced(new, spec, seconds)
             case Describe(dataflow):
-                return describe(self._instance(dataflow), self.installations.specs.get(dataflow, ""))
+                return describe(
+                    self.replacements.instance(dataflow), self.installations.specs.get(dataflow, "")
+                )
             case Hello():
                 return self._hello()
             case Stats():
@@ -337,24 +266,11 @@ class Server:
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
 
-    def _commit(self, request: CommitAttempts) -> Reply:
-        """Make a batch of what was staged, and complete its epoch with it: one decision, so that no other
-        comes between.
-        """
-        self._check_decides(request)
-        attempts = names_of(request.attempts)
-        is_new, epoch = self._orders.commit(
-            request.dataflow, request.input, request.query, request.batch, attempts, request.may_skip
-        )
-        if is_new and request.seals:
-            self._orders.seal(request.dataflow, epoch)
-        return Reply({"is_new": is_new, "epoch": epoch, "open": open_epoch(self._instance(request.dataflow))})
-
     def _uninstall(self, dataflow: int, cascade: bool) -> Reply:
         """End a dataflow as an error would, on all workers; they hear of it after all orders of before, and
         let those that read it end with it.
         """
-        name = self._instance(dataflow).frozen.name
+        name = self.replacements.instance(dataflow).frozen.name
         importers = self.installations.importers(dataflow)
         if importers and not cascade:
             listed = ", ".join(f"{one.index} ({one.frozen.name})" for one in importers)
@@ -392,7 +308,7 @@ class Server:
                 f"{self._worker.index}"
             )
 
-    def _once_started(self, request: Request, table: pa.Table | None) -> Later:
+    def _once_started(self, request: Request, table: pa.Table | None) -> Reply | Later:
         """A client may come here before the verdict does, which worker 0 has told both of them."""
         dataflow = getattr(request, "dataflow", None)
         begun: list[Reply | Later] = []
@@ -411,7 +327,7 @@ class Server:
             return WaitTimeoutError(f"dataflow {dataflow} has not begun on worker {self._worker.index}")
 
         seconds = getattr(request, "timeout_seconds", INSTALL_SECONDS_MAX)
-        return Later(ready, late, self._clock() + seconds if seconds >= 0 else float("inf"))
+        return now_or_later(ready, late, self._clock(), seconds)
 
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:
         def ready() -> Reply | None:
@@ -429,7 +345,7 @@ class Server:
 
         # Worker 0 is the first to lose patience: its verdict is what the others wait for.
         patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
-        return ready() or Later(ready, late, self._clock() + patience)
+        return now_or_later(ready, late, self._clock(), patience)
 
     def _replaced(self, new: int, spec: str, seconds: float) -> Reply | Later:
         """Once the new version has taken the place of the old one everywhere."""
@@ -456,7 +372,7 @@ class Server:
                 self.installations.give_up(new)
             return error
 
-        return ready() or Later(ready, late, self._clock() + seconds if seconds >= 0 else float("inf"))
+        return now_or_later(ready, late, self._clock(), seconds)
 
     def _redirected(self, request: Request) -> Request:
         """What is asked of the inputs of a dataflow that was replaced goes to the new version."""
@@ -469,103 +385,3 @@ class Server:
         if name is not None:
             self.replacements.check_input(request.dataflow, name)
         return replace(request, dataflow=current)
-
-    def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
-        """Rows of a client. Everything that can be wrong with them is found before they are kept."""
-        handle = self._instance(request.dataflow).input(request.input)
-        if table is None:
-            raise RequestError(f"rows for {request.input!r} came without a table")
-        identity = AppendId(request.writer, request.sequence)
-        if isinstance(request, Append):
-            word = handle.epoch_word(request.epoch)
-            if not handle.is_wanted(request.epoch, identity):
-                return Reply({"is_new": False})
-            batches = handle.encode(table, request.diff, word)
-            return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
-        if not handle.is_new(identity):
-            return Reply({"is_new": False, "epoch": handle.epoch})
-        word = handle.epoch_word(max(request.epoch, handle.epoch))
-        if isinstance(request, Stage):
-            handle.check_room(table.nbytes)
-            handle.stage(identity, request.part, word, handle.encode(table, request.diff, word), table.nbytes)
-            return Reply({"is_new": True, "epoch": handle.epoch})
-        batches = handle.encode(table, request.diff, word)
-        return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
-
-    def _missing(
-        self, instance: Instance, epoch: int, expected: Sequence[Value]
-    ) -> list[tuple[str, str, int]]:
-        missing: list[tuple[str, str, int]] = []
-        for entry in expected:
-            match entry:
-                case [str(name), str(writer), int(sequence)]:
-                    if instance.input(name).missing(epoch, [AppendId(writer, sequence)]):
-                        missing.append((name, writer, sequence))
-                case _:
-                    raise RequestError(f"an expected append is [input, writer, sequence], not {entry!r}")
-        return missing
-
-    def _changes(self, request: Changes) -> Reply | Later:
-        if request.reader:
-            capture = self._output(request.dataflow, request.output)
-            capture.places.come(request.reader, request.start)
-
-        def answer(complete: int) -> Reply:
-            capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
-            stop = complete if request.is_open_ended else request.stop
-            return Reply({"complete": complete}, capture.log.changes(request.start, max(stop, request.start)))
-
-        return self._once_complete(
-            request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
-        )
-
-    def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
-        complete = min(stop, capture.complete_before)
-        if reader:
-            capture.places.come(reader, complete)
-        bound = capture.places.forget(complete)
-        capture.log.forget(bound)
-        return Reply({"kept": bound})
-
-    def _once_complete(
-        self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
-    ) -> Reply | Later:
-        def ready() -> Reply | None:
-            complete = self._complete(dataflow, output, epoch)
-            return answer(complete) if complete > epoch else None
-
-        def late() -> TimelyError:
-            complete = self._complete(dataflow, output)
-            where = f"output {output!r}" if output else f"dataflow {dataflow}"
-            opened = open_epoch(self._instance(dataflow))
-            why = (
-                f"it is not sealed yet (the open epoch is {opened})"
-                if opened <= epoch
-                else "the work on it is not done yet"
-            )
-            return WaitTimeoutError(
-                f"epoch {epoch} of {where} is not complete on worker "
-                f"{self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
-                f"complete are the epochs before {complete}"
-            )
-
-        deadline = self._clock() + seconds if seconds >= 0 else float("inf")
-        return ready() or Later(ready, late, deadline)
-
-    def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
-        """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""
-        if output:
-            return self._output(dataflow, output).complete_before
-        instance = self._instance(dataflow)
-        names = instance.frozen.outputs
-        at_outputs = min((instance.output(name).complete_before for name in names), default=FOREVER)
-        # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
-        return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
-
-    def _instance(self, dataflow: int) -> Instance:
-        """The dataflow, or the new version of it, as far as that has taken its place here."""
-        return self._worker.instance(self.replacements.outputs_of(dataflow))
-
-    def _output(self, dataflow: int, name: str) -> CaptureVertex:
-        self.replacements.check_output(dataflow, name)
-        return self._instance(dataflow).output(name)

@@ -20,8 +20,9 @@ from timely.running.progress_messages import write_control_header
 from timely.wire.handshake import Build, Control, Ended, Offer, Verdict, encode_control
 from timely.wire.requests import Insert, Install, Seal, Wait
 from timely.wire.transport.memory import MemoryNetwork
+from timely.worker.answers.later import Later
 from timely.worker.installation import Installations, describe
-from timely.worker.server import Later, Server
+from timely.worker.server import Server
 
 
 class Clock:

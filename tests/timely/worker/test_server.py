@@ -1,8 +1,6 @@
-"""What a worker answers, without a socket.
+"""What a worker answers, without a socket; of inputs and outputs: `answers/`.
 
-later_*      answers that depend on what is still to come
 refusing_*   requests that make no sense
-rows_*       a column of differences becomes batches
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ import sys
 import msgpack
 import pyarrow as pa
 import pytest
+from one_worker import LINES, answer, serving
 
 import timely
-from timely.client.tables import records_of
-from timely.running.core import Worker
 from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, encode_control
 from timely.wire.requests import (
     Append,
@@ -25,47 +22,19 @@ from timely.wire.requests import (
     Describe,
     Enter,
     Forget,
-    Frontier,
     Hello,
     Insert,
     Install,
     Leave,
-    Reply,
     Request,
     Seal,
     Shutdown,
-    Snapshot,
     Stage,
     Stats,
     Wait,
 )
-from timely.worker.server import Later, Server
-
-LINES = pa.table({"record": [msgpack.packb("a b a")], "diff": [1]})
-
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def serving() -> tuple[Server, Worker, Clock]:
-    clock = Clock()
-    worker = Worker()
-    server = Server(worker, "here", clock)
-    assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 0
-    return server, worker, clock
-
-
-def answer(server: Server, request: Request, table: pa.Table | None = None) -> Reply:
-    reply = server.handle(request, table)
-    assert isinstance(reply, Reply)
-    return reply
 
 
 def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
@@ -77,53 +46,6 @@ def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
     assert described.items("inputs") == [["lines", "records", None, None]]
     assert described.items("outputs") == [["counts", "records", None]]
     assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 1
-
-
-def test_later_changes_come_when_the_epoch_is_complete() -> None:
-    server, worker, _ = serving()
-    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": True}
-    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": False}
-    later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
-    assert isinstance(later, Later) and later.ready() is None
-    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
-    answer(server, Seal(0, 0))
-    worker.run_until_idle()
-    reply = later.ready()
-    assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
-    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 2
-    assert (
-        answer(server, Frontier(0, "counts")).values
-        == answer(server, Frontier(0, "")).values
-        == {"complete": 1}
-    )
-    assert answer(server, Forget(0, "counts", "me", 1)).values == {"kept": 1}
-    with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
-        server.handle(Changes(0, "counts", "", 0, 0, True, -1.0))
-    assert answer(server, Changes(0, "counts", "", 1, 1, True, -1.0)).columns().num_rows == 0
-
-
-def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
-    server, _, clock = serving()
-    later = server.handle(Wait(0, "counts", 3, 2.5))
-    assert isinstance(later, Later) and later.deadline == clock.now + 2.5
-    with pytest.raises(
-        timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
-    ):
-        raise later.late()
-    answer(server, Seal(0, 5))
-    with pytest.raises(
-        timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
-    ):
-        raise later.late()
-
-
-def test_sealing_with_something_missing_seals_nothing() -> None:
-    server, worker, _ = serving()
-    expected: list[object] = [["lines", "w", 0], ["lines", "w", 1]]
-    answer(server, Append(0, "lines", 0, "w", 1, 0), LINES)
-    assert answer(server, Arrived(0, 0, expected)).items("missing") == [("lines", "w", 0)]
-    assert answer(server, Arrived(0, 1, expected)).items("missing") == [("lines", "w", 0), ("lines", "w", 1)]
-    assert worker.instance(0).input("lines").epoch == 0
 
 
 def has_rows(request: Request) -> bool:
@@ -186,14 +108,6 @@ def test_refusing_what_fails_unexpectedly_leaves_the_worker_well() -> None:
         server.handle(Append(1, "x", 0, "w", 0, 1), LINES)
     assert not server.is_stopping
     answer(server, Seal(1, 0))
-
-
-def test_refusing_a_snapshot_of_records() -> None:
-    server, worker, _ = serving()
-    answer(server, Seal(0, 0))
-    worker.run_until_idle()
-    with pytest.raises(timely.MisuseError, match="read changes"):
-        server.handle(Snapshot(0, "counts", 0, 0.0))
 
 
 def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:

@@ -1,0 +1,60 @@
+"""What is asked of outputs, without a socket.
+
+later_*      answers that depend on what is still to come
+"""
+
+from __future__ import annotations
+
+import pytest
+from one_worker import LINES, answer, serving
+
+import timely
+from timely.client.tables import records_of
+from timely.wire.requests import Append, Changes, Forget, Frontier, Seal, Snapshot, Wait
+from timely.worker.answers.later import Later
+
+
+def test_later_changes_come_when_the_epoch_is_complete() -> None:
+    server, worker, _ = serving()
+    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": True}
+    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": False}
+    later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
+    assert isinstance(later, Later) and later.ready() is None
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    reply = later.ready()
+    assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
+    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 2
+    assert (
+        answer(server, Frontier(0, "counts")).values
+        == answer(server, Frontier(0, "")).values
+        == {"complete": 1}
+    )
+    assert answer(server, Forget(0, "counts", "me", 1)).values == {"kept": 1}
+    with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
+        server.handle(Changes(0, "counts", "", 0, 0, True, -1.0))
+    assert answer(server, Changes(0, "counts", "", 1, 1, True, -1.0)).columns().num_rows == 0
+
+
+def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
+    server, _, clock = serving()
+    later = server.handle(Wait(0, "counts", 3, 2.5))
+    assert isinstance(later, Later) and later.deadline == clock.now + 2.5
+    with pytest.raises(
+        timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
+    ):
+        raise later.late()
+    answer(server, Seal(0, 5))
+    with pytest.raises(
+        timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
+    ):
+        raise later.late()
+
+
+def test_refusing_a_snapshot_of_records() -> None:
+    server, worker, _ = serving()
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    with pytest.raises(timely.MisuseError, match="read changes"):
+        server.handle(Snapshot(0, "counts", 0, 0.0))

@@ -1,0 +1,125 @@
+"""What is asked of inputs: to take rows; of worker 0, which decides for all, what belongs to which epoch.
+
+Everything that can be wrong with rows is found before they are kept. What is decided is told to all workers
+(`worker/orders.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ...errors import RequestError
+from ...operators.inputs.appends import AppendId
+from ...operators.inputs.handle import InputHandle
+from ...running.instance import Instance
+from ...wire.requests import (
+    Append,
+    Arrived,
+    CheckAttempts,
+    Close,
+    CommitAttempts,
+    DropAttempts,
+    Enter,
+    Insert,
+    Reply,
+    Request,
+    Seal,
+    Stage,
+    StageAttempt,
+    Value,
+)
+from ..orders import Orders, open_epoch
+from ..replacing import Replacements
+from ..tasks.staging import check_attempts, drop_attempts, names_of, stage_attempt
+
+__all__ = ["Inputs"]
+
+
+class Inputs:
+    """Answers for the inputs of one worker.
+
+    Args:
+        orders: what it decides, if it is worker 0. replacements: which version of a dataflow is asked.
+    """
+
+    def __init__(self, orders: Orders, replacements: Replacements) -> None:
+        self._orders = orders
+        self._replacements = replacements
+
+    def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
+        """The answer; none if it is not inputs that are asked."""
+        match request:
+            case Insert() | Append() | Stage():
+                return self._take_rows(request, table)
+            case Seal(dataflow, epoch):
+                return Reply({"open": self._orders.seal(dataflow, epoch)})
+            case StageAttempt(dataflow, name):
+                return stage_attempt(self._input(dataflow, name), request, table)
+            case Enter(dataflow, name, epoch, writer, sequence):
+                is_new, entered = self._orders.enter(dataflow, name, epoch, AppendId(writer, sequence))
+                return Reply({"is_new": is_new, "epoch": entered})
+            case CheckAttempts(dataflow, name):
+                return check_attempts(self._input(dataflow, name), request)
+            case DropAttempts(dataflow, name):
+                return drop_attempts(self._input(dataflow, name), request)
+            case CommitAttempts():
+                return self._commit(request)
+            case Close(dataflow, name):
+                return Reply({"open": self._orders.close(dataflow, name)})
+            case Arrived(dataflow, epoch, expected):
+                missing = _missing(self._replacements.instance(dataflow), epoch, expected)
+                return Reply({"missing": missing})
+            case _:
+                return None
+
+    def _input(self, dataflow: int, name: str) -> InputHandle:
+        return self._replacements.instance(dataflow).input(name)
+
+    def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
+        """Rows of a client. Everything that can be wrong with them is found before they are kept."""
+        handle = self._input(request.dataflow, request.input)
+        if table is None:
+            raise RequestError(f"rows for {request.input!r} came without a table")
+        identity = AppendId(request.writer, request.sequence)
+        if isinstance(request, Append):
+            word = handle.epoch_word(request.epoch)
+            if not handle.is_wanted(request.epoch, identity):
+                return Reply({"is_new": False})
+            batches = handle.encode(table, request.diff, word)
+            return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
+        if not handle.is_new(identity):
+            return Reply({"is_new": False, "epoch": handle.epoch})
+        word = handle.epoch_word(max(request.epoch, handle.epoch))
+        if isinstance(request, Stage):
+            handle.check_room(table.nbytes)
+            handle.stage(identity, request.part, word, handle.encode(table, request.diff, word), table.nbytes)
+            return Reply({"is_new": True, "epoch": handle.epoch})
+        batches = handle.encode(table, request.diff, word)
+        return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
+
+    def _commit(self, request: CommitAttempts) -> Reply:
+        """Make a batch of what was staged, and complete its epoch with it: one decision, so that no other
+        comes between.
+        """
+        attempts = names_of(request.attempts)
+        is_new, epoch = self._orders.commit(
+            request.dataflow, request.input, request.query, request.batch, attempts, request.may_skip
+        )
+        if is_new and request.seals:
+            self._orders.seal(request.dataflow, epoch)
+        opened = open_epoch(self._replacements.instance(request.dataflow))
+        return Reply({"is_new": is_new, "epoch": epoch, "open": opened})
+
+
+def _missing(instance: Instance, epoch: int, expected: Sequence[Value]) -> list[tuple[str, str, int]]:
+    missing: list[tuple[str, str, int]] = []
+    for entry in expected:
+        match entry:
+            case [str(name), str(writer), int(sequence)]:
+                if instance.input(name).missing(epoch, [AppendId(writer, sequence)]):
+                    missing.append((name, writer, sequence))
+            case _:
+                raise RequestError(f"an expected append is [input, writer, sequence], not {entry!r}")
+    return missing

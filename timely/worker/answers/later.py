@@ -1,0 +1,34 @@
+"""An answer that is not known yet, and how long somebody waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...errors import TimelyError
+from ...wire.requests import Reply
+
+__all__ = ["Later", "now_or_later"]
+
+
+@dataclass(frozen=True)
+class Later:
+    """An answer that is not known yet.
+
+    ready      the answer, or None if it is still not known; raises what the client shall see
+    late       what to raise after the deadline
+    deadline   by the server's clock, in seconds
+    """
+
+    ready: Callable[[], Reply | None]
+    late: Callable[[], TimelyError]
+    deadline: float
+
+
+def now_or_later(
+    ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
+) -> Reply | Later:
+    """What is ready, or else what may be within `seconds` from `now`; as long as it takes if they are less
+    than none.
+    """
+    return ready() or Later(ready, late, now + seconds if seconds >= 0 else float("inf"))

@@ -1,0 +1,144 @@
+"""What is asked of outputs: how far they are, their changes, their rows at an epoch, who has a place where.
+
+What is not complete yet is answered later. Of a dataflow that is being replaced the new version answers, as
+far as that has taken the place of the old one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import TimelyError, WaitTimeoutError
+from ...operators.capture import FOREVER, CaptureVertex
+from ...running.core import Worker
+from ...wire.requests import (
+    Changes,
+    Forget,
+    Frontier,
+    Hold,
+    Leave,
+    Piece,
+    Reply,
+    Request,
+    Snapshot,
+    Wait,
+)
+from ..orders import open_epoch
+from ..replacing import Replacements
+from ..tasks.pieces import hold, piece
+from .later import Later, now_or_later
+
+__all__ = ["Outputs"]
+
+
+class Outputs:
+    """Answers for the outputs of one worker.
+
+    Args:
+        worker: the worker. replacements: which version of a dataflow is asked.
+        clock: seconds, only their differences count.
+    """
+
+    def __init__(self, worker: Worker, replacements: Replacements, clock: Callable[[], float]) -> None:
+        self._worker = worker
+        self._replacements = replacements
+        self._clock = clock
+
+    def handle(self, request: Request) -> Reply | Later | None:
+        """The answer; none if it is not outputs that are asked."""
+        match request:
+            case Wait(dataflow, output, epoch, seconds):
+                return self._once_complete(
+                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
+                )
+            case Changes():
+                return self._changes(request)
+            case Frontier(dataflow, output):
+                return Reply({"complete": self._complete(dataflow, output)})
+            case Snapshot(dataflow, output, epoch, seconds):
+                return self._once_complete(
+                    dataflow,
+                    output,
+                    epoch,
+                    seconds,
+                    lambda complete: Reply(
+                        {"complete": complete}, self._output(dataflow, output).log.snapshot(epoch)
+                    ),
+                )
+            case Forget(dataflow, output, reader, stop):
+                return self._forget(self._output(dataflow, output), reader, stop)
+            case Piece(dataflow, output):
+                return self._once_complete(
+                    dataflow,
+                    output,
+                    request.stop - 1,
+                    request.timeout_seconds,
+                    lambda _: piece(self._output(dataflow, output), request),
+                )
+            case Hold(dataflow, output):
+                return hold(self._output(dataflow, output), request)
+            case Leave(dataflow, output, reader):
+                self._output(dataflow, output).places.leave(reader)
+                return Reply()
+            case _:
+                return None
+
+    def _changes(self, request: Changes) -> Reply | Later:
+        if request.reader:
+            capture = self._output(request.dataflow, request.output)
+            capture.places.come(request.reader, request.start)
+
+        def answer(complete: int) -> Reply:
+            capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
+            stop = complete if request.is_open_ended else request.stop
+            return Reply({"complete": complete}, capture.log.changes(request.start, max(stop, request.start)))
+
+        return self._once_complete(
+            request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
+        )
+
+    def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
+        complete = min(stop, capture.complete_before)
+        if reader:
+            capture.places.come(reader, complete)
+        bound = capture.places.forget(complete)
+        capture.log.forget(bound)
+        return Reply({"kept": bound})
+
+    def _once_complete(
+        self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
+    ) -> Reply | Later:
+        def ready() -> Reply | None:
+            complete = self._complete(dataflow, output, epoch)
+            return answer(complete) if complete > epoch else None
+
+        def late() -> TimelyError:
+            complete = self._complete(dataflow, output)
+            where = f"output {output!r}" if output else f"dataflow {dataflow}"
+            opened = open_epoch(self._replacements.instance(dataflow))
+            why = (
+                f"it is not sealed yet (the open epoch is {opened})"
+                if opened <= epoch
+                else "the work on it is not done yet"
+            )
+            return WaitTimeoutError(
+                f"epoch {epoch} of {where} is not complete on worker "
+                f"{self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
+                f"complete are the epochs before {complete}"
+            )
+
+        return now_or_later(ready, late, self._clock(), seconds)
+
+    def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
+        """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""
+        if output:
+            return self._output(dataflow, output).complete_before
+        instance = self._replacements.instance(dataflow)
+        names = instance.frozen.outputs
+        at_outputs = min((instance.output(name).complete_before for name in names), default=FOREVER)
+        # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
+        return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
+
+    def _output(self, dataflow: int, name: str) -> CaptureVertex:
+        self._replacements.check_output(dataflow, name)
+        return self._replacements.instance(dataflow).output(name)
