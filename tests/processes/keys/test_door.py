@@ -17,6 +17,7 @@ import pytest
 
 from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
 from timely.limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX
+from timely.wire.transport import curve
 from timely.wire.transport import door as module
 from timely.wire.transport.door import Door, _host_of
 from timely.wire.transport.server_socket import ServerSocket
@@ -167,6 +168,17 @@ def test_bounded_a_stranger_who_talks_without_end_is_hung_up_on(server: ServerSo
                 time.sleep(0.001)
         until(lambda: server.hung_up == 1, "hung up on")
         assert answers(server)
+
+
+def test_bounded_who_proves_nothing_in_time_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curve, "HANDSHAKE_SECONDS_MAX", 0.1)
+    made = ServerSocket("tcp://127.0.0.1:0", keys=CLUSTER)
+    try:
+        with strangers(made) as come:
+            assert is_hung_up(come())
+            until(lambda: made.at_door == 0, "and forgotten")
+    finally:
+        made.close()
 
 
 @pytest.mark.parametrize(

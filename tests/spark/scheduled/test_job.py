@@ -18,6 +18,7 @@ import pytest
 from timely.errors import TimelyError
 from timely.spark.errors import ClusterLostError, ScheduleError
 from timely.spark.scheduled import job as module
+from timely.spark.scheduled import roster
 from timely.spark.scheduled.job import SparkJob
 from timely.spark.scheduled.line import Line, called
 from timely.spark.scheduled.task import BarrierTask, Shared
@@ -192,6 +193,13 @@ def test_door_is_open_to_a_task_beside_any_number_of_strangers(job: SparkJob) ->
         stranger.close()
 
 
+def test_door_is_shut_on_who_says_nothing(job: SparkJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GUEST_SECONDS_MAX", 0.1)
+    with socket.create_connection(address(job), timeout=10) as silent:
+        while silent.recv(100):  # the nonce, and then the end
+            pass
+
+
 def test_door_is_open_to_a_task_once(job: SparkJob) -> None:
     come(job, 0)
     soon(lambda: 0 in job._roster.tasks)
@@ -222,6 +230,30 @@ def test_over_is_a_cluster_whose_worker_fails_and_the_error_is_its_own(job: Spar
     assert str(lost(job)).startswith("worker 1 was killed by SIGKILL: xxx")
 
 
+def test_over_is_told_to_who_asks_before_the_line_thread_has_looked(job: SparkJob) -> None:
+    come(job, 0)
+    second = come(job, 1)
+    job.wait_for_tasks(5)
+    with job._changed:  # what it hears it cannot take in yet
+        second.close()
+        soon(job._has_news)
+        with pytest.raises(ClusterLostError, match="worker 1"):
+            job.check()
+
+
+def test_over_is_told_to_who_asks_before_there_is_a_verdict(
+    job: SparkJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "VERDICT_SECONDS_MAX", 0.2)
+    first = come(job, 0)
+    come(job, 1)
+    job.wait_for_tasks(5)
+    first.say(failed="worker 0 lost worker 1", is_cause=False)
+    soon(lambda: job._roster.is_troubled)
+    with pytest.raises(ClusterLostError, match="worker 0 lost worker 1"):
+        job.check()
+
+
 def test_over_is_a_cluster_whose_job_spark_ends(job: SparkJob, context: Context) -> None:
     context.finish("Caused by: there is no room\n\tat a.b.C(D.java:1)")
     error = str(lost(job))
@@ -236,6 +268,23 @@ def test_over_is_a_cluster_whose_executors_have_another_python(job: SparkJob, co
 
 def test_late_is_a_job_that_spark_has_no_room_for(job: SparkJob) -> None:
     with pytest.raises(ScheduleError, match="of 4 slots 3 are busy with other jobs"):
+        job.wait_for_tasks(0.0)
+
+
+def test_late_is_no_job_that_spark_has_room_for_unless_python_takes_minutes(
+    job: SparkJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "busy_slots", lambda context: 2)
+    coming = threading.Timer(0.3, lambda: [come(job, index) for index in range(2)])
+    coming.start()
+    assert len(job.wait_for_tasks(0.0)) == 2
+    coming.join()
+
+
+def test_late_is_a_job_that_has_room_and_never_comes(job: SparkJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "busy_slots", lambda context: 2)
+    monkeypatch.setattr(module, "START_SECONDS_MAX", 0.2)
+    with pytest.raises(ScheduleError, match="0 of them are there"):
         job.wait_for_tasks(0.0)
 
 

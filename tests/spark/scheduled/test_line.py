@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from timely.spark.scheduled.line import Line, called, proof
+from timely.spark.scheduled.line import Line, called, is_proof, proof
 
 TOKEN = "a token"
 
@@ -95,3 +95,13 @@ def test_known_is_no_other_program_that_listens_there() -> None:
     for address in driver(repeats):
         with pytest.raises(EOFError, match="another program"):
             called(address, TOKEN, {})
+
+
+def test_known_is_who_says_the_proof_of_these_nonces_in_this_part() -> None:
+    said = proof(TOKEN, "task", "a", "b")
+    assert is_proof(said, TOKEN, "task", "a", "b")
+    for other in ((TOKEN, "driver", "a", "b"), (TOKEN, "task", "b", "a"), ("another", "task", "a", "b")):
+        assert not is_proof(said, *other)
+    for odd in (None, 1, "", "\ud800", said + "0", ["x"]):
+        assert not is_proof(odd, TOKEN, "task", "a", "b")
+    assert not is_proof(proof(TOKEN, "task", "a"), TOKEN, "task", "a", 5)

@@ -70,6 +70,7 @@ def test_told_is_the_lost_task_and_not_the_workers_that_ended_with_it(roster: Ro
 def test_told_after_a_moment_is_what_is_known(roster: Roster) -> None:
     roster.says(0, HAS_LOST, 10.0)
     assert roster.verdict(10.0 + VERDICT_SECONDS_MAX / 2) is None
+    roster.says(1, {"ended": True}, 10.0 + VERDICT_SECONDS_MAX / 2)  # it lets nobody wait for longer
     late = roster.verdict(10.0 + VERDICT_SECONDS_MAX)
     assert late is not None and late.text == "worker 0 lost worker 1"
 

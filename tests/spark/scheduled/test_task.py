@@ -43,8 +43,10 @@ class Context:
     def cpus(self) -> int:
         return 1
 
+    tasks = 1
+
     def getTaskInfos(self) -> list[Info]:
-        return [Info()]
+        return [Info()] * self.tasks
 
     def barrier(self) -> None:
         pass
@@ -56,7 +58,10 @@ class Context:
 class Running:
     """A task in a thread, and the driver's end of its line."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, hooks: list[str], keys: str = "") -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, hooks: list[str], keys: str = "", index: int = 0
+    ) -> None:
+        self._index = index
         ours, self.line = _pair()
         self.error: Exception | None = None
         self.hello: dict[str, object] = {}
@@ -73,7 +78,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            assert list(self._task(0, [])) == []
+            assert list(self._task(self._index, [])) == []
         except Exception as error:
             self.error = error
 
@@ -126,8 +131,12 @@ def test_ends_when_the_driver_says_so(running: Running) -> None:
 
 
 def test_ends_when_the_driver_is_gone(running: Running) -> None:
-    _, process = _worker_of(running)
-    running.line.close()
+    address, process = _worker_of(running)
+    with timely.connect(address) as client:
+        running.line.close()
+        with pytest.raises(PeerError, match="the driver of the cluster is gone"):
+            while True:
+                client.stats()
     running.end()
     assert isinstance(running.error, EOFError) and not Path(f"/proc/{process}").exists()
 
@@ -156,6 +165,16 @@ def test_hooks_are_called_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPa
     made.end()
     assert isinstance(made.error, RuntimeError) and "os:abort failed" in str(made.error)
     assert said["is_cause"] is True and "worker 0 cannot start on 127.0.0.1: os:" in str(said["failed"])
+    made.line.close()
+
+
+def test_hooks_are_called_by_the_first_task_of_a_host_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Context, "tasks", 2)
+    made = Running(monkeypatch, ["os:abort"], index=1)
+    made.line.say(start=True)
+    said = made.line.wait(60)
+    made.end()
+    assert "1 addresses for 2 workers" in str(said["failed"]), "as far as the one task here can come"
     made.line.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from timely import MisuseError
-from timely.keys import ClientKeys, load_client, load_cluster
+from timely.keys import ClientKeys, folder, load_client, load_cluster
 from timely.keys.folder import add_client, client_keys, clients_of, make_cluster, revoke_client
 
 
@@ -26,8 +26,9 @@ def test_what_is_written_is_found_again(cluster: Path, tmp_path: Path) -> None:
     assert clients_of(cluster) == {"ada": ada.pair.public, "bob": bob.pair.public}
 
 
-def test_secrets_are_for_their_owner_only_whatever_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0)
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_secrets_are_for_their_owner_only_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
     try:
         make_cluster(tmp_path / "cluster")
         add_client(tmp_path / "cluster", "ada", tmp_path / "ada")
@@ -36,6 +37,7 @@ def test_secrets_are_for_their_owner_only_whatever_the_umask(tmp_path: Path) -> 
     for path in (tmp_path / "cluster" / "cluster.key", tmp_path / "ada" / "client.key"):
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "cluster" / "clients.txt").stat().st_mode & 0o777 == 0o644
     left = sorted(path.name for path in (tmp_path / "cluster").iterdir())
     assert left == ["clients.txt", "cluster.key"], "no draft is left"
 
@@ -80,6 +82,21 @@ def test_a_cluster_and_a_client_are_made_once(cluster: Path, tmp_path: Path) -> 
     with pytest.raises(MisuseError, match="holds the keys of a client already"):
         add_client(cluster, "bob", tmp_path / "ada")
     assert list(clients_of(cluster)) == ["ada"]
+
+
+def test_a_list_is_full_at_its_bound(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "CLIENT_KEYS_MAX", 1)
+    add_client(cluster, "ada", tmp_path / "ada")
+    with pytest.raises(MisuseError, match="1 clients already, which is as many as there may be"):
+        add_client(cluster, "bob", tmp_path / "bob")
+    assert not (tmp_path / "bob").exists()
+
+
+def test_a_file_that_cannot_be_written_leaves_no_draft(tmp_path: Path) -> None:
+    (tmp_path / "cluster" / "cluster.key" / "in the way").mkdir(parents=True)
+    with pytest.raises(MisuseError, match=r"cluster.key cannot be written"):
+        folder._replace(tmp_path / "cluster" / "cluster.key", "text", 0o600)
+    assert [path.name for path in (tmp_path / "cluster").iterdir()] == ["cluster.key"]
 
 
 def test_a_key_is_taken_away_whatever_else_is_wrong_with_the_list(cluster: Path, tmp_path: Path) -> None:

@@ -70,3 +70,17 @@ def test_a_list_that_cannot_be_read_holds_as_it_was(tmp_path: Path, caplog: pyte
     with caplog.at_level(logging.WARNING, "timely"):
         assert not allowed.look()
     assert allowed.name_of(ADA) == "ada" and "holds as it was" in caplog.text
+
+
+def test_a_list_that_cannot_be_looked_at_holds_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys" / "clients.txt"
+    path.parent.mkdir()
+    path.write_text(f"ada {ADA}\n")
+    allowed = listed(path)
+    path.parent.rename(tmp_path / "moved")
+    path.parent.touch()  # where a folder was
+    with caplog.at_level(logging.WARNING, "timely"):
+        assert not allowed.look()
+    assert allowed.name_of(ADA) == "ada" and "cannot be looked at" in caplog.text

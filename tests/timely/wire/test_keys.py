@@ -10,6 +10,7 @@ import pytest
 
 from timely import MisuseError
 from timely.keys import new_client, new_cluster
+from timely.wire import keys as module
 from timely.wire.keys import ClientKeys, ClusterKeys, KeyPair, Secret, check_name
 
 CLUSTER, ADA = new_client(new_cluster(), "ada")
@@ -68,3 +69,14 @@ def test_a_name_fits_a_file_and_a_line(name: str) -> None:
 def test_the_cluster_is_a_client_of_its_own() -> None:
     own = CLUSTER.as_client()
     assert (own.pair, own.cluster) == (CLUSTER.pair, CLUSTER.pair.public)
+
+
+def test_of_clients_a_cluster_has_so_many_each_by_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CLIENT_KEYS_MAX", 2)
+    cluster = new_cluster()
+    for name in ("ada", "bob"):
+        cluster, _ = new_client(cluster, name)
+    with pytest.raises(MisuseError, match="2 clients at most, not 3"):
+        new_client(cluster, "eve")
+    with pytest.raises(MisuseError, match="is no name of a key"):
+        dataclasses.replace(ADA, name="../ada")

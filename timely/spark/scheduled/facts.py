@@ -24,7 +24,6 @@ NAIAD = "naiad"
 _PACKAGES = ("numpy", "numba", "pyzmq", "msgpack", "pyarrow")
 _OWN = ("progress", "timely", "differential")
 _THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB")
-_KEPT_MODE = 0o700
 
 
 def facts() -> dict[str, str]:
@@ -107,7 +106,6 @@ def unpacked(root: Path, cache: Path | None = None) -> Path:
             continue
         with zipfile.ZipFile(root) as archive:
             archive.extractall(unfinished)
-        unfinished.chmod(_KEPT_MODE)
         try:
             unfinished.rename(made)
         except OSError:  # another task of this host was first
