@@ -8,6 +8,7 @@ refused_*   streams that cannot be
 from __future__ import annotations
 
 import pickle
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,9 @@ def test_stream_goes_on_where_it_was(session: SparkSession, flow: Flow, tmp_path
     follow(session, flow, tmp_path, startingEpoch=0)
     found = session.read.parquet(str(tmp_path / "rows")).select("epoch", "n", "diff").collect()
     assert sorted(map(tuple, found)) == [*CHANGES, (3, 2, -1), (3, 3, 1)]
-    assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) == 3
+    batches = list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))
+    is_at_once = find_spec("pyspark.sql.streaming.datasource") is None  # PySpark 4.1
+    assert len(batches) == (2 if is_at_once else 3)
 
 
 def test_refused_streams_say_from_where_to_begin_and_frames_where_that_is(flow: Flow) -> None:
