@@ -26,6 +26,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    import timely
+
 QUICK_SEED = 20_130
 SHUTDOWN_GRACE_S = 5.0
 SESSION_MARK = "NAIAD_TEST_SESSION"
@@ -126,6 +128,18 @@ def spark() -> Iterator[SparkSession]:
     session = local_session(cores=2, app="tests", attempts=3)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def two_workers() -> Iterator[timely.Cluster]:
+    """Two worker processes for all tests that leave no query on them: starting them costs more than most
+    queries.
+    """
+    import timely
+
+    with timely.connect(workers=2) as cluster:
+        yield cluster
+        assert cluster.flows() == {}, "somebody has left a query behind"
 
 
 @pytest.fixture(scope="session", autouse=True)

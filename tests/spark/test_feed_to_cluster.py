@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -86,18 +85,12 @@ def rows(spark: SparkSession) -> EpochRows:
     return epoch_rows(frame, diff="diff", writers=2)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
-
-
 def test_retried_tasks_append_again_and_every_row_counts_once(
-    rows: EpochRows, cluster: timely.Cluster, tmp_path: Path
+    rows: EpochRows, two_workers: timely.Cluster, tmp_path: Path
 ) -> None:
-    flow = cluster.install(passed_on)
+    flow = two_workers.install(passed_on)
     feed = EpochFeed(
-        rows, "mentions", Flaky(cluster.append_target(flow.index), str(tmp_path)), rows_per_append=100
+        rows, "mentions", Flaky(two_workers.append_target(flow.index), str(tmp_path)), rows_per_append=100
     )
     receipts = feed.send(range(6))
     assert (tmp_path / "lost").exists(), "the failure was meant to happen"
@@ -110,16 +103,18 @@ def test_retried_tasks_append_again_and_every_row_counts_once(
     wanted: Rows = Counter()
     for source, target, epoch, diff in rows.frame.collect():
         wanted[source, target, epoch] += diff
+    flow.uninstall()
     assert found == wanted
 
 
 def test_refused_an_epoch_that_is_sealed_is_the_error_of_the_worker(
-    rows: EpochRows, cluster: timely.Cluster
+    rows: EpochRows, two_workers: timely.Cluster
 ) -> None:
-    flow = cluster.install(passed_on)
+    flow = two_workers.install(passed_on)
     flow.wait(flow.seal())
     with pytest.raises(InputClosedError, match="epoch 0"):
-        EpochFeed(rows, "mentions", cluster.append_target(flow.index)).send(range(1))
+        EpochFeed(rows, "mentions", two_workers.append_target(flow.index)).send(range(1))
+    flow.uninstall()
 
 
 def test_refused_connections_are_one_error_that_names_the_address(rows: EpochRows) -> None:

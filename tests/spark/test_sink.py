@@ -3,21 +3,17 @@
 commit_*     what a reader of DIR/changes sees, and when
 restart_*    the same job on the same directory; other jobs, other content
 bound_*      how much may wait, and that room is given back
-failure_*    an error of the writing thread; a process killed while it writes
+failure_*    an error of the writing thread
 snapshot_*   DIR/snapshot is replaced whole
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +26,6 @@ from timely.spark.errors import OutputError
 from timely.spark.sink import ChangesSink, write_snapshot
 
 JOB: dict[str, object] = {"input": "mentions.txt", "window": 24, "kind": None}
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def changes(epoch: int, nodes: Sequence[int], diff: int = 1) -> pa.Table:
@@ -274,35 +269,48 @@ def test_progress_says_how_far_the_commits_have_come(spark: SparkSession, tmp_pa
         assert sink.progress() == f"Epochs 0 to 1 are{said}them."
 
 
-KILLED = """
-import sys
-sys.path[:0] = [{root!r}, {here!r}]
-from test_sink import JOB, changes
-from timely.spark.session import local_session
-from timely.spark.sink import ChangesSink
-sink = ChangesSink(local_session(cores=1), {folder!r}, JOB)
-for epoch in range(100_000):
-    sink.commit(epoch, changes(epoch, range(epoch, epoch + 3)))
-"""
+class Looking:
+    """Looks into a folder again and again, in a thread: what it finds is what a kill would leave."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: dict[str, int] = {}
+        self.wrong: list[str] = []
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ends.is_set():
+            names = sorted(file.name for file in self.folder.iterdir() if file.name[0] != "_")
+            if names != [f"epoch-{epoch:08}.parquet" for epoch in range(len(names))]:
+                self.wrong.append(f"a gap, or no epoch: {names}")
+            for name in names:
+                try:
+                    rows = pq.read_table(self.folder / name).num_rows
+                except (pa.ArrowException, OSError) as error:
+                    self.wrong.append(f"{name} is not whole: {error}")
+                else:
+                    if self.seen.setdefault(name, rows) != rows:
+                        self.wrong.append(f"{name} has {rows} rows, and had {self.seen[name]}")
 
 
-def test_failure_by_kill_9_loses_no_committed_epoch_and_shows_no_half_of_one(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    program = KILLED.format(root=str(ROOT), here=str(Path(__file__).parent), folder=str(tmp_path))
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
-    folder = tmp_path / "changes"
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob("epoch-*.parquet"))) < 5 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    seen = len(list(folder.glob("epoch-*.parquet")))
-    assert seen >= 5
-    assert read(spark, folder) == sorted((e + n, 0, e, 1) for e in range(seen) for n in range(3))
-    with ChangesSink(spark, tmp_path, JOB) as sink:
-        assert sink.committed == seen
-        assert sink.commit(0, changes(0, range(3))) is False
+def test_commit_is_whole_at_every_moment(spark: SparkSession, tmp_path: Path) -> None:
+    """So is what a driver leaves that is killed; `tests/examples/test_mention_components.py` kills one."""
+    with ChangesSink(spark, tmp_path, JOB) as sink, Looking(tmp_path / "changes") as looking:
+        for epoch in range(12):
+            sink.commit(epoch, changes(epoch, range(epoch % 3 * 2000)))
+            if epoch % 4 == 3:
+                sink.flush()
+    assert not looking.wrong, looking.wrong[:3]
+    assert len(looking.seen) > 3, "it has looked while epochs were committed"
 
 
 def test_snapshot_is_replaced_whole_and_readable_as_a_folder(spark: SparkSession, tmp_path: Path) -> None:

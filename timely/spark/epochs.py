@@ -188,8 +188,7 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
             F.count_if(F.col(DIFF) == 0).alias("zeros"),
             *nulls,
         )
-        .orderBy(EPOCH)
-        .toArrow()
+        .toArrow()  # and sorted here: Spark would look at the rows once more, to know where to cut
     )
     found: dict[str, list[int | None]] = counts.to_pydict()
     for at, name in enumerate((*columns, DIFF)):
@@ -203,7 +202,8 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
     _refuse(frame, sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
     _refuse(frame, sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0")
     sizes = zip(found[EPOCH], found["entered"], found["left"], strict=True)
-    return {epoch: EpochSize(entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None}
+    ordered = sorted((epoch, entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None)
+    return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}
 
 
 def _refuse(frame: DataFrame, count: int, which: Column, what: str) -> None:

@@ -69,15 +69,14 @@ def test_column_of_several_inputs_makes_common_epochs_and_others_are_there_from_
 
 
 @pytest.mark.parametrize(
-    "window",
+    ("window", "kind"),
     [
-        tumbling("10 seconds", on="at"),
-        sliding("25 seconds", every="10 seconds", on="at"),
-        growing(every="10 seconds", on="at"),
+        (tumbling("10 seconds", on="at"), "bigint"),
+        (sliding("25 seconds", every="10 seconds", on="at"), "timestamp"),
+        (growing(every="10 seconds", on="at"), "timestamp_ntz"),
     ],
-    ids=lambda window: window.kind,
+    ids=["tumbling", "sliding", "growing"],
 )
-@pytest.mark.parametrize("kind", ["bigint", "timestamp", "timestamp_ntz"])
 def test_window_holds_what_came_up_to_its_end(spark: SparkSession, window: Window, kind: str) -> None:
     times = {1: 1_000, 2: 1_001, 3: 1_010, 4: 1_017, 5: 1_044, 6: 1_010}
     seconds = frame(spark, ", ".join(f"({key}, {time}L)" for key, time in times.items()))
@@ -145,10 +144,12 @@ def test_refused_columns_that_make_no_epochs(
     assert "\n" not in str(raised.value)
 
 
-def test_refused_a_window_without_rows_and_types_that_differ(spark: SparkSession) -> None:
+def test_refused_epochs_without_rows_and_types_that_differ(spark: SparkSession) -> None:
     rows = frame(spark, "(1, 2L)")
     with pytest.raises(InputFormatError, match="no input has a row with a time in 'at'"):
         calendar_of({"rows": rows.limit(0)}, None, tumbling(10, on="at"))
+    with pytest.raises(InputFormatError, match="no input has a row, so there is no epoch: 'at' has no value"):
+        calendar_of({"rows": rows.limit(0)}, "at", None)
     with pytest.raises(InputFormatError, match="is bigint in 'rows', string in 'more'. Cast it to one type"):
         calendar_of({"rows": rows, "more": frame(spark, "(1, 'x')")}, "at", None)
     with pytest.raises(MisuseError, match="give epochs= or window=, not both"):

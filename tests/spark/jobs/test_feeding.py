@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from timely.spark.epochs import EpochSize
+from timely.spark.epochs import EpochRows, EpochSize
 from timely.spark.errors import InputFormatError
 from timely.spark.jobs import feeding
 from timely.spark.jobs.calendar import calendar_of
@@ -31,15 +31,23 @@ def rows_of(layout: Layout) -> list[tuple[object, ...]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "said", ["1, -1", "'insert', 'remove'", "'INSERT', ' delete '", "'update_postimage', 'update_preimage'"]
-)
-def test_diff_says_in_numbers_or_words_what_comes_and_goes(spark: SparkSession, said: str) -> None:
-    comes, goes = said.split(", ")
-    frame = spark.sql(f"SELECT * FROM VALUES (5, 1, {comes}), (5, 2, {goes}) AS t(k, at, said)")
+WORDS = "'insert', 'remove'", "'INSERT', ' delete '", "'update_postimage', 'update_preimage'", "'+', '-'"
+
+
+@pytest.mark.parametrize("said", [("1, -1",), WORDS], ids=["numbers", "words"])
+def test_diff_says_in_numbers_or_words_what_comes_and_goes(
+    spark: SparkSession, said: tuple[str, ...]
+) -> None:
+    """One row that comes and one that goes for each."""
+    rows = []
+    for key, (comes, goes) in enumerate(pair.split(", ") for pair in said):
+        rows += [f"({key}, 1, {comes})", f"({key}, 2, {goes})"]
+    frame = spark.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS t(k, at, said)")
     layout = laid(frame, "said")
-    assert layout.size(0) == EpochSize(1, 0) and layout.size(1) == EpochSize(0, 1)
-    assert rows_of(layout) == [(5, 0, 1), (5, 1, -1)]
+    assert layout.size(0) == EpochSize(len(said), 0) and layout.size(1) == EpochSize(0, len(said))
+    assert rows_of(layout) == sorted(
+        (key, epoch, diff) for key in range(len(said)) for epoch, diff in ((0, 1), (1, -1))
+    )
 
 
 def test_diff_of_another_word_or_type_is_refused(spark: SparkSession) -> None:
@@ -110,7 +118,13 @@ def test_condensed_rows_that_only_come_stay_as_they_are(spark: SparkSession) -> 
     assert rows_of(layout) == [(5, 1, 1), (5, 1, 1), (5, 2, 1), (6, 1, 1)]
 
 
-def test_chunks_cover_the_epochs_that_are_fed(spark: SparkSession) -> None:
-    frame = spark.sql("SELECT * FROM VALUES (5, 1), (5, 2), (5, 3) AS t(k, at)")
-    assert laid(frame).chunks() == [range(3)]
-    assert laid(frame, condensed=3).chunks() == [range(2, 3)]
+def test_chunks_cover_the_epochs_that_are_fed_over_the_rows_of_all_inputs() -> None:
+    def rows(**sizes: int) -> EpochRows:
+        counted = {int(epoch[1:]): EpochSize(size, 0) for epoch, size in sizes.items()}
+        return EpochRows(None, ("k",), 1, counted)  # type: ignore[arg-type]  # nobody looks at the rows
+
+    half = 131_072
+    layout = Layout({"one": rows(e3=half, e5=1), "two": rows(e3=half, e4=1, e9=7)}, range(2, 8))
+    assert layout.size(3) == EpochSize(2 * half, 0) and layout.size(7) == EpochSize(0, 0)
+    assert layout.chunks() == [range(2, 4), range(4, 8)]
+    assert Layout({}, range(3)).chunks() == [range(3)]

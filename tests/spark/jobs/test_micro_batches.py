@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,12 +29,6 @@ from timely.spark.jobs.result import Result
 COLUMNS = "word string, said bigint"
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
-
-
 def counts(words: Collection, weights: Collection) -> Collection:
     """How much each word weighs."""
     weighed = words.join(weights, on="word")
@@ -48,7 +41,7 @@ class Words:
     def __init__(self, spark: SparkSession, cluster: timely.Cluster, folder: Path) -> None:
         self.spark, self.cluster, self.folder = spark, cluster, folder
         self.out = folder / "out"
-        (folder / "in").mkdir()
+        (folder / "in").mkdir(parents=True)
         self.heard: list[int] = []
 
     def add(self, *rows: tuple[str, int]) -> None:
@@ -58,6 +51,12 @@ class Words:
         file = self.folder / "in" / f"{number}.parquet"
         pq.write_table(table, file)
         os.utime(file, (1_700_000_000 + number,) * 2)  # by which Spark takes them
+
+    def forget_commit(self, batch: int) -> None:
+        """As if Spark had been killed before it noted that the batch is done."""
+        commits = self.out / "stream" / "checkpoint" / "commits"
+        (commits / f"{batch}").unlink()
+        (commits / f".{batch}.crc").unlink(missing_ok=True)
 
     def stream(self) -> DataFrame:
         files = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
@@ -78,11 +77,34 @@ class Words:
 
 
 @pytest.fixture
-def words(spark: SparkSession, cluster: timely.Cluster, tmp_path: Path) -> Words:
-    found = Words(spark, cluster, tmp_path)
+def words(spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path) -> Words:
+    """Two batches, of which nothing has been taken yet."""
+    found = Words(spark, two_workers, tmp_path)
     found.add(("a", 1), ("b", 1))
     found.add(("a", 2), ("c", 1))
     return found
+
+
+@pytest.fixture(scope="module")
+def taken_once(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Words:
+    """Two batches that are committed in `out`, and a copy of all files beside them."""
+    found = Words(spark, two_workers, tmp_path_factory.mktemp("taken") / "now")
+    found.add(("a", 1), ("b", 1))
+    found.add(("a", 2), ("c", 1))
+    assert changes(found.run(found.out)) == FIRST
+    shutil.copytree(found.folder, found.folder.with_name("then"))
+    return found
+
+
+@pytest.fixture
+def taken(taken_once: Words) -> Words:
+    """The same, whatever the test before has made of it: Spark knows files by where they are."""
+    shutil.rmtree(taken_once.folder)
+    shutil.copytree(taken_once.folder.with_name("then"), taken_once.folder)
+    taken_once.heard.clear()
+    return taken_once
 
 
 def changes(result: Result) -> list[tuple[object, ...]]:
@@ -98,60 +120,48 @@ def test_taken_without_outputs_a_stream_is_what_it_has_by_now(words: Words) -> N
     assert found == sorted(FIRST, key=lambda row: (row[2], row[0], row[3]))
 
 
-def test_again_it_goes_on_behind_the_last_commit_and_callbacks_hear_of_all(words: Words) -> None:
-    assert changes(words.run(words.out)) == FIRST
-    words.add(("a", 1), ("b", -1))
-    assert changes(words.run(words.out)) == FIRST + THIRD
-    words.run(words.out, words.note)
-    assert words.heard == [0, 1, 2], "with nothing new they hear what was written"
-    assert sorted(map(tuple, words.run(words.out).to_df().collect())) == [("a", 4)]
+def test_again_it_goes_on_behind_the_last_commit_and_callbacks_hear_of_all(taken: Words) -> None:
+    taken.add(("a", 1), ("b", -1))
+    assert changes(taken.run(taken.out)) == FIRST + THIRD
+    found = taken.run(taken.out, taken.note)
+    assert taken.heard == [0, 1, 2], "with nothing new they hear what was written"
+    assert sorted(map(tuple, found.to_df().collect())) == [("a", 4)]
 
 
-def test_again_a_batch_that_spark_does_not_know_to_be_done_counts_once(words: Words) -> None:
-    words.run(words.out)
-    (words.out / "stream" / "checkpoint" / "commits" / "1").unlink()
-    (words.out / "stream" / "checkpoint" / "commits" / ".1.crc").unlink(missing_ok=True)
-    words.add(("a", 1), ("b", -1))
-    assert changes(words.run(words.out)) == FIRST + THIRD
+def test_again_a_batch_that_spark_does_not_know_to_be_done_counts_once(taken: Words) -> None:
+    taken.forget_commit(1)
+    taken.add(("a", 1), ("b", -1))
+    assert changes(taken.run(taken.out)) == FIRST + THIRD
 
 
-def test_again_a_batch_that_was_written_and_not_committed_is_taken_anew(words: Words) -> None:
-    words.run(words.out)
-    commits = words.out / "stream" / "checkpoint" / "commits"
-    (commits / "1").unlink()
-    (commits / ".1.crc").unlink(missing_ok=True)
-    (words.out / "changes" / "epoch-00000001.parquet").unlink()
-    assert changes(words.run(words.out)) == FIRST
+def test_again_a_batch_that_was_written_and_not_committed_is_taken_anew(taken: Words) -> None:
+    taken.forget_commit(1)
+    (taken.out / "changes" / "epoch-00000001.parquet").unlink()
+    assert changes(taken.run(taken.out)) == FIRST
 
 
-def test_again_with_one_more_output_it_has_all_and_the_first_stays_what_it_is(words: Words) -> None:
+def test_again_with_one_more_output_it_has_all_and_the_first_stays_what_it_is(taken: Words) -> None:
     """Nothing new has come: what the first one has committed is all that there is for the second."""
-    words.run(words.out)
-    other = words.folder / "other"
-    found = words.run(other, words.out)
-    assert changes(found) == FIRST
-    assert sorted(map(tuple, words.spark.read.parquet(str(words.out / "snapshot")).collect())) == [
-        ("a", 3),
-        ("b", 10),
-    ]
+    other = taken.folder / "other"
+    assert changes(taken.run(other, taken.out)) == FIRST
+    last = taken.spark.read.parquet(str(taken.out / "snapshot"))
+    assert sorted(map(tuple, last.collect())) == [("a", 3), ("b", 10)]
     assert not (other / "stream").exists(), "it is kept once"
 
 
-def test_again_batches_that_are_missing_are_refused_in_one_line(words: Words) -> None:
-    words.run(words.out)
-    shutil.rmtree(words.out / "changes")
+def test_again_batches_that_are_missing_are_refused_in_one_line(taken: Words) -> None:
+    shutil.rmtree(taken.out / "changes")
     with pytest.raises(OutputError, match="batch 2 of 'words' comes where 0 is next") as told:
-        words.run(words.out)
+        taken.run(taken.out)
     assert "\n" not in str(told.value) and told.value.__suppress_context__
 
 
-def test_again_without_what_was_written_it_cannot_go_on(words: Words) -> None:
-    words.run(words.out)
-    shutil.rmtree(words.out / "stream" / "checkpoint")
+def test_again_without_what_was_written_it_cannot_go_on(taken: Words) -> None:
+    shutil.rmtree(taken.out / "stream" / "checkpoint")
     with pytest.raises(
         OutputError, match="2 epochs of the stream 'words' are committed, and .*checkpoint is"
     ):
-        words.run(words.out)
+        taken.run(taken.out)
 
 
 def test_taken_a_query_that_fails_in_a_batch_keeps_what_is_committed(words: Words) -> None:
@@ -196,8 +206,9 @@ def test_refused_by_spark_a_stream_is_one_line(words: Words) -> None:
     with pytest.raises(InputFormatError, match="the stream 'words' cannot be started: .*watermark") as told:
         timely.spark.run(lambda words: words, {"words": counted}, workers=words.cluster)
     assert "\n" not in str(told.value) and told.value.__suppress_context__
-    (words.folder / "in" / "9.parquet").write_text("broken")
-    with pytest.raises(InputFormatError, match="batch 2 of the stream 'words' cannot be read: ") as told:
+    for file in (words.folder / "in").iterdir():
+        file.write_text("broken")
+    with pytest.raises(InputFormatError, match="batch 0 of the stream 'words' cannot be read: ") as told:
         timely.spark.run(lambda words: words, {"words": words.stream()}, workers=words.cluster)
     assert "\n" not in str(told.value) and told.value.__suppress_context__
 

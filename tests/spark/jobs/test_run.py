@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -32,12 +31,6 @@ from timely.spark.jobs.run import _meanwhile
 
 Event = tuple[int | None, int, int, int]
 """Key, amount, day, how often."""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as cluster:
-        yield cluster
 
 
 def totals(events: Collection) -> Collection:
@@ -98,22 +91,28 @@ def states(log: DataFrame, epochs: int) -> list[set[tuple[object, ...]]]:
     return found
 
 
+def children() -> set[str]:
+    """Processes that this one has started."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {child for task in tasks for child in task.read_text().split()}
+
+
 def test_answers_of_a_column_with_what_comes_and_goes(
-    spark: SparkSession, cluster: timely.Cluster, seed: int
+    spark: SparkSession, two_workers: timely.Cluster, seed: int
 ) -> None:
     events = random_events(seed)
     inputs = {"events": frame_of(spark, events)}
-    answer = timely.spark.run(totals, inputs, epochs="day", diff="said", workers=cluster)
+    answer = timely.spark.run(totals, inputs, epochs="day", diff="said", workers=two_workers)
     wanted = totals_by_day(events)
     assert answer.values == sorted({day for _, _, day, _ in events}) and answer.epochs == len(wanted)
     assert states(answer.changes(), answer.epochs) == wanted
     assert {tuple(row) for row in answer.to_df().collect()} == wanted[-1]
     assert answer.to_df().dtypes == [("key", "bigint"), ("n", "bigint"), ("total", "bigint")]
-    assert cluster.flows() == {}, "the query is uninstalled"
+    assert two_workers.flows() == {}, "the query is uninstalled"
 
 
 def test_answers_of_a_window_beside_an_input_that_is_always_there(
-    spark: SparkSession, cluster: timely.Cluster
+    spark: SparkSession, two_workers: timely.Cluster
 ) -> None:
     times = {1: 0, 2: 3_600, 3: 3_601, 4: 9_000, 5: 20_000}
     seen = spark.createDataFrame(list(times.items()), "who: bigint, at: bigint")
@@ -132,7 +131,7 @@ def test_answers_of_a_window_beside_an_input_that_is_always_there(
     told = timely.spark.to_callback(note, as_frame=True)
     inputs = {"seen": seen, "names": names}
     answer = timely.spark.run(
-        named, inputs, window=window, workers=cluster, outputs={"named": [told], "all": []}
+        named, inputs, window=window, workers=two_workers, outputs={"named": [told], "all": []}
     )
     ends = [3_600 * hour for hour in range(7)]
     assert [int(end.timestamp()) for end in answer.values or []] == ends  # type: ignore[attr-defined]
@@ -146,7 +145,9 @@ def test_answers_of_a_window_beside_an_input_that_is_always_there(
         answer.table("named")
 
 
-def test_answers_of_all_types_come_back_as_they_were(spark: SparkSession, cluster: timely.Cluster) -> None:
+def test_answers_of_all_types_come_back_as_they_were(
+    spark: SparkSession, two_workers: timely.Cluster
+) -> None:
     rows = spark.sql(
         "SELECT 1 AS k, array('x', null) AS tags, named_struct('a', 1L, 'b', array(2.5D)) AS pair, "
         "date'2024-01-02' AS d, cast(1.25 AS decimal(10, 2)) AS p, timestamp'2024-01-02 03:04:05.678' AS t, "
@@ -154,17 +155,19 @@ def test_answers_of_all_types_come_back_as_they_were(spark: SparkSession, cluste
         "1.5D AS f "
         "UNION ALL SELECT 2, null, null, null, null, null, null, 'z', null, null, null"
     )
-    answer = timely.spark.run(lambda rows: rows.filter(col.k > 0), {"rows": rows}, workers=cluster).to_df()
+    answer = timely.spark.run(
+        lambda rows: rows.filter(col.k > 0), {"rows": rows}, workers=two_workers
+    ).to_df()
     assert dict(answer.dtypes) == {**dict(rows.dtypes), "k": "bigint", "n": "timestamp"}
     found = sorted(answer.collect(), key=lambda row: row["k"])
     assert [row.asDict(True) for row in found] == [row.asDict(True) for row in rows.collect()]
     assert found[0]["p"] == Decimal("1.25")
-    nothing = timely.spark.run(lambda rows: rows, {"rows": rows.limit(0)}, workers=cluster)
+    nothing = timely.spark.run(lambda rows: rows, {"rows": rows.limit(0)}, workers=two_workers)
     assert nothing.to_df().count() == nothing.changes().count() == 0
 
 
 def test_outputs_go_on_behind_the_last_commit_whoever_else_listens(
-    spark: SparkSession, cluster: timely.Cluster, tmp_path: Path, seed: int
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path, seed: int
 ) -> None:
     events = random_events(seed)
     days = sorted({day for _, _, day, _ in events})
@@ -180,7 +183,7 @@ def test_outputs_go_on_behind_the_last_commit_whoever_else_listens(
             {"events": frame_of(spark, known)},
             epochs="day",
             diff="said",
-            workers=cluster,
+            workers=two_workers,
             outputs=outputs,
         )
 
@@ -203,10 +206,10 @@ def test_outputs_go_on_behind_the_last_commit_whoever_else_listens(
 
 
 def test_outputs_of_another_query_or_other_columns_are_refused(
-    spark: SparkSession, cluster: timely.Cluster, tmp_path: Path
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
 ) -> None:
     events = frame_of(spark, [(1, 2, 0, 1)])
-    timely.spark.run(totals, {"events": events}, outputs=tmp_path, workers=cluster)
+    timely.spark.run(totals, {"events": events}, outputs=tmp_path, workers=two_workers)
 
     def others(events: Collection) -> Collection:
         return totals(events).filter(col.n > 1)
@@ -217,13 +220,14 @@ def test_outputs_of_another_query_or_other_columns_are_refused(
         (totals, events.withColumn("more", F.lit(1)), "inputs: "),
     ):
         with pytest.raises(OutputError, match=f"of another job: .*{differing}") as told:
-            timely.spark.run(query, {"events": inputs}, outputs=tmp_path, workers=cluster)
+            timely.spark.run(query, {"events": inputs}, outputs=tmp_path, workers=two_workers)
         assert "\n" not in str(told.value)
 
 
 def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_started(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
 ) -> None:
+    before = children()
     shares = frame_of(spark, [(1, 4, 0, 2), (1, 4, 1, 1), (1, 4, 2, 0)])
     inputs = {"rows": shares.withColumnRenamed("said", "parts")}
     heard: list[int] = []
@@ -237,12 +241,13 @@ def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_st
     with pytest.raises(timely.TimelyError, match=r"test_run\.py:\d+") as told:
         timely.spark.run(share, inputs, epochs="day", outputs=[tmp_path, note], workers=1)
     assert told.value.__cause__ is None and told.value.__suppress_context__
+    assert children() <= before, "the worker has ended"
     committed = spark.read.parquet(str(tmp_path / "changes")).orderBy("epoch").collect()
     assert [tuple(row) for row in committed] == [(2, 0, 1), (4, 1, 1)]
     assert heard == [0, 1]
     parts = F.expr("if(parts = 0, 1Y, parts)")
     mended = {"rows": inputs["rows"].withColumn("parts", parts)}
-    answer = timely.spark.run(share, mended, epochs="day", outputs=tmp_path, workers=1)
+    answer = timely.spark.run(share, mended, epochs="day", outputs=tmp_path, workers=two_workers)
     assert sorted(map(tuple, answer.changes().collect())) == [(2, 0, 1), (4, 1, 1), (4, 2, 1)]
 
 
@@ -293,12 +298,14 @@ def test_errors_while_rows_are_laid_out_leave_none_of_them_with_spark() -> None:
     assert forgotten.wait(60)
 
 
-def test_errors_of_spark_are_one_line_without_its_own(spark: SparkSession, cluster: timely.Cluster) -> None:
+def test_errors_of_spark_are_one_line_without_its_own(
+    spark: SparkSession, two_workers: timely.Cluster
+) -> None:
     broken = spark.range(3).selectExpr("assert_true(id < 2) AS k", "id")
     with pytest.raises(InputFormatError, match="the inputs cannot be laid out: .*id < 2") as told:
         timely.spark.run(
             lambda rows: rows.select("id"),
             {"rows": broken.selectExpr("id", "string(k) AS k")},
-            workers=cluster,
+            workers=two_workers,
         )
     assert "\n" not in str(told.value) and told.value.__suppress_context__

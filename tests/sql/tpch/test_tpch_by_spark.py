@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sql.tpch.of_orders import q3, q5
 from sql.tpch.tables import Tables, load
 
+import timely
 import timely.spark
 from differential import Collection
 from timely.spark.frames import frame_of
@@ -82,7 +83,7 @@ def rows_of(frame: DataFrame) -> Counter[tuple[object, ...]]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("folder", HERE, ids=["tpch"])
 def test_q3_and_q5_are_what_spark_sql_says_of_each_epoch(
-    folder: Path, spark: SparkSession, effort: int
+    folder: Path, spark: SparkSession, two_workers: timely.Cluster, effort: int
 ) -> None:
     tables = {name: load(folder, name) for name in (*ALWAYS, *KEYS)}
     if effort == 1:
@@ -90,7 +91,7 @@ def test_q3_and_q5_are_what_spark_sql_says_of_each_epoch(
             tables[name] = tables[name].filter(pc.less(remainder(tables[name], KEYS[name], 40), 8))
     inputs: dict[str, DataFrame] = {name: frame_of(spark, tables[name]) for name in ALWAYS}
     inputs |= {name: with_changes(spark, tables[name], name) for name in KEYS}
-    answer = timely.spark.run(both, inputs, epochs="at", diff="said", workers=2)
+    answer = timely.spark.run(both, inputs, epochs="at", diff="said", workers=two_workers)
     assert answer.epochs == len(THERE)
     assert dict(answer.table("q3").dtypes)["o_orderdate"] == "date"
     for name in ALWAYS:

@@ -171,13 +171,14 @@ def _of_column(inputs: Mapping[str, DataFrame], named: str) -> _OfColumn:
     if ordered.column(0).null_count:
         for name, frame in inputs.items():
             _refuse_nulls(name, frame.where(F.col(quoted(named)).isNull()).count(), named)
+    if not ordered.num_rows:
+        raise InputFormatError(f"no input has a row, so there is no epoch: {named!r} has no value")
     if ordered.num_rows > EPOCHS_MAX:
         raise InputFormatError(
             f"the column {named!r} has more than {EPOCHS_MAX:,} different values, each of which would be an "
             "epoch. Make epochs of something coarser: a day, an hour (date_trunc), or a window"
         )
-    array = pa.concat_arrays(ordered.column(0).chunks or [pa.array([], ordered.schema.types[0])])
-    return _OfColumn(named, kind, array, max(1, ordered.num_rows))
+    return _OfColumn(named, kind, pa.concat_arrays(ordered.column(0).chunks), ordered.num_rows)
 
 
 def _of_window(inputs: Mapping[str, DataFrame], window: Window) -> _OfWindow:
