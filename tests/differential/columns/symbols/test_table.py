@@ -9,6 +9,7 @@ forgotten_*  what is not in use goes, and is as if it had never been
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from decimal import Decimal
 
 import msgpack
@@ -285,3 +286,30 @@ def test_forgotten_is_looked_for_seldom_where_looking_costs_much() -> None:
     marking.add(np.resize(words, 64 * 100))
     table.forget(marking)
     assert table.report()["full_at"] == 104
+
+
+def test_forgotten_entries_give_their_memory_back() -> None:
+    table = SymbolTable()
+    words = table.intern([f"text {number}" for number in range(2_000)])
+    table.delta_for(1, words)
+    table.on_sent(1)
+
+    def sizes() -> list[int]:
+        return [sys.getsizeof(part) for part in (table._values, table._words, table._has[1])]
+
+    before, marking = sizes(), table.marking()
+    marking.add(words[:10])
+    table.forget(marking)
+    assert all(10 * after < size for after, size in zip(sizes(), before, strict=True))
+    table.check_invariants()
+
+
+def test_forgotten_is_what_was_noted_for_a_pass_that_was_given_up() -> None:
+    table = SymbolTable()
+    table.begin()
+    table.delta_for(1, table.intern(["a"]))
+    table.on_sent(1)
+    table.give_up()
+    table.delta_for(2, table.intern(["a"]))
+    table.on_sent(2)
+    assert table.forget(table.marking()) == 1

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 from reference.words import Row, accumulated, as_words, beyond, closure_of, reduced, rows_of
 from strategies_words import CODES, RandomHistory
 
+from differential.columns.float_words import float_to_word
 from differential.kernels.history.times import earlier_time, steps_of
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import COUNT as COUNT_OF
-from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.accumulated import MEAN, TOTAL
+from differential.kernels.sums.components import WHOLE_LIMBS
 from differential.kernels.sums.reduce_sums import class_of
 from differential.operators.reduce import Accumulation, Aggregates, ReduceMachine
 from differential.trace import run as run_module
@@ -35,6 +37,7 @@ SUMS: dict[str, tuple[int, Aggregates | Accumulation]] = {
     "distinct": (0, Aggregates(())),
     "keys": (1, Aggregates(())),
     "sum": (1, Accumulation(((COUNT_OF, 0, -1, 0), (TOTAL, 1, -1, 0)), 3, 1)),
+    "mean": (1, Accumulation(((MEAN, 1, 0, WHOLE_LIMBS),), 3, 1)),
 }
 
 
@@ -50,8 +53,9 @@ def _plain(rows: dict[Row, int], kind: str) -> dict[Row, int]:
                 found[key] = 1
             continue
         there, low, high = (rows.get((*key, component), 0) for component in range(3))
+        total = low + (high << 32)
         if there:
-            found[*key, there, low + (high << 32)] = 1
+            found[(*key, float_to_word(total / there)) if kind == "mean" else (*key, there, total)] = 1
     return found
 
 
