@@ -16,10 +16,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-__all__ = ["NAIAD", "difference", "digest_of", "facts", "own_root", "threads_of", "unpacked"]
+__all__ = ["NAIAD", "PLACE", "difference", "digest_of", "facts", "own_root", "threads_of", "unpacked"]
 
 NAIAD = "naiad"
 """Under this name stands the digest of our own packages; empty if they are missing."""
+
+PLACE = "naiad is in"
+"""Where these are, for messages: it may differ."""
 
 _PACKAGES = ("numpy", "numba", "pyzmq", "msgpack", "pyarrow")
 _OWN = ("progress", "timely", "differential")
@@ -36,6 +39,7 @@ def facts() -> dict[str, str]:
             found[name] = ""
     root = own_root()
     found[NAIAD] = digest_of(root) if root is not None else ""
+    found[PLACE] = str(root or "")
     return found
 
 
@@ -44,10 +48,11 @@ def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
     said = []
     for name, version in mine.items():
         other = theirs.get(name, "")
-        if other == version or (name == NAIAD and not other):
+        if other == version or name == PLACE or (name == NAIAD and not other):
             continue
         if name == NAIAD:
-            said.append("another release of naiad")
+            places = f"in {theirs.get(PLACE) or '?'} there, in {mine.get(PLACE) or '?'} here"
+            said.append(f"another release of naiad, or one that was edited meanwhile ({places})")
         else:
             said.append(f"{name} {other or '(none)'} in place of {version or '(none)'}")
     return ", ".join(said)
