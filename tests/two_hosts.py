@@ -40,6 +40,7 @@ __all__ = [
 
 Command = subprocess.Popen[str]
 _numbers = itertools.count()
+_PORTS_MIN, _PORTS_MAX, _PORTS_OF_ONE = 20_000, 32_000, 32
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,11 @@ def ready(process: Command, workers: int) -> list[str]:
 
 
 def free_ports(hosts: Sequence[Host], count: int) -> int:
-    """The first of `count` ports in a row that nobody uses here just now."""
-    for base in range(30_000 + os.getpid() % 20_000, 60_000, count):
+    """The first of `count` ports in a row that nobody uses here just now: none of those that the system hands
+    out, and others than in other processes that run tests.
+    """
+    begin = _PORTS_MIN + os.getpid() * _PORTS_OF_ONE % (_PORTS_MAX - _PORTS_MIN)
+    for base in itertools.chain(range(begin, _PORTS_MAX, count), range(_PORTS_MIN, begin, count)):
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(base, base + count):
