@@ -280,7 +280,10 @@ def test_killed_batches_are_let_go_of(flow: Flow) -> None:
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     writer = BatchWriter(plan)
     messages = [writer.write(iter([batch]))]
-    writer.abort(messages)
+    lost = replace(messages[0], attempt="000001/lost")
+    with pytest.raises(MisuseError, match="what 1 of its tasks staged is not there any more"):
+        writer.commit([*messages, lost])
+    writer.abort([*messages, lost])
     with pytest.raises(MisuseError, match="what 1 of its tasks staged is not there any more"):
         writer.commit(messages)
     assert epochs(flow) == []
