@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from timely.spark.jobs.columns import SparkForm
 from timely.spark.jobs.following import Answers, OneOutput, close_all, tell_last
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.shown import Screen
+from timely.spark.stopping import Stopped
 
 
 @dataclass
@@ -106,25 +108,32 @@ def test_what_is_committed_is_held_against_all_rows_as_of_then(wants: int) -> No
     assert behind.given == before.given == [(2, 2), (3, 1), (4, 1), (5, 1)][1 if wants else 0 :]
 
 
-@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
-def test_a_callback_that_raises_is_not_called_again_on_the_way_out(kind: type[BaseException]) -> None:
+@pytest.mark.parametrize(
+    ("error", "heard"),
+    [(ZeroDivisionError(), [0]), (SystemExit(), [0]), (Stopped(signal.SIGTERM), [0, 1])],
+    ids=["an error", "the end", "a signal"],
+)
+def test_a_callback_that_raises_is_not_called_again_on_the_way_out_but_one_that_a_signal_meets(
+    error: BaseException, heard: list[int]
+) -> None:
     called: list[int] = []
     slow = Listed()
 
     def fail(epoch: Epoch, changes: pa.Table) -> None:
         called.append(epoch)
-        raise kind
+        if epoch == 0:
+            raise error
 
     with timely.connect(embedded=True) as cluster:
         _, answers = answers_of(cluster, OneOutput("rows", form(), [slow], [fail]))  # type: ignore[list-item]
         for epoch in range(2):
             answers.seal(epoch, None, EpochSize(0, 0), ())
         slow.committed = 1
-        with pytest.raises(kind):
+        with pytest.raises(type(error)):
             answers.tell()
         slow.close()
         tell_last([answers])
-    assert called == [0]
+    assert called == heard
 
 
 def test_closing_lets_go_of_all_sinks_and_tells_the_first_failure_unless_something_else_has_failed() -> None:

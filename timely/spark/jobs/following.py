@@ -25,6 +25,7 @@ from timely.operators.inputs.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.feed import TargetFactory
 from timely.spark.frames import frame_of
+from timely.spark.stopping import Stopped
 
 from .calendar import Calendar
 from .columns import SparkForm
@@ -140,6 +141,8 @@ class Answers:
                 for output, table in zip(self.outputs, tables, strict=True):
                     for callback in output.callbacks:
                         callback(epoch, table)
+            except Stopped:
+                raise  # a signal ends the job, and says nothing of the callback that it has met
             except BaseException:
                 self._is_told = False  # whoever raises is not called again on the way out
                 raise
