@@ -7,6 +7,7 @@ server_*    clients
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -162,6 +163,18 @@ def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> 
         client.wait(0.05)
     assert client.is_losing()
     assert client.loss(0) == "its process ended, or its host cannot be reached"
+    client.close()
+
+
+def test_a_server_that_ends_while_a_client_comes_is_lost_though_nobody_ends_the_next_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = ClientSockets([f"tcp://127.0.0.1:{listening.getsockname()[1]}"])
+        listening.accept()[0].close()
+    deadline = time.monotonic() + 8
+    while not client.loss(0):
+        assert time.monotonic() < deadline
+        client.wait(0.05)
+    assert client.loss(0).startswith("each connection to it ends before it has begun")
     client.close()
 
 

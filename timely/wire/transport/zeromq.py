@@ -141,6 +141,8 @@ class _Connection:
 
     def loss(self) -> str:
         """Why the other side counts as lost; empty while it does not."""
+        if self._is_given_up():
+            return "each connection to it ends before it has begun. Its process has ended, or is about to"
         if self.lost_since is None or time.monotonic() - self.lost_since < LOST_SECONDS_MAX:
             return ""
         if self._is_silent or (self._is_begun_anew and not self._is_back):
@@ -149,6 +151,13 @@ class _Connection:
                 "kept from running, or cut off"
             )
         return "its process ended, or its host cannot be reached"
+
+    def _is_given_up(self) -> bool:
+        """Whether it has been ended before it had begun, and has not come up since: it need not be ended once
+        more, for where a process has ended in between nobody listens.
+        """
+        since = self.failing_since
+        return since is not None and time.monotonic() - since >= self._doubt_seconds + LOST_SECONDS_MAX
 
     @property
     def is_joined(self) -> bool:
