@@ -105,17 +105,29 @@ class Checkout:
 
     def run(self, case: Case, workers: int) -> Figures:
         """See `System`."""
-        first = self._first_on_path.name
-        sizes = [str(size) for size in case.sizes]
-        result = _run(
-            [sys.executable, "-m", "bench.dataflow.measure", case.family, *sizes]
-            + ["--workers", str(workers), "--batch", str(case.batch)],
-            folder=Path(first),
-            environment={"PYTHONPATH": os.pathsep.join([first, str(self.folder)])},
-        )
+        command = [*self._command("measure", case.family, case.sizes, workers), "--batch", str(case.batch)]
+        result = _run(command, folder=Path(self._first_on_path.name), environment=self._environment())
         if result.get("packages") != str(self.folder):
             raise RunError(f"measured were the packages of {result.get('packages')}, not of {self.folder}")
         return _believed_figures(result, case, workers)
+
+    def started(self, family: str, sizes: Sequence[int], workers: int) -> subprocess.Popen[str]:
+        """A process of `bench/dataflow/turns.py`, which makes a step for each line that it is given."""
+        return subprocess.Popen(
+            self._command("turns", family, sizes, workers),
+            cwd=self._first_on_path.name,
+            env={**os.environ, **self._environment()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _command(self, module: str, family: str, sizes: Sequence[int], workers: int) -> list[str]:
+        words = [sys.executable, "-m", f"bench.dataflow.{module}", family, *map(str, sizes)]
+        return [*words, "--workers", str(workers)]
+
+    def _environment(self) -> dict[str, str]:
+        return {"PYTHONPATH": os.pathsep.join([self._first_on_path.name, str(self.folder)])}
 
 
 class Peer:

@@ -5,7 +5,7 @@ An aggregate is data: a kind and a column. Its plain definition is in `tests/ref
     count                 Σ multiplicity; of a column: of the rows where it is not null
     count_if              Σ multiplicity of the rows where a condition is true
     sum                   Σ value · multiplicity            null without values
-    avg                   that / count of the column        null without values
+    avg                   that / count of the column        null without values; of decimals: to some digits
     variance, stddev      the spread around avg             null without values; `sample`: with fewer than two
     any, all              whether some value is true, whether none is false; null without values
     count_distinct        how many different values have rows of positive multiplicity
@@ -28,6 +28,7 @@ the order in which rows came does not matter, and what is removed leaves nothing
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, get_args
 
@@ -37,6 +38,7 @@ from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
 from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
+from differential.other_spellings import written_as
 from timely.user_code.call_site import call_site
 
 __all__ = [
@@ -97,6 +99,12 @@ ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - {
 """Kinds that are sums. `only`, which users do not write: the value of the one row that a group has."""
 
 _SAMPLES: Final = ("variance", "stddev")
+
+_MEAN_DIGITS: Final = 4
+"""How many digits a mean of decimals has more behind the point."""
+
+_MEAN_DIGITS_LEAST: Final = 6
+"""How many of its digits behind the point do not give way to those before it."""
 
 
 class _OfGroup(NoValue):
@@ -197,10 +205,12 @@ class Aggregate(_OfGroup):
             if given.kind == "decimal":  # of all digits that there may be: sums have more than their parts
                 given = decimal(DECIMAL_DIGITS_MAX, given.scale).or_null(given.nullable)
             return (integer if given.kind == "bool" else given).or_null(given.nullable)
-        if given.kind not in ("int", "float", "bool"):
+        if given.kind not in ("int", "float", "bool", "decimal"):
             raise ExpressionError(
-                f"{self.describe()} is of int, float or bool, not of {given}: cast it to float"
+                f"{self.describe()} is of int, float, bool or decimal, not of {given}: cast it to float"
             )
+        if given.kind == "decimal" and self.kind == "avg":
+            return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(given)).or_null(given.nullable)
         return floating.or_null(given.nullable or self.kind in _SAMPLES)
 
 
@@ -246,13 +256,18 @@ def sum(column: str | Expr) -> Aggregate:
 
 
 def avg(column: str | Expr) -> Aggregate:
-    """The mean of a column of numbers: the exact sum, rounded to a float, divided by the count."""
+    """The mean of a column of numbers: the exact sum, rounded to a float, divided by the count.
+
+    Of decimals a decimal, as in Spark: with four digits more behind the point (of 18, so that six are left
+    behind it or as many as there were), exact, halves away from zero. More digits before the point than these
+    leave are an error that names the group.
+    """
     return Aggregate.of("avg", column)
 
 
 def variance(column: str | Expr, sample: bool = True) -> Aggregate:
     """The variance of a column of numbers: over n - 1 (null for fewer than two values), or, with
-    `sample=False`, over n. Worked out exactly, without cancellation, and rounded at the end.
+    `sample=False`, over n. Worked out exactly, without cancellation, and rounded at the end: to a float.
     """
     return Aggregate.of("variance" if sample else "variance_pop", column)
 
@@ -282,6 +297,7 @@ def max(column: str | Expr) -> Aggregate:
     return Aggregate.of("max", column)
 
 
+@written_as("argmin('x', by='y')")
 def argmin(column: str | Expr, by: str | Expr) -> Aggregate:
     """The value of `column` in the row where `by` is least, of those where it is not null; null without any.
 
@@ -290,16 +306,19 @@ def argmin(column: str | Expr, by: str | Expr) -> Aggregate:
     return Aggregate.of("argmin", column, _order(by, "argmin"))
 
 
+@written_as("argmax('x', by='y')")
 def argmax(column: str | Expr, by: str | Expr) -> Aggregate:
     """As `argmin`, where `by` is greatest; of several such rows the least value. PySpark: `max_by`."""
     return Aggregate.of("argmax", column, _order(by, "argmax"))
 
 
+@written_as("first('x', by='time'): rows have no order of their own; if any value will do, any_value('x')")
 def first(column: str | Expr, by: By) -> Aggregate:
     """The value of `column`, null or not, in the first row of the order `by`: `first("city", by="time")`."""
     return Aggregate.of("first", column, orderings(by, "first"))
 
 
+@written_as("last('x', by='time'): rows have no order of their own; if any value will do, any_value('x')")
 def last(column: str | Expr, by: By) -> Aggregate:
     """The value of `column` in the first row of the opposite order: `last("city", by="time")`."""
     return Aggregate.of("last", column, tuple(each.reversed() for each in orderings(by, "last")))
@@ -317,6 +336,16 @@ def collect(column: str | Expr) -> Aggregate:
 def collect_set(column: str | Expr) -> Aggregate:
     """As `collect`, each value once."""
     return Aggregate.of("collect_set", column)
+
+
+def _scale_of_mean(type_: ColumnType) -> int:
+    """Four digits more behind the point. Where all digits are too many, as many as those before the point
+    leave, yet six if there would be as many: so Spark does it, of 38 digits.
+    """
+    wanted, before = type_.scale + _MEAN_DIGITS, type_.precision - type_.scale
+    return builtins.min(
+        wanted, builtins.max(DECIMAL_DIGITS_MAX - before, builtins.min(wanted, _MEAN_DIGITS_LEAST))
+    )
 
 
 def _order(by: str | Expr, name: str) -> tuple[Ordering, ...]:

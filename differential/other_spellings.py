@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
@@ -18,16 +18,26 @@ __all__ = [
     "explain",
     "explain_function",
     "explain_item",
+    "of_another_library",
+    "told_of",
     "written_as",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LIBRARIES: Final = {"pyspark": "PySpark", "polars": "Polars"}
+_EXPRESSIONS: Final = ("Column", "Expr", "Then")
 _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
 _ORDER: Final = "order_by(col.x.desc(), 'y').limit(10); a collection has no order"
 _READ: Final = "a dataflow is built here, not run; name it by .output('name') and read flow.output('name')"
 _CHANGES: Final = "a collection changes with its input by itself; nothing has to be kept or asked for anew"
+_SUBTOTALS: Final = (
+    "group_by('a', 'b').agg(n=dd.count()) and group_by('a').agg(n=dd.count()).with_columns(b=dd.lit(None, "
+    "'string')), together by concat: a group_by for each set of keys"
+)
+_WHOLE: Final = "agg(n=dd.count(), total=dd.sum('x')) of all rows, or group_by().reduce(function, schema)"
+_NAMED: Final = "a name in Python: later = collection; dd.imported reads what another dataflow exports"
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
 _SPELLINGS: Final = {
     **dict.fromkeys(("groupby",), "group_by('key')"),
@@ -37,7 +47,39 @@ _SPELLINGS: Final = {
     **dict.fromkeys(("with_column", "assign", "with_columns_seq"), "with_columns(name=col.x + 1)"),
     **dict.fromkeys(("append", "vstack", "merge_sorted", "extend"), "concat(other)"),
     **dict.fromkeys(("select_seq", "selectExpr", "sql", "to", "toDF"), "select('kept', name=col.x + 1)"),
-    **dict.fromkeys(("fillna", "fill_nan", "na"), "with_columns(x=col.x.fill_null(0))"),
+    "na": "drop_nulls('x') for na.drop, fill_null({'x': 0}) for na.fill, with_columns(x=…) for na.replace",
+    **dict.fromkeys(
+        ("fill_nan", "drop_nans", "interpolate"), "with_columns(x=dd.when(col.x.is_nan()).then(0))"
+    ),
+    **dict.fromkeys(("rollup", "cube", "groupingSets", "grouping_sets"), _SUBTOTALS),
+    **dict.fromkeys(("crosstab", "unstack", "to_dummies"), _PIVOT),
+    **dict.fromkeys(("approxQuantile", "corr", "cov", "freqItems", "stat", "null_count", "product"), _WHOLE),
+    **dict.fromkeys(("n_unique", "max_horizontal", "min_horizontal", "mean_horizontal", "fold"), _WHOLE),
+    **dict.fromkeys(
+        ("sampleBy", "randomSplit"), "filter(dd.hash(col.id) % 100 < 5), the same rows each time"
+    ),
+    **dict.fromkeys(("zipWithIndex", "zip", "gather", "row", "get_column_index"), _ORDER),
+    **dict.fromkeys(("exists", "lateralJoin", "scalar"), "join(other, on='key', how='semi'), or how='left'"),
+    **dict.fromkeys(("nearestByJoin", "upsample"), "asof_join(other, on='key', left_time='time')"),
+    "dropDuplicatesWithinWatermark": "group_by('key').first(by='time'), behind last('time', size, clock=…)",
+    "mergeInto": "an input of mode='upsert' with key='id', which keeps the last row of each key",
+    **dict.fromkeys(("rdd", "foreachPartition", "pandas_api", "pipe_with_schema"), "map_batches(fn, schema)"),
+    **dict.fromkeys(("toJSON", "replace_column", "insert_column"), "with_columns(name=col.x + 1)"),
+    **dict.fromkeys(("colRegex", "withMetadata", "metadataColumn", "get_column"), "select('x'), or col.x"),
+    **dict.fromkeys(("get_columns", "iter_columns", "match_to_schema"), "select('x'), or col.x"),
+    **dict.fromkeys(
+        ("observe", "glimpse", "show_graph", "plot", "from_lazyframe_resolver"),
+        "inspect(function), or explain()",
+    ),
+    **dict.fromkeys(("createTempView", "createGlobalTempView", "registerTempTable", "asTable"), _NAMED),
+    **dict.fromkeys(("createOrReplaceGlobalTempView", "clone", "serialize", "deserialize"), _NAMED),
+    **dict.fromkeys(("sameSemantics", "semanticHash", "equals"), "assert_equal(other)"),
+    **dict.fromkeys(("is_duplicated", "is_unique"), "group_by('key').count().filter(col.count > 1)"),
+    **dict.fromkeys(("storageLevel", "repartitionById", "rechunk", "set_sorted", "is_sorted"), _CHANGES),
+    **dict.fromkeys(("shrink_to_fit", "flags", "executionInfo"), _CHANGES),
+    **dict.fromkeys(("inputFiles", "isLocal", "isStreaming", "sparkSession"), _READ),
+    **dict.fromkeys(("writeTo", "toArrow", "collect_async", "collect_batches", "execute", "remote"), _READ),
+    **dict.fromkeys(("clear", "shape", "height", "item", "rows", "is_empty", "estimated_size"), _READ),
     **dict.fromkeys(("cast", "replace"), "with_columns(x=col.x.cast('int'))"),
     **dict.fromkeys(("orderBy", "sort", "sort_values", "limit", "head", "nlargest"), _ORDER),
     **dict.fromkeys(
@@ -69,10 +111,15 @@ _SPELLINGS: Final = {
     **dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema", "width"), "schema.names"),
 }
 
+_READS: Final = re.compile(r"(sink|write|to|iter|rows)_\w+|toLocal\w+")
+"""Ways to carry the rows of a table elsewhere."""
+
 _REDUCE: Final = "reduce(function, schema), which sees the rows of a group"
 _OF_GROUPS: Final = {
     **dict.fromkeys(("applyInPandas", "applyInArrow", "apply", "map_groups", "cogroup"), _REDUCE),
     **dict.fromkeys(("median", "quantile", "mode"), _REDUCE),
+    **dict.fromkeys(("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"), _REDUCE),
+    **dict.fromkeys(("rollup", "cube", "groupingSets", "grouping_sets"), _SUBTOTALS),
     "pivot": _PIVOT.removeprefix("group_by('key')."),
     **dict.fromkeys(("having", "filter", "where"), "agg(n=dd.count()).having(col.n > 1)"),
     **dict.fromkeys(("head", "tail", "limit", "nth"), "top_k(n, by=col.x.desc())"),
@@ -149,6 +196,80 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("String", "Utf8", "StringType"), "dd.string, or 'string'"),
     **dict.fromkeys(("StructType", "StructField"), "dd.Schema.of('a: int, b: string?')"),
 }
+_MAP: Final = "map(function, schema), of a collection: a Python function of each record"
+_LISTS: Final = (
+    "x.list.get(0), x.list.has(value), dd.size(x); the rest by map(function, schema), of a collection"
+)
+_EXACT: Final = "dd.count_distinct('x'), or reduce(function, schema) of groups: answers here are exact"
+_TIMES: Final = "x.dt.year(), x.dt.add_days(1), dd.date_format(x, '%d.%m.%Y'), x.cast('timestamp')"
+_SIZES: Final = "window('time', dd.tumbling(minutes=5)), of a collection, or x.dt.date_trunc('month')"
+_MATH: Final = r"a?(cos|sin|tan)h?|atan2|cot|csc|sec|cbrt|degrees|radians|expm1|log1p|"
+_FAMILIES: Final = (
+    (r"(hll|kll|theta|tuple|count_min|bitmap|approx|histogram)_\w+|approxCountDistinct", _EXACT),
+    (r"regr_\w+|covar_\w+|(try_)?(avg|sum)(_distinct|Distinct)?|sum_?[dD]istinct|kurtosis|skewness", _REDUCE),
+    (
+        r"(listagg|string_agg)(_distinct)?|product|bit_(and|or|xor)|collect_union|counter_diff|max_by\w+",
+        _REDUCE,
+    ),
+    (r"vector_(avg|sum)|grouping(_id)?|schema_of_variant_agg", _REDUCE),
+    (
+        r"(try_)?(arrays?|map|variant|st|vector|xpath|json|transform|zip)_\w+|xpath|sort_array|slice|flatten",
+        _LISTS,
+    ),
+    (
+        r"aggregate|reduce|exists|forall|filter|transform|sequence|shuffle|cardinality|named_struct|stack",
+        _LISTS,
+    ),
+    (r"inline(_outer)?|posexplode_outer|arrow_udt?f|udtf|call_\w+|unwrap_udt", "explode('x', type), or map"),
+    (r"cume_dist|percent_rank|nth_value", _WINDOW),
+    (
+        r"(current|session|input_file)_\w+|cur(date|time)|localtimestamp|user|version|rand(n|str)|uniform",
+        _SAME_AGAIN,
+    ),
+    (
+        r"(try_)?make_\w+|(from|to)_(utc_)?(timestamp|time|unix)\w*|from_unixtime|\w*unix_\w+|timestamp_\w+",
+        _TIMES,
+    ),
+    (
+        r"time_\w+|date_(part|from\w+)|datepart|dateadd|dayname|monthname|(last|next)_day|extract|to_time",
+        _TIMES,
+    ),
+    (r"convert_timezone|try_to_time|window_time", _TIMES),
+    (r"years|months|days|hours|bucket|partitioning", _SIZES),
+    (r"try_(add|subtract|multiply|divide|mod)", "attempt(step), of a collection; try_cast gives null"),
+    (r"(try_)?to_(number|char|varchar|binary)|cast|collat\w+|typeof", "x.cast('int'), or x.try_cast('int')"),
+    (
+        r"nvl2|ifnull|nanvl|nullifzero|zeroifnull|elt|equal_null",
+        "dd.when(c).then(x).otherwise(y), dd.coalesce(x, y)",
+    ),
+    (r"(asc|desc)_nulls_(first|last)", "x.asc(nulls_last=True), or x.desc(nulls_last=True)"),
+    (r"assert_true|raise_error", "filter(col.x < 0).assert_empty('what is claimed'), of a collection"),
+    (
+        r"broadcast|spark_\w+|java_method|(try_)?reflect",
+        "nothing: there is no such thing to be asked for here",
+    ),
+    (r"e|pi", "dd.lit(math.pi)"),
+    (r"encode|decode", _MAP),
+    (r"positive", "x"),
+    (
+        r"position|locate|instr|left|right|substring_index|split_part|translate|overlay|btrim|repeat|printf",
+        _MAP,
+    ),
+    (_MATH + r"hypot|factorial|rint|bround|conv|bin|hex|unhex|width_bucket|toDegrees|toRadians", _MAP),
+    (
+        r"bit\w*|getbit|shift(left|right|rightunsigned|Left|Right|RightUnsigned)|sha1?|hmac|mask|(un)?base64",
+        _MAP,
+    ),
+    (
+        r"(try_)?(aes|url|parse|validate|is)_\w+|(from|to|schema_of)_(csv|xml|base32|json|variant\w*)",
+        _MAP,
+    ),
+    (
+        r"regexp_\w+|ascii|char\w*|chr|octet_length|format_number|find_in_set|levenshtein|soundex|sentences|quote",
+        _MAP,
+    ),
+    (r"jaro\w+|str_to_map|json\w*|make_valid_utf8|try_element_at|to_variant_object|randstr", _MAP),
+)
 FUNCTIONS_ELSEWHERE: Final = frozenset(_OF_FUNCTIONS)
 """Names of PySpark's and Polars' functions and types for which there is something else here."""
 
@@ -161,13 +282,21 @@ def explain(kind: str, name: str, groups: bool = False) -> str:
         return f"{kind} has no {name!r}. Write agg(n=dd.count(), total=dd.sum('x')) or reduce(fn, schema)"
     if name in _SPELLINGS:
         return f"{kind} has no {name!r}. Write instead: {_SPELLINGS[name]}"
+    if _READS.fullmatch(name):
+        return f"{kind} has no {name!r}. Write instead: {_READ}"
     return f"{kind} has no {name!r}"
 
 
 def explain_function(name: str) -> str:
     """The message of the `AttributeError` for `name`, which the module does not have."""
     missing = f"module 'differential' has no attribute {name!r}"
-    return f"{missing}. Write instead: {_OF_FUNCTIONS[name]}" if name in _OF_FUNCTIONS else missing
+    told = _OF_FUNCTIONS.get(name) or told_of(name, _FAMILIES)
+    return f"{missing}. Write instead: {told}" if told else missing
+
+
+def told_of(name: str, families: Iterable[tuple[str, str]]) -> str | None:
+    """What is said of the first family, a pattern of names, that `name` is of; None if it is of none."""
+    return next((told for pattern, told in families if re.fullmatch(pattern, name)), None)
 
 
 def explain_item(key: object) -> str:
@@ -183,15 +312,54 @@ def explain_item(key: object) -> str:
 
 def condition_of(text: str) -> str:
     """How a condition that is written as a text is written as an expression, if that is easily said."""
+    if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
+        return f"col.{text.strip()}"
+    parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
+    said = [_part_of(part) for part in parts[::2]]
+    if None in said or any(" between " in part.lower() for part in parts[::2]):
+        return "(col.x > 1) & (col.y == 'a')"
+    if len(said) == 1:
+        return str(said[0])
+    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in said]
+    for place, word in enumerate(parts[1::2]):
+        joined[place] += " & " if word.lower() == "and" else " | "
+    return "".join(joined)
+
+
+def _part_of(text: str) -> str | None:
     found = re.fullmatch(
         r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
     )
-    if found is None:
-        return "(col.x > 1) & (col.y == 'a')"
-    name, operator, value = found.groups()
-    if operator is None:
-        return f"col.{name}"
-    return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
+    if found is not None:
+        name, operator, value = found.groups()
+        if operator is None:
+            return f"col.{name}"
+        if value.lower() in ("true", "false"):
+            value = value.capitalize()
+        elif re.match(r"[A-Za-z]", value):
+            value = f"col.{value}"
+        return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
+    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
+    if found is not None:
+        return f"col.{found[1]}.is_{'not_' if found[2] else ''}null()"
+    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
+    if found is not None:
+        name, negated, kind, value = found.groups()
+        value = f"[{value.strip().strip('()')}]" if kind.lower() == "in" else value.strip()
+        method = {"in": "is_in", "like": "like", "rlike": "rlike"}[kind.lower()]
+        return f"{'~' if negated else ''}col.{name}.{method}({value})"
+    return None
+
+
+def of_another_library(value: object) -> str | None:
+    """The sentence for a column or expression of PySpark or Polars; None for everything else."""
+    library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
+    if library is None or type(value).__name__ not in _EXPRESSIONS:
+        return None
+    return (
+        f"is a {type(value).__name__} of {library}, and no expression of a query. Write it with "
+        "differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
+    )
 
 
 def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

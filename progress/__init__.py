@@ -1,10 +1,17 @@
 """Progress tracking: which times can still be seen, and where.
 
-Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `kernel.py` only.
+Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `kernel.py` only,
+which takes half a second to load: what needs it is imported when it is first asked for, because everybody who
+imports `timely` comes by here, and who describes a dataflow or talks to workers runs no kernel.
+
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
 `broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in
-`summary_table.py`. What must hold of all of it is in `predicates.py`, evaluated by whoever wants to check.
+`summary_table.py`; of times and antichains the compiled twins are `word_order.py` and `word_antichain.py`.
+What must hold of all of it is in `predicates.py`, evaluated by whoever wants to check.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from progress.errors import (
     GraphError,
@@ -18,14 +25,16 @@ from progress.errors import (
 )
 from progress.graph.could_result_in import MinimalSummaries
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
-from progress.graph.summary_table import SummaryTable
 from progress.times.antichain import Antichain
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import ROOT, TimeShape, Timestamp
 from progress.tracking.broadcast import Broadcaster
 from progress.tracking.count_changes import Change, CountChanges
-from progress.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from progress.graph.summary_table import SummaryTable
+    from progress.tracking.tracker import Tracker
 
 __all__ = [
     "ROOT",
@@ -53,3 +62,18 @@ __all__ = [
     "Timestamp",
     "Tracker",
 ]
+
+_LATE = {"SummaryTable": "progress.graph.summary_table", "Tracker": "progress.tracking.tracker"}
+"""What comes with kernels, and the module that has it."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_LATE[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

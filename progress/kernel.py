@@ -23,24 +23,33 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 import numba
-import numpy as np
-import numpy.typing as npt
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import Type, unliteral
 
+from .arrays import Bools, Int32s, Int64s
 from .one_process import claimed
 
 if TYPE_CHECKING:
     from numba.core.caching import IndexDataCacheFile
     from numba.core.dispatcher import Dispatcher
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+__all__ = [
+    "CHECK_BOUNDS",
+    "COMPILE_NOTICE",
+    "Bools",
+    "Int32s",
+    "Int64s",
+    "compile_for",
+    "is_cache_shared",
+    "kernel",
+    "kernels_compiled",
+    "on_compile",
+    "on_ready",
+]
 
 CHECK_BOUNDS: Final = os.environ.get("NAIAD_CHECK_BOUNDS", "0") not in ("", "0")
 COMPILE_NOTICE: Final = "compiling kernels (first start on this machine: up to a minute on two cores) …"

@@ -2,7 +2,7 @@
 are compiled once, and which tests stay together where several processes share the work.
 
     pytest                                      quick: the same examples every time
-    pytest --hypothesis-profile thorough        twenty times as many, another seed at each run
+    pytest --hypothesis-profile thorough        a thousand of them, another seed at each run
     pytest --seed 918273                        that seed, for Hypothesis and for every simulation
 
 The seed is in the first lines of the output; a failing one is the bug report.
@@ -10,12 +10,14 @@ The seed is in the first lines of the output; a failing one is the bug report.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,7 @@ SESSION_MARK = "NAIAD_TEST_SESSION"
 
 # No deadline: the first call of a kernel compiles it. No example database: the seed alone decides.
 settings.register_profile(
-    "quick", max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=30, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile("quick")
@@ -53,9 +55,21 @@ def pytest_configure(config: pytest.Config) -> None:
         seed = QUICK_SEED
     config.stash[_SEED] = random.randrange(2**31) if seed is None else seed
     config.option.seed = config.stash[_SEED]  # processes that share the work are given the options
+    # 4.1 leaves each of its sockets to Java to the search for garbage.
+    if version("pyspark").startswith("4.1."):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(config.stash[_SEED])
     os.environ[SESSION_MARK] = str(os.getpid())
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Also where the environment says not to: the tests start some hundreds of Pythons, each of which would
+    compile the same four hundred files, and compiled kernels are kept in the same folders anyway.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -89,6 +103,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(_folder(item)))
 
 
+def pytest_collection_finish() -> None:
+    """What has been collected stays until the end: no search for garbage need go through it. A test makes
+    thousands of small dataflows: by default a fifth of its time is spent on looking for garbage.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_LOOKED_FOR_AFTER, 20, 100)
+
+
 def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(Path(__file__).parent).parts[0]
 
@@ -98,6 +121,7 @@ def _rank(folder: str) -> int:
 
 
 _LONGEST_FIRST = ("spark", "examples", "test_docs_run.py", "processes", "soak", "simulation")
+_GARBAGE_LOOKED_FOR_AFTER = 50_000
 _SEED = pytest.StashKey[int]()
 _ARCHIVE = pytest.StashKey[subprocess.Popen[bytes]]()
 

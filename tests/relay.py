@@ -42,9 +42,9 @@ class Relay:
     def __exit__(self, *_: object) -> None:
         self._is_over = True
         self._is_whole.set()
-        for end in (self._listener, *self._ends):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self.break_off()
         for thread in self._threads:
             thread.join()
         for end in (self._listener, *self._ends):
@@ -57,6 +57,12 @@ class Relay:
     def mend(self) -> None:
         """The inverse of `cut`."""
         self._is_whole.set()
+
+    def break_off(self) -> None:
+        """End each connection that there is; who connects again is let through."""
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while not self._is_over:

@@ -134,14 +134,22 @@ def _all_aggregates(source: Collection) -> Collection:
 def _days_and_decimals(source: Collection) -> Collection:
     given = source.select(k=col.k, day=col.v.cast("date"), money=col.v.cast("decimal(12, 2)"))
     found = given.group_by("k").agg(
-        last=dd.max("day"), least=dd.min("money"), total=dd.sum("money"), days=dd.count_distinct("day")
+        last=dd.max("day"),
+        least=dd.min("money"),
+        total=dd.sum("money"),
+        days=dd.count_distinct("day"),
+        mean=dd.avg("money"),
     )
-    last, least, total = (each.cast("int") for each in (col.last, col.least, col.total))
-    return found.select(k=col.k, v=last - 2 * least + 3 * total + 5 * col.days)
+    last, least, total, mean = (
+        each.cast("int") for each in (col.last, col.least, col.total, col.mean * 1_000_000)
+    )
+    return found.select(k=col.k, v=last - 2 * least + 3 * total + 5 * col.days + 7 * mean)
 
 
-def _weighed(last: int, least: int, total: int, days: int) -> int:
-    return last - 2 * least + 3 * total + 5 * days
+def _weighed(last: int, least: int, total: int, days: int, rows: int) -> int:
+    size = (2 * abs(total) * 1_000_000 + abs(rows)) // (2 * abs(rows))  # rounded, halves away from zero
+    mean = size if (total >= 0) == (rows > 0) else -size
+    return last - 2 * least + 3 * total + 5 * days + 7 * mean
 
 
 def _statistics(source: Collection) -> Collection:
@@ -325,8 +333,10 @@ UNARY: dict[str, Unary] = {
             "aggregates of days and decimals",
             _days_and_decimals,
             lambda rows: plainly.map_rows(
-                plainly.aggregate(rows, [("max", 0), ("min", 0), ("sum", 0), ("count_distinct", 0)]),
-                lambda row: (row[0], _weighed(*cast("tuple[int, int, int, int]", row[1:]))),
+                plainly.aggregate(
+                    rows, [("max", 0), ("min", 0), ("sum", 0), ("count_distinct", 0), ("count", 0)]
+                ),
+                lambda row: (row[0], _weighed(*cast("tuple[int, int, int, int, int]", row[1:]))),
             ),
         ),
         Unary(

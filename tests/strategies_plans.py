@@ -56,11 +56,13 @@ def _condition(draw: Draw[object], source: Collection) -> Expr:
     parts = []
     for _ in range(int(str(draw(st.integers(1, 3))))):
         left, right = _number(draw, source), _number(draw, source)
-        kind = draw(st.sampled_from(["compare", "compare", "columns", "divide", "null", "or"]))
+        kind = draw(st.sampled_from(["compare", "compare", "bare", "columns", "divide", "null", "or"]))
         if kind == "divide":
             parts.append(lit(6) // left > 1)
         elif kind == "columns":
             parts.append(left <= right)
+        elif kind == "bare":
+            parts.append(col(_column(draw, source)) >= int(str(draw(st.integers(-1, 1)))))
         elif kind == "null":
             parts.append(col(_column(draw, source)).is_not_null())
         elif kind == "or":

@@ -31,7 +31,7 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
 """What `progress` may not import: it takes counts and returns frontiers, others talk to the world."""
 
 ROOMS = {
-    "progress": ["errors one_process", "kernel", "times", "graph", "tracking checking"],
+    "progress": ["arrays errors one_process", "kernel", "times", "graph", "tracking checking"],
     "timely": [
         "own_files counted dictionaries errors limits failure",
         "user_code wire",
@@ -45,13 +45,14 @@ ROOMS = {
     ],
     "differential": [
         "errors",
+        "other_spellings",
         "kernels",
         "columns",
         "aggregates expressions",
         "linear trace",
         "operators",
         "plan",
-        "other_spellings collections",
+        "collections",
         "queries",
         "algorithms testing",
         "warming",

@@ -2,32 +2,41 @@
 
 declared_*    `__all__` against what the file binds
 importable_*  the names really come out of an import, without Spark being imported on the way
+late_*        those that are imported when they are first asked for are names like all others
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 
 import pytest
-from house import PACKAGES, ROOT, modules, report
+from house import PACKAGES, ROOT, Module, modules, report
 
 OURS = [module for package in PACKAGES for module in modules(package)]
-DECLARED = [module for module in OURS if module.declared_names is not None]
-PUBLIC_PACKAGES = [
-    module for module in OURS if module.is_package and (module.reexported_names or module.name in PACKAGES)
-]
+
+
+@cache
+def declared() -> list[Module]:
+    """Those with `__all__`. Not while tests are collected: all files are parsed, which takes four seconds."""
+    return [module for module in OURS if module.declared_names is not None]
 
 
 def test_declared_every_package_says_what_it_offers() -> None:
-    report(f"{module.path}: no __all__" for module in PUBLIC_PACKAGES if module.declared_names is None)
+    public = [
+        module
+        for module in OURS
+        if module.is_package and (module.reexported_names or module.name in PACKAGES)
+    ]
+    report(f"{module.path}: no __all__" for module in public if module.declared_names is None)
 
 
 def test_declared_names_are_there() -> None:
     """A name that readers expect in a module may come from elsewhere in the project."""
     report(
         f"{module.path}: {name} is declared and not there"
-        for module in DECLARED
+        for module in declared()
         for name in set(module.declared_names or ()) - module.defined_names - module.reexported_names
     )
 
@@ -36,7 +45,7 @@ def test_declared_are_all_public_names() -> None:
     """All that a file defines; and all that a package imports from ours, if its file does nothing else."""
     report(
         f"{module.path}: {name} is public, not declared: add it or begin it with _"
-        for module in DECLARED
+        for module in declared()
         for name in (module.defined_names or module.reexported_names) - set(module.declared_names or ())
     )
 
@@ -53,3 +62,26 @@ def test_importable_every_name_comes_out_of_the_package_and_spark_and_pandas_sta
     )
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from progress import *\nassert Tracker.__module__ == 'progress.tracking.tracker'",
+        "from progress import SummaryTable, Tracker",
+        "import progress\nassert 'Tracker' not in vars(progress) and 'Tracker' in dir(progress)",
+        "import progress\nassert progress.Tracker is progress.Tracker is vars(progress)['Tracker']",
+    ],
+)
+def test_late_names_are_there_however_they_are_asked_for(program: str) -> None:
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_late_names_that_are_not_offered_are_missing_as_anywhere() -> None:
+    import progress
+
+    with pytest.raises(AttributeError, match="module 'progress' has no attribute 'Trakcer'"):
+        getattr(progress, "Trakcer")  # noqa: B009
+    with pytest.raises(ImportError, match="cannot import name 'Trakcer' from 'progress'"):
+        exec("from progress import Trakcer", {})

@@ -58,7 +58,7 @@ SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
 
 CONNECT_SECONDS_MAX: Final = 5.0
-"""How long a client waits for the first answer of a running worker."""
+"""How long a client tries to reach a worker. One that is reached, and computes, is waited for longer."""
 
 ANSWER_SECONDS_MAX: Final = 0.5
 """How much longer than its own time-out a request may take to be answered: a worker that computes cannot

@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 import builtins
 import gc
+import importlib
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -31,22 +33,41 @@ import differential
 import progress
 import timely
 from bench import memory
-from bench.dataflow import bfs, count, join, pagerank, scc, sum, wcc
 from bench.dataflow.job import Job
 from bench.recomputation import believed
 from bench.workloads import Check, CheckJson
 
-__all__ = ["JOBS", "Figures", "connected", "measured", "verdict", "warm_up"]
+__all__ = [
+    "JOBS",
+    "Checked",
+    "Figures",
+    "connected",
+    "load",
+    "measured",
+    "timed_changes",
+    "verdict",
+    "warm_up",
+]
+
+
+def _made(module: str, function: str, *sizes: int) -> Job:
+    """A job of a neighbour, which is loaded for it: an older checkout has not what all of them import."""
+    job: Job = getattr(importlib.import_module(f"bench.dataflow.{module}"), function)(*sizes)
+    return job
+
 
 JOBS: dict[str, Callable[..., Job]] = {  # type: ignore[explicit-any]  # three or four sizes
-    "wcc": wcc.job,
-    "wcc-prioritised": wcc.job_prioritised,
-    "bfs": bfs.job,
-    "scc": scc.job,
-    "pagerank": pagerank.job,
-    "count": count.job,
-    "sum": sum.job,
-    "join": join.job,
+    family: partial(_made, *place)
+    for family, place in {
+        "wcc": ("wcc", "job"),
+        "wcc-prioritised": ("wcc", "job_prioritised"),
+        "bfs": ("bfs", "job"),
+        "scc": ("scc", "job"),
+        "pagerank": ("pagerank", "job"),
+        "count": ("count", "job"),
+        "sum": ("sum", "job"),
+        "join": ("join", "job"),
+    }.items()
 }
 _WARM_UP_SIZES = {
     "wcc": (20_000, 20_000, 6),
@@ -88,10 +109,10 @@ def warm_up(cluster: timely.Cluster, family: str) -> None:
     """A small run of the same dataflow, so that no kernel is compiled or read while the clock runs."""
     job = JOBS[family](*_WARM_UP_SIZES.get(family, _WARM_UP_OTHERS))
     flow = cluster.install(job.build)
-    _load(flow, job)
-    _Checked(flow, job).more()
+    load(flow, job)
+    Checked(flow, job).more()
     for first, end in ((0, 1), (1, 2), (2, job.schedule.changes)):  # one by one, and several in flight
-        _timed_changes(flow, job, first, end)
+        timed_changes(flow, job, first, end)
     for name in (*job.changing, *job.fixed):
         flow.input(name).close()
     gc.collect()
@@ -102,18 +123,18 @@ def measured(cluster: timely.Cluster, job: Job, batch: int = 1, idle_mib: float 
     memory.reset_peaks()
     flow = cluster.install(job.build)
     begin = time.perf_counter()
-    _load(flow, job)
+    load(flow, job)
     load_seconds = time.perf_counter() - begin
     # The answer is read for its check, which is none of the workload's work: the peer's program adds it up as
     # it flows by.
     peak_mib = memory.peak_mib()
-    checked = _Checked(flow, job)
+    checked = Checked(flow, job)
     loaded = check = checked.more()
     gc.collect()
     memory.reset_peaks()
     changes: list[float] = []
     for first in range(0, job.schedule.changes, batch):
-        changes.append(_timed_changes(flow, job, first, min(first + batch, job.schedule.changes)))
+        changes.append(timed_changes(flow, job, first, min(first + batch, job.schedule.changes)))
         check = check + checked.more()
     rows, size_bytes = (_in_traces(cluster, flow, name) for name in ("trace_rows", "trace_bytes"))
     return {
@@ -147,7 +168,8 @@ def verdict(figures: Figures) -> str | None:
     )
 
 
-def _load(flow: timely.Flow, job: Job) -> None:
+def load(flow: timely.Flow, job: Job) -> None:
+    """All rows of epoch 0, until it is complete."""
     for name, rows in job.fixed.items():
         flow.input(name).insert(rows)
     for name, rows in job.changing.items():
@@ -168,7 +190,7 @@ def _slices(job: Job, change: int) -> Slices:
     ]
 
 
-def _timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
+def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
     """Milliseconds for the changes from `first` to `end`, all in flight at once."""
     if end == first + 1:
         slices = _slices(job, first)
@@ -197,7 +219,7 @@ def _appends(job: Job, first: int, end: int, epoch: int) -> Iterator[tuple[str, 
             yield name, epoch + change - first, rows.append_column("diff", diffs)
 
 
-class _Checked:
+class Checked:
     """The check sums of an output, as it changes."""
 
     def __init__(self, flow: timely.Flow, job: Job) -> None:

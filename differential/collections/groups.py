@@ -13,7 +13,7 @@ from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Orderin
 from ..expressions.orders import By, orderings
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
-from ..other_spellings import explain, written_as
+from ..other_spellings import explain, of_another_library, written_as
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
@@ -39,7 +39,7 @@ class GroupOperators(OrderOperators):
         day=col.t // 86400)`, or `(col.t // 86400).alias("day")`. Null is a key as any other: rows where it
         is null are one group.
         """
-        given = [one for key in keys for one in ([key] if isinstance(key, str | Expr | Aliased) else key)]
+        given = [one for key in keys for one in _keys(key)]
         computed = {one.name: one.expr for one in given if isinstance(one, Aliased)}
         source = self.with_columns(**computed, **named) if computed or named else self
         names = [*map(_key, given), *named]
@@ -187,6 +187,13 @@ class Grouped(Generic[C]):
         return self.collection.with_node(ReduceFunction(self.collection.node, self.keys, known, given))
 
 
+def _keys(given: _Key | Sequence[_Key]) -> Sequence[_Key]:
+    elsewhere = of_another_library(given)
+    if elsewhere is not None:
+        raise SchemaError(f"group_by: {given!r:.80} {elsewhere}")
+    return [given] if isinstance(given, str | Expr | Aliased) else given
+
+
 def _key(key: object) -> str:
     if isinstance(key, str):
         return key
@@ -205,6 +212,9 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
         if isinstance(each, Mapping):
             meant = ", ".join(f"{name}=dd.{kind}({name!r})" for name, kind in each.items())
             raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. Write agg({meant})")
+        elsewhere = of_another_library(each)
+        if elsewhere is not None:
+            raise SchemaError(f"agg: {each!r:.60} {elsewhere}")
         if not isinstance(each, NamedAggregate):
             shown = f"dd.{each.describe()}" if isinstance(each, Aggregate) else f"{each!r:.60}"
             raise SchemaError(

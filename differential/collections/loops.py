@@ -12,10 +12,11 @@ from timely.building.scope import ITERATIONS_MAX
 from timely.errors import GraphError
 
 from ..columns.schema import Schema, SchemaSpec
-from ..expressions.expression import ExprLike, as_expr, col
+from ..expressions.expression import Expr, ExprLike, as_expr, col
 from ..operators.loops.priority import ITERATIONS_TO_COME_IN
 from ..plan.building import OpenLoop, Plan
-from ..plan.nodes import ByPriority, Empty, Leave, LetRec, Node, Variable
+from ..plan.nodes import ByPriority, Empty, Leave, LetRec, Node, NotNull, Select, Variable
+from ..plan.rewriting import beneath
 from .handle import Handle
 
 __all__ = ["LoopOperators", "iterate"]
@@ -38,7 +39,8 @@ class LoopOperators(Handle):
     ) -> Self:
         """The fixed point of `body`, starting from this collection; or what it is after `times` iterations.
 
-        `body` is called once, with a collection that stands for any iteration. Collections of the scope
+        `body` is called once, with a collection that stands for any iteration; once more, if it gives nulls
+        in a column of which only a filter has said that it is none at the beginning. Collections of the scope
         around the loop may be used in it as they are. Without `times` the loop ends when nothing changes any
         more; if that has not happened after `iterations_max` iterations, the dataflow stops with an error
         that names the loop and shows rows that come and go. With `times` it is exactly so many iterations,
@@ -211,16 +213,22 @@ def _loop(
     places = [value.place for value in given]
     place = max([*places, around[-1].place if around else ()], key=len)
     initials = [_initial(plan, value, place) for value in starts.values()]
-    with plan.opened(name, place) as loop:
-        variables = {
-            key: replace(like, node=plan.add(Variable(initial.schema, loop.depth, index)), place=loop.place)
-            for index, (key, initial) in enumerate(zip(starts, initials, strict=True))
-        }
-        found = body(variables, loop)
-        bodies = [
-            _body(found[key], initial.schema, loop, f"the body of {name!r}", key)
-            for key, initial in zip(starts, initials, strict=True)
-        ]
+    while True:
+        before = plan.mark()
+        with plan.opened(name, place) as loop:
+            variables = {
+                key: replace(like, node=plan.add(Variable(begun.schema, loop.depth, index)), place=loop.place)
+                for index, (key, begun) in enumerate(zip(starts, initials, strict=True))
+            }
+            found = body(variables, loop)
+            wider = [_wider(begun, found[key]) for key, begun in zip(starts, initials, strict=True)]
+            if wider == initials or not plan.take_back(before):
+                bodies = [
+                    _body(found[key], begun.schema, loop, f"the body of {name!r}", key)
+                    for key, begun in zip(starts, initials, strict=True)
+                ]
+                break
+        initials = [plan.add(begun) for begun in wider]
     written = LetRec(name, loop.depth, tuple(initials), tuple(bodies), limit, tuple(loop.effects), stops)
     closed = plan.closed(written)
     # Out of the loops around it that it does not depend on: there it is computed once.
@@ -239,6 +247,22 @@ def _initial(plan: Plan, value: Handle | Schema, place: tuple[Loop | OpenLoop, .
     if value.plan is not plan:
         raise GraphError("collections of two dataflows cannot meet")
     return value.within(place).node
+
+
+def _wider(initial: Node, result: object) -> Node:
+    """What a variable begins as if it goes on as `result`: a column of which a filter has said that it is not
+    null may be so later on. The same node if nothing of that kind is in the way.
+    """
+    if not isinstance(result, Handle) or not any(isinstance(node, NotNull) for node in beneath([initial])):
+        return initial
+    columns: list[tuple[str, Expr]] = []
+    for name in initial.schema.names:
+        begun = initial.schema[name].type
+        wanted = result.schema[name].type if name in result.schema else begun
+        is_wider = wanted != begun and wanted == begun.or_null()
+        columns.append((name, col(name).cast(wanted) if is_wider else col(name)))
+    made = Select(initial, tuple(columns))
+    return initial if made.schema == initial.schema else made
 
 
 def _body(result: object, schema: Schema, loop: OpenLoop, who: str, key: str) -> Node:

@@ -7,11 +7,12 @@ from typing import Self, TypeVar
 
 from timely.user_code.call_site import call_site
 
-from ..errors import SchemaError
+from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, as_expr, col
+from ..expressions.nulls import not_null_where
 from ..linear.user_functions import MapFunction
 from ..other_spellings import condition_of, written_as
-from ..plan.nodes import Filter, Negate, Select
+from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle
 
 __all__ = ["RowOperators"]
@@ -20,6 +21,11 @@ _Name = str | Expr | Aliased
 T = TypeVar("T")
 
 _FILTER = "filter(col.x == 1)"
+_DROP_NULLS = (
+    "drop_nulls('x', 'y'), without nulls in any of them; where not all of them are null: "
+    "filter(col.x.is_not_null() | col.y.is_not_null())"
+)
+_FILL_NULL = "fill_null(0), fill_null(0, ['x', 'y']), or fill_null({'x': 0, 'y': 'none'})"
 
 
 class RowOperators(Handle):
@@ -91,6 +97,9 @@ class RowOperators(Handle):
 
         A condition is an expression, or a Python function of the record, as in `map`, which gives True, or
         False or None: about 1 µs a record, and the rules of a plan leave it where it is.
+
+        What an expression says of nulls is in the types of the result: behind `filter(col.x.is_not_null())`,
+        `filter(col.x > 3)` or `drop_nulls("x")` the column x is one that is never null.
         """
         if not conditions:
             raise SchemaError("filter() needs a condition: filter(col.x > 1)")
@@ -104,21 +113,70 @@ class RowOperators(Handle):
             if callable(condition) and not isinstance(condition, Expr):
                 found = found.applied("filter", condition, None)
             else:
-                found = found.with_node(Filter(found.node, as_expr(condition)))
+                found = found._where(as_expr(condition))
         return found
+
+    def _where(self, condition: Expr) -> Self:
+        """The rows for which it is true, and what is known by that: columns that are null in none of them."""
+        found = self.with_node(Filter(self.node, condition))
+        known = not_null_where(condition)
+        names = tuple(each.name for each in found.schema if each.type.nullable and each.name in known)
+        return found.with_node(NotNull(found.node, names)) if names else found
 
     @written_as(_FILTER)
     def where(self, *conditions: ExprLike | MapFunction) -> Self:
         """The same as `filter`."""
         return self.filter(*conditions)
 
-    def drop_nulls(self, subset: _Name | Iterable[_Name] | None = None) -> Self:
-        """The rows in which none of the columns `subset` (of all, if none are named) is null."""
-        names = (
-            self.schema.names if subset is None else [_name(each, "drop_nulls") for each in _flat([subset])]
-        )
+    @written_as(_DROP_NULLS)
+    def drop_nulls(
+        self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
+    ) -> Self:
+        """The rows in which none of these columns (of all, if none are named) is null: `drop_nulls("x", "y")`
+        or `drop_nulls(subset=["x", "y"])`. By their types they are never null, then.
+        """
+        given = columns if subset is None else (*columns, subset)
+        names = [_name(each, "drop_nulls") for each in _flat(given)] if given else self.schema.names
         nullable = [name for name in names if self.schema[name].type.nullable]
         return self.filter(*(col(name).is_not_null() for name in nullable)) if nullable else self
+
+    @written_as(_FILL_NULL)
+    def fill_null(
+        self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
+    ) -> Self:
+        """A value in place of null: `fill_null(0)` in columns of numbers, `fill_null("")` in those of text;
+        or in the columns of `subset`; or by column: `fill_null({"x": 0, "name": col.id.cast("string")})`.
+
+        Without a `subset`, columns that do not hold such a value stay as they are, as in PySpark and Polars.
+        What was filled by what is never null is never null by its type.
+        """
+        if isinstance(value, Mapping):
+            if subset is not None:
+                raise SchemaError(
+                    f"fill_null ({call_site()}): a mapping says itself which columns: no subset"
+                )
+            return self.with_columns(**{name: col(name).fill_null(each) for name, each in value.items()})
+        wanted = self.schema.names if subset is None else [_name(n, "fill_null") for n in _flat([subset])]
+        filled = {
+            name: col(name).fill_null(value)
+            for name in wanted
+            if self.schema[name].type.nullable and (subset is not None or self._holds(name, value))
+        }
+        return self.with_columns(**filled) if filled else self
+
+    def _holds(self, name: str, value: ExprLike) -> bool:
+        """Whether null in a column can be filled with `value`, and the column has the same type then."""
+        try:
+            found = col(name).fill_null(value).type_in(self.schema)
+        except ExpressionError:
+            return False
+        return found.not_null() == self.schema[name].type.not_null()
+
+    def fillna(
+        self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
+    ) -> Self:
+        """The same as `fill_null`."""
+        return self.fill_null(value, subset)
 
     def pipe(self, function: Callable[[Self], T]) -> T:
         """`function(self)`: for chains of calls."""
@@ -128,9 +186,12 @@ class RowOperators(Handle):
         """All multiplicities with the other sign. Rust: `negate`."""
         return self.with_node(Negate(self.node))
 
-    def dropna(self, subset: _Name | Iterable[_Name] | None = None) -> Self:
+    @written_as(_DROP_NULLS)
+    def dropna(
+        self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
+    ) -> Self:
         """The same as `drop_nulls`."""
-        return self.drop_nulls(subset)
+        return self.drop_nulls(*columns, subset=subset)
 
     def transform(self, function: Callable[[Self], T]) -> T:
         """The same as `pipe`."""

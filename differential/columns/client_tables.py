@@ -6,6 +6,8 @@ what comes back lists and other `any` values are packed, which `to_pylist` undoe
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
@@ -24,9 +26,24 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
     """
     if declared is None:
         raise InternalError(f"input {input_name!r} came without a schema")
-    return to_table(
-        data, Schema(tuple(Column(field.name, _type_of(field)) for field in declared)), input_name
-    )
+    return to_table(data, _schema_of(declared), input_name)
+
+
+_SCHEMAS_MAX: Final = 256
+_schemas: dict[int, tuple[pa.Schema, Schema]] = {}
+"""By identity, which costs nothing to compare: an input's schema is one object as long as it is there. Each
+is held, so that no other gets its identity.
+"""
+
+
+def _schema_of(declared: pa.Schema) -> Schema:
+    known = _schemas.get(id(declared))
+    if known is None:
+        known = declared, Schema(tuple(Column(field.name, _type_of(field)) for field in declared))
+        if len(_schemas) >= _SCHEMAS_MAX:
+            _schemas.clear()
+        _schemas[id(declared)] = known
+    return known[1]
 
 
 def _type_of(field: pa.Field) -> ColumnType:

@@ -30,7 +30,7 @@ from differential.columns.foreign.type_names import kind_of_arrow
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 
-__all__ = ["Place", "conform_table"]
+__all__ = ["Conforming", "Place", "conform_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +56,42 @@ class Place:
         return self.error(row, None, "is null, which the column does not allow", mend)
 
 
-def conform_table(
-    table: pa.Table | pa.RecordBatch, schema: pa.Schema, types: Sequence[ColumnType], input_name: str
-) -> pa.Table:
-    """`table` with the columns of `schema`, cast where that loses nothing.
+class Conforming:
+    """What tables are to be like: the columns of an Arrow schema, and the types that they stand for."""
+
+    __slots__ = ("_arrow_types", "_has_any", "_is_not_null", "names", "schema", "types")
+
+    def __init__(self, schema: pa.Schema, types: Sequence[ColumnType]) -> None:
+        self.schema, self.types = schema, types
+        self.names: list[str] = schema.names
+        # Arrow makes its list of types anew for whoever asks; most tables are small, and each is asked about.
+        self._arrow_types = schema.types
+        self._has_any = any(type_.kind == "any" for type_ in types)
+        self._is_not_null = [not type_.nullable for type_ in types]
+
+    def is_met_by(self, table: pa.Table) -> bool:
+        """Whether plainly nothing is to be done: the quick answer for a running system's small tables."""
+        given = table.schema
+        if self._has_any or given.names != self.names or given.types != self._arrow_types:
+            return False
+        for is_not_null, column in zip(self._is_not_null, table.columns, strict=True):
+            if is_not_null and column.null_count:
+                return False
+        return True
+
+
+def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_name: str) -> pa.Table:
+    """`table` with the columns that are `wanted`, cast where that loses nothing.
 
     Dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see the module's docstring).
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    if _conforms(table, schema, types):
+    if wanted.is_met_by(table):
         return table
-    _check_names(table.column_names, schema.names, input_name)
+    _check_names(table.column_names, wanted.names, input_name)
     columns = []
-    for name, type_ in zip(schema.names, types, strict=True):
+    for name, type_ in zip(wanted.names, wanted.types, strict=True):
         place = Place(input_name, name, type_)
         field = table.schema.field(name)
         is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
@@ -79,18 +101,8 @@ def conform_table(
             raise SchemaError(
                 f"input {input_name!r}, column {name!r} ({type_}): {field.type} is not taken: {error}."
             ) from error
-    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    fields = [field.with_type(column.type) for field, column in zip(wanted.schema, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
-
-def _conforms(table: pa.Table, schema: pa.Schema, types: Sequence[ColumnType]) -> bool:
-    """Whether plainly nothing is to be done: the quick answer for the small tables of a running system."""
-    if table.column_names != schema.names or table.schema.types != schema.types:
-        return False
-    return not any(
-        type_.kind == "any" or (not type_.nullable and column.null_count)
-        for type_, column in zip(types, table.columns, strict=True)
-    )
 
 
 def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -> None:

@@ -8,19 +8,21 @@ with Python's integers, for the message. Whoever calls knows the words of a row;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.overflow import negate_all
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 
 __all__ = [
     "ShowRow",
     "component_overflow",
     "components_overflow",
     "count_overflow",
+    "mean_overflow",
     "negate_diffs",
     "product_overflow",
     "row_overflow",
@@ -40,6 +42,10 @@ _MEND_ROW: Final = (
     "row, with their number in a column."
 )
 _MEND_SUM: Final = "Use larger units, smaller groups, or filter such rows out before."
+_MEND_MEAN: Final = (
+    "A mean has up to four digits more behind the point than the values. Cast these to fewer, as in "
+    "avg(col.x.cast('decimal(18, 2)')), or to float."
+)
 
 
 def show_words(words: Sequence[int]) -> str:
@@ -87,6 +93,36 @@ def components_overflow(
     return _group_overflow(words[:kw], weights, words[-1], what, show, is_decimal)
 
 
+def mean_overflow(
+    words: Int64s, kw: int, parts: tuple[int, int, int], what: str, show: ShowRow
+) -> SumOverflowError | None:
+    """The error about a group whose mean of decimals has too many digits, if any has, of rows of components.
+
+    parts   the first of its two components, that of the count, and how many digits it has more
+    """
+    first, gate, digits = parts
+    weights = {first: 10**digits, first + 1: 10**digits << 32}
+    totals: dict[tuple[int, ...], tuple[int, int]] = {}
+    found: tuple[int, ...] | None = None
+    in_order = words[:, np.argsort(words[-2], kind="stable")].T.tolist()
+    for _, rows in groupby(in_order, key=lambda row: row[-2]):
+        changed = set()
+        for *key, component, _, diff in rows:
+            total, count = totals.get(tuple(key), (0, 0))
+            totals[tuple(key)] = total + weights.get(component, 0) * diff, count + diff * (component == gate)
+            changed.add(tuple(key))
+        found = min((key for key in changed if _is_beyond(*totals[key])), default=None)
+        if found is not None:
+            break
+    if found is None:  # times of a loop, say, of which an order in a line does not show all sums
+        values = np.array([weights.get(component, 0) for component in words[kw].tolist()], np.int64)
+        likely = _first_beyond(words[:kw], values, words[-1], _DECIMAL_MAX)
+        found = None if likely is None else likely[0]
+    if found is None:
+        return None
+    return SumOverflowError(f"{what} of the group {show(found)} has more than 18 digits.\n  {_MEND_MEAN}")
+
+
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
     """The error about two rows that match and whose multiplicities have too large a product.
 
@@ -115,6 +151,11 @@ def negate_diffs(words: Int64s) -> None:
         raise MultiplicityOverflowError(
             f"negate(): a row that is there {_MIN} times has no negative in 64 bits.\n  {_MEND_ROW}"
         ) from None
+
+
+def _is_beyond(total: int, count: int) -> bool:
+    """Whether a mean, rounded, has more digits than a decimal."""
+    return count != 0 and 2 * abs(total) >= (2 * _DECIMAL_MAX + 1) * abs(count)
 
 
 def _group_overflow(

@@ -30,7 +30,7 @@ from differential.columns.column_types import (
     TypeSpec,
     as_column_type,
 )
-from differential.columns.conforming import conform_table
+from differential.columns.conforming import Conforming, conform_table
 from differential.columns.encoding import decode_column, encode_column
 from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols.table import SymbolTable
@@ -124,7 +124,7 @@ class Schema:
         """How many words a row has (without time and diff)."""
         return self._width
 
-    @property
+    @cached_property
     def symbol_words(self) -> tuple[int, ...]:
         """The words that are symbols: entries for these must travel along with the rows."""
         return tuple(
@@ -152,6 +152,14 @@ class Schema:
         """Only the columns called `names`, in that order."""
         return Schema(tuple(self[name] for name in names))
 
+    def without_nulls(self, names: Sequence[str]) -> Schema:
+        """The same columns, of which those called `names` may not be null; raises SchemaError for others."""
+        for name in names:
+            self.offset(name)
+        return Schema(
+            tuple(Column(each.name, each.type.not_null()) if each.name in names else each for each in self)
+        )
+
     def to_arrow(self) -> pa.Schema:
         """The Arrow schema of decoded tables."""
         return self._arrow
@@ -173,7 +181,11 @@ class Schema:
 
         Raises SchemaError naming the input, the column, the first offending row and its value.
         """
-        return conform_table(table, self.to_arrow(), [column.type for column in self.columns], input_name)
+        return conform_table(table, self._conforming, input_name)
+
+    @cached_property
+    def _conforming(self) -> Conforming:
+        return Conforming(self.to_arrow(), tuple(column.type for column in self.columns))
 
     def encode(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"
@@ -184,11 +196,23 @@ class Schema:
         `symbols` may be left out only if no column is a string, bytes or any. Raises SchemaError as
         `conform`.
         """
+        words: Int64s = np.empty((self._width, table.num_rows), dtype=np.int64)
+        self.encode_into(words, table, symbols, input_name)
+        return words
+
+    def encode_into(
+        self,
+        words: Int64s,
+        table: pa.Table | pa.RecordBatch,
+        symbols: SymbolTable | None = None,
+        input_name: str = "input",
+    ) -> None:
+        """`encode` into the first words of rows that are there already: int64[width or more, n]."""
         assert symbols is not None or not self.symbol_words, (
             f"{self} has symbols, but no SymbolTable was given"
         )
+        assert words.shape[0] >= self._width and words.shape[1] == table.num_rows
         conformed = self.conform(table, input_name)
-        words = np.empty((self._width, conformed.num_rows), dtype=np.int64)
         for column, chunks in zip(self.columns, conformed.columns, strict=True):
             offset = self._offsets[column.name]
             start = 0
@@ -196,7 +220,6 @@ class Schema:
                 stop = start + len(chunk)
                 encode_column(chunk, column.type, words[offset : offset + column.words, start:stop], symbols)
                 start = stop
-        return words
 
     def decode(
         self, words: Int64s, symbols: SymbolTable | None = None, names: Sequence[str] | None = None

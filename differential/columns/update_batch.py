@@ -30,7 +30,7 @@ from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.hashing import partition_by_key_hash
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register

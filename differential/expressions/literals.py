@@ -44,6 +44,7 @@ from differential.columns.rows import (
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
+from differential.other_spellings import of_another_library
 
 __all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word"]
 
@@ -83,6 +84,9 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         if type_ is None:
             raise ExpressionError(f"a null constant needs a type ({site}): write lit(None, 'int').")
         return None, type_.or_null()
+    elsewhere = of_another_library(value)
+    if elsewhere is not None:
+        raise ExpressionError(f"{shown(value)} ({site}) {elsewhere}.")
     if type_ is not None and type_.kind == "any":
         try:
             return pack(value), any_value

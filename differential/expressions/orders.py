@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from differential.errors import SchemaError
 from differential.expressions.expression import Expr, Ordering, col
+from differential.other_spellings import of_another_library
 from timely.user_code.call_site import call_site
 
 __all__ = ["By", "OrderSpec", "orderings"]
@@ -18,6 +19,9 @@ By: TypeAlias = OrderSpec | Sequence[OrderSpec]
 
 def orderings(by: By, operator: str) -> tuple[Ordering, ...]:
     """The directions in `by`; raises SchemaError if it names nothing, or something else."""
+    elsewhere = of_another_library(by)
+    if elsewhere is not None:
+        raise SchemaError(f"{operator} ({call_site()}): {by!r:.100} {elsewhere}, col.x.desc() its direction")
     parts = [by] if isinstance(by, str | Expr | Ordering) else list(by)
     found: list[Ordering] = []
     for part in parts:

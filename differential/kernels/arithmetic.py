@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.overflow import excess, wide_multiply
+from differential.kernels.overflow import excess, wide_multiply, wrapped_add, wrapped_subtract
 from progress.kernel import Int64s, kernel
 
 ADD: Final = 0
@@ -29,7 +29,7 @@ def combine(operation: int, left: Int64s, right: Int64s, out: Int64s) -> bool:
         a = left[0]
         for row in range(rows):
             b = right[row]
-            out[row] = a - b
+            out[row] = wrapped_subtract(a, b)
             flags |= (a ^ b) & (a ^ out[row])
         return flags >= 0
     if operation == MULTIPLY:
@@ -43,18 +43,18 @@ def combine(operation: int, left: Int64s, right: Int64s, out: Int64s) -> bool:
         b = right[0]
         if operation == SUBTRACT:
             for row in range(rows):
-                out[row] = left[row] - b
+                out[row] = wrapped_subtract(left[row], b)
                 flags |= (left[row] ^ b) & (left[row] ^ out[row])
         else:
             for row in range(rows):
-                out[row] = left[row] + b
+                out[row] = wrapped_add(left[row], b)
                 flags |= (left[row] ^ out[row]) & (b ^ out[row])
     elif operation == SUBTRACT:
         for row in range(rows):
-            out[row] = left[row] - right[row]
+            out[row] = wrapped_subtract(left[row], right[row])
             flags |= (left[row] ^ right[row]) & (left[row] ^ out[row])
     else:
         for row in range(rows):
-            out[row] = left[row] + right[row]
+            out[row] = wrapped_add(left[row], right[row])
             flags |= (left[row] ^ out[row]) & (right[row] ^ out[row])
     return flags >= 0

@@ -4,10 +4,14 @@ A kernel that finds a number beyond raises Python's `OverflowError`, and no numb
 it then finds the row slowly, with Python's integers, for a message (`differential/columns/overflow.py`). What
 a kernel had allocated is lost then, as numba has it: once, for the dataflow ends.
 
-Additions wrap, and a sum that fits is right however its partial sums wrapped. So what counts is the sum
-alone. It is made in two words, which costs one more addition with carry:
+A sum that fits is right however its partial sums wrapped. So what counts is the sum alone. It is made in two
+words, which costs one more addition with carry:
 
     number = high · 2⁶⁴ + (low as an unsigned number)
+
+Numba tells the compiler that `a + b`, `a - b` and `a * b` of signed words never leave 64 bits. Where they do,
+their bits are right, but what is concluded from them may be left out: that a sum of two numbers, known to be
+positive, is below 0. Unsigned words wrap: whoever looks at what is left of a sum takes `wrapped_add`.
 
 Where many sums are made of few rows, as in a reduce, rows are looked at first: numbers of less than
 `SMALL_BITS` bits cannot add up to one of more than 63, for a kernel never has 2³² rows in hand.
@@ -58,6 +62,18 @@ def wide_multiply(a: int, b: int) -> tuple[int, int]:
 
 
 @kernel
+def wrapped_add(a: int, b: int) -> int:
+    """The 64 bits that are left of a + b."""
+    return np.int64(np.uint64(a) + np.uint64(b))
+
+
+@kernel
+def wrapped_subtract(a: int, b: int) -> int:
+    """The 64 bits that are left of a - b."""
+    return np.int64(np.uint64(a) - np.uint64(b))
+
+
+@kernel
 def excess(high: int, low: int) -> int:
     """0 iff the number fits one word, which is `low` then."""
     return high ^ (low >> 63)
@@ -79,7 +95,7 @@ def refuse(excesses: int) -> None:
 @kernel
 def checked_add(a: int, b: int) -> int:
     """a + b."""
-    total = a + b
+    total = wrapped_add(a, b)
     if ((a ^ total) & (b ^ total)) < 0:
         raise OverflowError("a sum leaves 64 bits")
     return total

@@ -36,6 +36,7 @@ from differential.linear.passes import (
     Accumulate,
     Filter,
     Negate,
+    NotNull,
     RowFunction,
     Select,
     Step,
@@ -98,6 +99,11 @@ class LinearChain:
         expr = as_expr(condition)
         check_condition(expr, self.schema_out)
         return self._longer(Filter(expr), self.schema_out)
+
+    def not_null(self, names: Sequence[str]) -> LinearChain:
+        """The same rows; the columns `names` are null in none of them, which somebody else has to know."""
+        step = NotNull(tuple(names), self.schema_out)
+        return self._longer(step, step.schema_out)
 
     def negate(self) -> LinearChain:
         """The same rows with the opposite diff."""

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from differential.columns.column_types import Bools, Int64s
-from differential.columns.overflow import component_overflow, negate_diffs
+from differential.columns.overflow import negate_diffs
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
@@ -30,8 +30,7 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
-from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sums.components import components_of
+from differential.linear.accumulating import Accumulate
 from differential.linear.batch_functions import compile_batches
 from differential.linear.guarding import Guard, guarded
 from differential.linear.sliding import Sliding
@@ -43,6 +42,7 @@ __all__ = [
     "Accumulate",
     "Filter",
     "Negate",
+    "NotNull",
     "RowFunction",
     "Select",
     "Step",
@@ -79,25 +79,37 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class NotNull:
+    """The same rows without the words that say whether these columns are null, which they are not."""
+
+    names: tuple[str, ...]
+    schema_in: Schema
+
+    @property
+    def schema_out(self) -> Schema:
+        """The columns, these without nulls."""
+        return self.schema_in.without_nulls(self.names)
+
+    def projection(self) -> Projection:
+        """Where the words are that are left."""
+        sources: list[int] = []
+        for column in self.schema_out:
+            words = self.schema_in.words_of(column.name)
+            sources += list(words)[-column.type.words :]
+        return Projection.of(sources)
+
+    def describe(self) -> str:
+        """Which columns."""
+        return f"not null: {', '.join(self.names)}"
+
+
+@dataclass(frozen=True)
 class Negate:
     """The opposite diff."""
 
     def describe(self) -> str:
         """As it would be written."""
         return "negate()"
-
-
-@dataclass(frozen=True)
-class Accumulate:
-    """The components of each row, summed; `makers` are the columns of the table of `components_of`."""
-
-    key_words: int
-    makers: tuple[tuple[int, int, int, int], ...]
-    schema_out: Schema
-
-    def describe(self) -> str:
-        """That it is one; which components they are belongs to the stage behind it."""
-        return "components"
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,7 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
-Step: TypeAlias = Select | Filter | Negate | Accumulate | Weigh | Guard | UserStep | Sliding
+Step: TypeAlias = Select | Filter | Negate | NotNull | Accumulate | Weigh | Guard | UserStep | Sliding
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -120,6 +132,8 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
     for step in steps:
         if isinstance(step, Negate):
             projection = projection.negated()
+        elif isinstance(step, NotNull):
+            projection, schema = projection.then(step.projection()), step.schema_out
         elif isinstance(step, Select):
             moved = _moved(step, Compiler(schema, projection, symbols))
             if moved is None:
@@ -173,6 +187,8 @@ class _Plan:
         """Take up the next step."""
         if isinstance(step, Negate):
             self._projection = self._projection.negated()
+        elif isinstance(step, NotNull):
+            self._projection, self._schema = self._projection.then(step.projection()), step.schema_out
         elif isinstance(step, Filter):
             condition = self._compiler().compile(step.condition)
             if condition.can_fail and self._conditions:
@@ -196,7 +212,7 @@ class _Plan:
             self._start(step.schema_out)
         elif isinstance(step, Accumulate):
             self.flush()
-            self.passes.append(_accumulate(step))
+            self.passes.append(step.compile())
             self._start(step.schema_out)
         else:
             self.flush()
@@ -303,22 +319,6 @@ def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bo
     found = np.zeros(words.shape[1], dtype=np.bool_)
     found[left] = True
     return found
-
-
-def _accumulate(step: Accumulate) -> RowFunction:
-    """Rows of keys and components. Summed at once: there are fewer than rows then, to be sent and sorted."""
-    makers = np.array(step.makers, np.int64).T.copy()
-
-    def accumulate(words: Int64s) -> Int64s | None:
-        try:
-            # In the order of their keys rows add up to a few components each before these are sorted.
-            rows = sort_consolidate(words) if step.key_words else words
-            summed = sort_consolidate(components_of(rows, step.key_words, makers))
-        except OverflowError:
-            raise component_overflow(words[-1]) from None
-        return summed if summed.shape[1] else None
-
-    return accumulate
 
 
 def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -> RowFunction:

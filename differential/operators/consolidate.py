@@ -12,9 +12,10 @@ import numpy as np
 from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, split_ready
 from differential.kernels.rows.sort import sort_parts
-from progress.kernel import Int64s
-from progress.times.antichain import not_beyond
+from progress.arrays import Int64s
 from progress.times.open_times import OpenTimes
+from progress.times.word_antichain import not_beyond
+from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
 
 _NONE = np.empty(0, np.int64)
@@ -169,10 +170,7 @@ class WaitingRows:
         if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:
             return len(not_beyond(bounds, frontier, self.guards)) == 0
         guards = self.guards
-        times = frontier.tolist()
-        return all(
-            any(((word | guards) - time) & guards == guards for time in times) for word in bounds.tolist()
-        )
+        return few_are_beyond(bounds.tolist(), frontier.tolist(), guards)
 
 
 class ConsolidateMachine:

@@ -40,8 +40,8 @@ from differential.operators.arrangement import ArrangedBatch
 from differential.trace.readers import Path, Reader, delayed
 from differential.trace.trace import Trace
 from differential.trace.view import View
+from progress.arrays import Int64s
 from progress.errors import InternalError
-from progress.kernel import Int64s
 from timely.dictionaries import Mark
 
 LEFT: Final = 0

@@ -33,6 +33,7 @@ from differential.columns.overflow import (
     ShowRow,
     components_overflow,
     count_overflow,
+    mean_overflow,
     row_overflow,
     show_words,
 )
@@ -40,7 +41,7 @@ from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NU
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.history.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.operators.consolidate import WaitingRows
 from differential.operators.pending import PendingTimes
@@ -48,7 +49,7 @@ from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
 Kind = Literal["count", "min", "max"]
@@ -87,11 +88,11 @@ class Aggregates:
 class Accumulation:
     """Answers made of components: rows of one value word, which says which component a row is.
 
-    asked        for each word of the answer: what, first component, gate, limbs, as in `accumulated.py`
+    asked        for each word of the answer: what, first component, gate, limbs, digits: `accumulated.py`
     components   how many there are in all; the first `needed` of them are there if the group is
     """
 
-    asked: tuple[tuple[int, int, int, int], ...]
+    asked: tuple[tuple[int, int, int, int, int], ...]
     components: int
     needed: int
 
@@ -103,7 +104,7 @@ class Accumulation:
     def table(self) -> Int64s:
         """As the kernel takes it."""
         columns = [(*each, self.components, self.needed) for each in self.asked]
-        return np.array(columns, np.int64).reshape(-1, 6).T.copy()
+        return np.array(columns, np.int64).reshape(-1, 7).T.copy()
 
 
 @dataclass(frozen=True)
@@ -360,15 +361,18 @@ class ReduceMachine:
                     if error is not None:
                         return error
         if isinstance(self.aggregate, Accumulation):
-            named = self._named(self.aggregate)
-            totals = [(at, name, bool(kind)) for (what, at, _, kind), name in named if what == TOTAL]
-            for at, name, is_decimal in totals:
-                error = components_overflow(words, kw, at, name, self._show_key, is_decimal=is_decimal)
+            for (what, at, gate, is_decimal, digits), name in self._named(self.aggregate):
+                error = None
+                if what == TOTAL:
+                    of_decimals = bool(is_decimal)
+                    error = components_overflow(words, kw, at, name, self._show_key, is_decimal=of_decimals)
+                elif what == DECIMAL_MEAN:
+                    error = mean_overflow(words, kw, (at, gate, digits), name, self._show_key)
                 if error is not None:
                     return error
         return row_overflow([words], self.input.show)
 
-    def _named(self, aggregate: Accumulation) -> Iterator[tuple[tuple[int, int, int, int], str]]:
+    def _named(self, aggregate: Accumulation) -> Iterator[tuple[tuple[int, int, int, int, int], str]]:
         """What is asked for, and what messages call it."""
         names = self._names or tuple(f"word {index} of the answer" for index in range(aggregate.words))
         return zip(aggregate.asked, names, strict=True)

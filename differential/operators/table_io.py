@@ -64,7 +64,7 @@ class TableIn:
         """The rows of `table` at `epoch_word`, each `diff` times."""
         width = self.schema.width
         words = np.empty((width + 2, table.num_rows), dtype=np.int64)
-        words[:width] = self.schema.encode(table, SYMBOLS, self.name)
+        self.schema.encode_into(words, table, SYMBOLS, self.name)
         words[width] = epoch_word
         words[width + 1] = diff
         return UpdateBatch(words, self.schema.symbol_words)

@@ -22,7 +22,8 @@ from differential.operators.arrangement import Arrangement
 from differential.operators.consolidate import ConsolidateMachine
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
-from progress.times.antichain import not_beyond
+from progress.times.word_antichain import not_beyond
+from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
@@ -113,7 +114,9 @@ class OperatorVertex(Vertex):
         """Rows in parts, each with one of the minimal times of all rows, which is ≤ those of the part; their
         order is kept. Rows with one minimal time are one part, the array itself.
         """
-        if words.shape[1] == 0:
+        if words.shape[1] < 2:  # one row is what there is most often where little changes
+            if words.shape[1]:
+                yield int(words[-2, 0]), words
             return
         envelopes = lower_bounds(words, words.shape[0] - 2, _NO_TIMES, self.code.guards)
         if envelopes.shape[0] == 1:
@@ -184,10 +187,7 @@ class WaitingVertex(OperatorVertex):
         guards = self.code.guards
         if len(self._held) * frontier.shape[0] > _FEW_WORDS:
             return len(not_beyond(np.array(self._held, np.int64), frontier, guards)) == 0
-        bounds = frontier.tolist()
-        return all(
-            any(((word | guards) - bound) & guards == guards for bound in bounds) for word in self._held
-        )
+        return few_are_beyond(self._held, frontier.tolist(), guards)
 
 
 class ConsolidateVertex(WaitingVertex):

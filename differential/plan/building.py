@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
@@ -28,7 +28,7 @@ from .rewriting import rewrite
 from .rules.sharing import share
 from .stages.lowering import Lowering
 
-__all__ = ["OpenLoop", "Place", "Plan"]
+__all__ = ["Mark", "OpenLoop", "Place", "Plan"]
 
 N = TypeVar("N", bound=Node)
 
@@ -47,6 +47,15 @@ class OpenLoop:
     def place(self) -> Place:
         """Inside it."""
         return (*self.around, self)
+
+
+class Mark(NamedTuple):
+    """What a plan asked for at some moment, also in loops that were being written; how many leaves it had."""
+
+    roots: tuple[Node, ...]
+    outputs: frozenset[str]
+    effects: list[tuple[OpenLoop, tuple[Node, ...]]]
+    leaves: int
 
 
 Place = tuple[Loop | OpenLoop, ...]
@@ -170,6 +179,23 @@ class Plan:
             yield loop
         finally:
             _open.reset(token)
+
+    def mark(self) -> Mark:
+        """What is asked for by now, for `take_back`."""
+        effects = [(loop, tuple(loop.effects)) for loop in self.open_loops()]
+        return Mark(tuple(self.roots), frozenset(self._outputs), effects, len(self.streams))
+
+    def take_back(self, mark: Mark) -> bool:
+        """Ask only for what was asked for at `mark`; False, with nothing done, if there are new leaves since:
+        they are in the dataflow.
+        """
+        if len(self.streams) != mark.leaves:
+            return False
+        self.roots[:] = mark.roots
+        self._outputs = set(mark.outputs)
+        for loop, effects in mark.effects:
+            loop.effects[:] = effects
+        return True
 
     def open_loops(self) -> tuple[OpenLoop, ...]:
         """The loops of this plan whose bodies are being written, outermost first."""

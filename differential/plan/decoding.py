@@ -17,6 +17,7 @@ from ..aggregates import ADDED, Aggregate
 from ..columns.column_types import boolean, integer
 from ..errors import SchemaError
 from ..expressions.expression import Expr
+from ..expressions.nulls import not_null_where
 from ..linear.sliding import TIME_MAX
 from ..operators.ordered.layout import Turn
 from . import encoding
@@ -25,8 +26,7 @@ from .building import Plan
 from .encoding import expressions_of, identity_key
 from .expressions import expr_of, schema_of
 from .functions import Function
-from .nodes.guarded import GUARDED, Part
-from .nodes.linear import Apply, Filter, Negate, Select
+from .nodes.guarded import GUARDED, Part, Step
 from .travelling import unpacked_functions
 
 __all__ = ["decode_plan"]
@@ -194,6 +194,10 @@ class _Reader:
                 1 <= depth <= encoding.LOOPS_MAX and max(source.free, default=0) < depth
             ):
                 return n.ByPriority(source, expr_of(priority), depth)
+            case "not_null", [_, *_] if isinstance(source, n.Filter) and (
+                set(data) <= set(source.schema.names) & not_null_where(source.condition)
+            ):
+                return n.NotNull(source, _texts(data))
             case "negate", []:
                 return n.Negate(source)
             case "distinct", []:
@@ -240,7 +244,7 @@ class _Reader:
         return None
 
     def _guarded(self, source: n.Node, steps: Sequence[object], part: Part) -> n.Guarded:
-        made: list[Select | Filter | Apply | Negate] = []
+        made: list[Step] = []
         for step in steps:
             match step:
                 case [str(kind), [*data]]:

@@ -18,6 +18,7 @@ from .nodes import (
     LetRec,
     Negate,
     Node,
+    NotNull,
     Reduce,
     ReduceFunction,
     Select,
@@ -47,7 +48,9 @@ def is_consolidated(node: Node) -> bool:
     A reduce sends corrections that are sums already; what leaves a loop are all its iterations, most of which
     cancel. To be asked after all other changes to a plan: what it rests on must still be there.
     """
-    while isinstance(node, Negate | Arrange) or (isinstance(node, Select) and keeps_all_columns(node)):
+    while isinstance(node, Negate | Arrange | NotNull) or (
+        isinstance(node, Select) and keeps_all_columns(node)
+    ):
         node = node.children[0]
     return isinstance(
         node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK
@@ -86,7 +89,9 @@ def is_set(node: Node) -> bool:
         node.limit == 1 or (node.rank is not None and node.rank[1] == "row_number")
     ):
         return True
-    if isinstance(node, Filter | Arrange | TopK) or (isinstance(node, Select) and keeps_all_columns(node)):
+    if isinstance(node, Filter | NotNull | Arrange | TopK) or (
+        isinstance(node, Select) and keeps_all_columns(node)
+    ):
         return is_set(node.children[0])
     return isinstance(node, Join | JoinAll) and all(map(is_set, node.children))
 

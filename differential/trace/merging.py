@@ -12,8 +12,8 @@ import numpy as np
 from differential.kernels.rows.memory import LUB, ROWS
 from differential.kernels.rows.merge_runs import merge_runs
 from differential.trace.run import Run, reserve
-from progress.kernel import Int64s
-from progress.times.time_words import word_glb, word_lub
+from progress.arrays import Int64s
+from progress.times.word_order import word_glb, word_lub
 
 
 class Merging:

@@ -23,7 +23,7 @@ import numpy as np
 from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB
 from differential.trace.view import View
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 
 KEEP_ALL: Final = (1 << 63) - 1
 """The mask of a reader in the scope of its trace."""

@@ -27,7 +27,7 @@ from differential.kernels.rows.memory import (
     describe_words,
 )
 from differential.kernels.rows.search import fill_directory
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
 PACKED_ROWS_MIN: Final = 8192
@@ -103,10 +103,8 @@ class Run:
     def _build_directory(self) -> npt.NDArray[np.uint32]:
         """Make the directory of `kernels/search.py`, and name it in the line."""
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
-        wanted = self.rows // BUCKET_ROWS
         assert self.rows < 1 << 32
-        shift = max(0, (high - low).bit_length() - wanted.bit_length())
-        buckets = ((high - low) >> shift) + 1
+        shift, buckets = directory_shape(low, high, self.rows)
         directory = np.empty(buckets + 1, np.uint32)
         self.line[[DIRECTORY, SHIFT, LOW, BUCKETS]] = directory.ctypes.data, shift, low, buckets
         fill_directory(self.line.reshape(1, -1), 0)
@@ -132,6 +130,15 @@ class Run:
                 rows = min(self.rows - start, SHOWN_ROWS_MAX)
                 decode_column(table, 0, column, start, rows, words, 0)
                 mark.words(words[:, :rows])
+
+
+def directory_shape(low: int, high: int, rows: int) -> tuple[int, int]:
+    """(bits by which first words are shifted, how many buckets that makes); at least one is wanted, or words
+    at both ends of their range would be shifted by 64, which no processor does.
+    """
+    wanted = max(1, rows // BUCKET_ROWS)
+    shift = max(0, (high - low).bit_length() - wanted.bit_length())
+    return shift, ((high - low) >> shift) + 1
 
 
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:

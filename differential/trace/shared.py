@@ -37,9 +37,9 @@ from differential.trace.readers import Path, Reader, ReaderReport, TraceReport
 from differential.trace.tail import TailPiece
 from differential.trace.trace import Trace
 from differential.trace.view import View
+from progress.arrays import Int64s
 from progress.errors import InternalError
-from progress.kernel import Int64s
-from progress.times.time_words import word_less_equal
+from progress.times.word_order import word_less_equal
 from timely.dictionaries import Mark
 
 TAIL_PIECES_MAX: Final = 8

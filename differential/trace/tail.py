@@ -12,7 +12,7 @@ import numpy as np
 from differential.kernels.rows.columns import column_ranges
 from differential.kernels.rows.memory import HEADER, LUB, describe_words
 from differential.kernels.rows.merge import merge
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 
 
 class TailPiece:

@@ -32,8 +32,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.view import View
-from progress.kernel import Int64s
-from progress.times.time_words import word_less_equal, words_are_beyond
+from progress.arrays import Int64s
+from progress.times.word_order import word_less_equal, words_are_beyond
 from timely.dictionaries import Mark
 
 HEAD_ROWS_MAX: Final = 1024

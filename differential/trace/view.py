@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from differential.kernels.rows.memory import HEADER, describe_words
 from differential.trace.run import Run
 from differential.trace.tail import TailPiece
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
 

@@ -24,7 +24,7 @@ from progress.errors import GraphError
 from progress.graph.graph import Graph
 from progress.kernel import Int32s, Int64s, kernel
 from progress.times.path_summary import PathSummary
-from progress.times.time_words import word_less_equal
+from progress.times.word_order import word_less_equal
 
 LOCATIONS_MAX: Final = 12_000
 """More would need more than 576 MB for the table of pairs."""

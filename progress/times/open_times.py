@@ -25,8 +25,8 @@ from typing import Final
 
 import numpy as np
 
-from progress.kernel import Int64s
-from progress.times.antichain import antichain_is_beyond, floor_of, minimal_words, not_beyond
+from progress.arrays import Int64s
+from progress.times.word_antichain import antichain_is_beyond, floor_of, minimal_words, not_beyond
 
 BLOCK_MAX: Final = 512
 _NOTHING: Final = np.empty(0, dtype=np.int64)

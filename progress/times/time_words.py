@@ -1,4 +1,4 @@
-"""How is a time one 64-bit integer, and how are such integers compared?
+"""How is a time one 64-bit integer?
 
 A dataflow has one `TimeLayout`: for every nesting level a *field* of value bits, the epoch's at the top,
 and above each field a *guard bit*, which is 0 in every time. Bit 63 is unused, so words are ≥ 0.
@@ -17,7 +17,8 @@ The order of a scope needs one word, `guards`: the guard bit of the top level of
 since no borrow passes a guard that is set, and a guard survives iff its chain of `a` is ≤ that of `b`.
 The order of the integers is a linear extension of this order, so sorting words sorts times.
 
-`timestamp.py` is the readable twin; one property test holds the two equal.
+`timestamp.py` is the readable twin; property tests hold the two equal. What compares words is compiled,
+and stands apart in `word_order.py`: who describes a dataflow, or packs a time for a worker, needs no kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from functools import cached_property
 from typing import Final
 
 from progress.errors import GraphError, MisuseError, TimeOverflowError
-from progress.kernel import Bools, Int64s, kernel
 from progress.times.timestamp import TimeShape, Timestamp
 
 WORD_BITS: Final = 63
@@ -219,66 +219,3 @@ class TimeCode:
         if self.shape.level_coordinates[level] == 1:
             return f"the counter of loop level {level}"
         return f"the {'priority' if coordinate == before else 'counter'} of prioritised loop level {level}"
-
-
-# -- one time --
-
-
-@kernel
-def word_less_equal(a: int, b: int, guards: int) -> bool:
-    """Whether time `a` comes before `b` or is `b`."""
-    return ((b | guards) - a) & guards == guards
-
-
-@kernel
-def word_lub(a: int, b: int, guards: int) -> int:
-    """The earliest time that both `a` and `b` come before: the larger field, chain by chain."""
-    larger = ((b | guards) - a) & guards
-    if larger == guards:
-        return b
-    chosen = 0
-    low = 1
-    rest = guards
-    while rest != 0:
-        guard = rest & -rest
-        field = guard - low
-        chosen |= (b if larger & guard else a) & field
-        low = guard << 1
-        rest ^= guard
-    return chosen
-
-
-@kernel
-def word_glb(a: int, b: int, guards: int) -> int:
-    """The latest time that comes before both `a` and `b`: what `word_lub` leaves of the two."""
-    return a + b - word_lub(a, b, guards)
-
-
-@kernel
-def word_advance(word: int, frontier: Int64s, guards: int) -> int:
-    """The time that stands for `word` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
-    if frontier.shape[0] == 0:
-        return word
-    advanced = word_lub(word, frontier[0], guards)
-    for index in range(1, frontier.shape[0]):
-        advanced = word_glb(advanced, word_lub(word, frontier[index], guards), guards)
-    return advanced
-
-
-@kernel
-def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
-    """Whether some element of `frontier` is ≤ `word`: the time can still be seen."""
-    for index in range(frontier.shape[0]):
-        if word_less_equal(frontier[index], word, guards):
-            return True
-    return False
-
-
-# -- whole columns; `out` has the length of `words` and may be the same array --
-
-
-@kernel
-def words_are_beyond(words: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
-    """`word_is_beyond` of every time. Cost: O(words · frontier), no allocation."""
-    for index in range(words.shape[0]):
-        out[index] = word_is_beyond(words[index], frontier, guards)

@@ -13,8 +13,8 @@ A *level* is a nesting depth: level 0 the epoch, level 1 a loop, level 2 a loop 
 coordinate, or two if it is prioritised. Chains need not follow levels: a lexicographic loop extends the
 chain of the loop around it.
 
-Here times are exact and unlimited. `time_words.py` is the compiled twin, one time in one integer; one
-property test holds the two equal.
+Here times are exact and unlimited. `time_words.py` is the twin with one time in one integer, compared by what
+`word_order.py` compiles; property tests hold the two equal.
 """
 
 from __future__ import annotations

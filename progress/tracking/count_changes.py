@@ -49,6 +49,8 @@ class CountChanges:
 
     def take(self) -> list[Change]:
         """`consolidated`, and start afresh."""
+        if not self._deltas:
+            return []
         changes = self.consolidated()
         self._deltas.clear()
         assert not self, "what is taken is not told twice"

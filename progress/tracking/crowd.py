@@ -20,10 +20,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from progress.arrays import Int64s
 from progress.graph.summary_table import SummaryTable
-from progress.kernel import Int64s
-from progress.times.antichain import minimal_words
 from progress.times.open_times import OpenTimes
+from progress.times.word_antichain import minimal_words
 from progress.tracking.count_changes import Change
 
 

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from progress.kernel import Int32s, Int64s, kernel
-from progress.times.antichain import insert_word
-from progress.times.time_words import word_less_equal
+from progress.times.word_antichain import insert_word
+from progress.times.word_order import word_less_equal
 
 LOCATION: Final = 0
 WORD: Final = 1

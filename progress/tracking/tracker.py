@@ -53,10 +53,10 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from progress.arrays import Int64s
 from progress.errors import InternalError, TimeOverflowError
 from progress.graph.graph import Graph
 from progress.graph.summary_table import SummaryTable
-from progress.kernel import Int64s
 from progress.tracking.count_changes import Change
 from progress.tracking.crowd import Crowd
 from progress.tracking.precursors import (

@@ -49,6 +49,29 @@ def test_type_sums_are_of_numbers_only(name: str) -> None:
         dd.avg(name).type_in(SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("given", "mean"),
+    [
+        ("decimal(9, 2)", "decimal(18, 6)"),
+        ("decimal(5, 0)?", "decimal(18, 4)?"),
+        ("decimal(14, 10)", "decimal(18, 14)"),
+        ("decimal(15, 2)", "decimal(18, 6)"),
+        ("decimal(18, 2)", "decimal(18, 6)"),
+        ("decimal(18, 0)", "decimal(18, 4)"),
+        ("decimal(16, 4)", "decimal(18, 6)"),
+        ("decimal(18, 7)", "decimal(18, 7)"),
+        ("decimal(16, 12)", "decimal(18, 14)"),
+        ("decimal(18, 18)", "decimal(18, 18)"),
+    ],
+)
+def test_type_of_a_mean_of_decimals_has_four_digits_more_as_far_as_there_are_digits(
+    given: str, mean: str
+) -> None:
+    schema = Schema.of({"d": given})
+    assert str(dd.avg("d").type_in(schema)) == mean
+    assert {str(each("d").type_in(schema)) for each in (dd.variance, dd.stddev)} == {"float?"}
+
+
 def test_type_conditions_are_bool() -> None:
     for make in (dd.any_of, dd.all_of, dd.count_if):
         with pytest.raises(ExpressionError, match=r"needs a condition, not int: write .*col\.x > 0"):

@@ -85,6 +85,18 @@ def _typed() -> dd.Collection:
         (lambda c: c.select(col("*")), "For all columns write select('*')"),
         (lambda c: c.filter("k > 1"), "Write filter(col.k > 1)"),
         (lambda c: c.where("k = 1"), "Write filter(col.k == 1)"),
+        (lambda c: c.filter("k is not null"), "Write filter(col.k.is_not_null())"),
+        (lambda c: c.where("k IS NULL or s = 'a'"), "Write filter(col.k.is_null() | (col.s == 'a'))"),
+        (lambda c: c.filter("k in (1, 2) and d > k"), "Write filter(col.k.is_in([1, 2]) & (col.d > col.k))"),
+        (lambda c: c.filter("s not like 'a and b%'"), "Write filter(~col.s.like('a and b%'))"),
+        (lambda c: c.filter("k between 1 and 2"), "Write filter((col.x > 1) & (col.y == 'a'))"),
+        (lambda c: c.dropna(how="all"), "filter(col.x.is_not_null() | col.y.is_not_null())"),
+        (lambda c: c.drop_nulls(thresh=2), "drop_nulls('x', 'y')"),
+        (lambda c: c.fill_null(), "fill_null({'x': 0, 'y': 'none'})"),
+        (lambda c: c.fill_null({"k": 0}, "k"), "a mapping says itself which columns"),
+        (lambda c: c.agg(n=dd.first("k")), "first('x', by='time'): rows have no order"),
+        (lambda c: c.agg(n=dd.last("k")), "any_value('x')"),
+        (lambda c: c.agg(n=dd.argmax("k")), "argmax('x', by='y')"),
         (lambda c: c.filter(k=1), "Write instead: filter(col.x == 1)"),
         (lambda c: c["k"], "write col.k, for the column select('k')"),
         (lambda c: c[["k", "s"]], "Write select('k', 's')"),
@@ -182,8 +194,69 @@ def test_what_other_libraries_write_is_the_same_plan(
         ("name = 'a b'", "col.name == 'a b'"),
         ("n<>2.5", "col.n != 2.5"),
         ("flag", "col.flag"),
-        ("k > 1 and d < 2", "(col.x > 1) & (col.y == 'a')"),
+        ("k > 1 and d < 2", "(col.k > 1) & (col.d < 2)"),
     ],
 )
 def test_a_condition_that_is_a_text_is_told_as_an_expression(text: str, meant: str) -> None:
     assert condition_of(text) == meant
+
+
+def _elsewhere() -> dict[str, tuple[object, list[str]]]:
+    """What is asked for a name, and the names that there are elsewhere."""
+    import polars as pl
+    import pyspark.sql as spark
+    from polars.lazyframe.group_by import LazyGroupBy
+    from pyspark.sql import functions
+
+    c = dd.input(Dataflow(), "given", "k: int?, v: int, s: string?, t: timestamp, tags: any")
+    grouped = c.group_by("k")
+    return {
+        "DataFrame": (c, dir(spark.DataFrame)),
+        "GroupedData": (grouped, dir(spark.GroupedData)),
+        "Column": (col.v, dir(spark.Column)),
+        "functions": (dd, [name for name in functions.__all__ if name[0].islower()]),
+        "LazyFrame": (c, dir(pl.LazyFrame)),
+        "GroupBy": (grouped, dir(LazyGroupBy)),
+        "Expr": (col.v, dir(pl.Expr)),
+    }
+
+
+@pytest.mark.parametrize(
+    "of", ["DataFrame", "GroupedData", "Column", "functions", "LazyFrame", "GroupBy", "Expr"]
+)
+def test_every_name_of_others_exists_or_is_answered_with_what_to_write(of: str) -> None:
+    asked, names = _elsewhere()[of]
+    unanswered = []
+    for name in names:
+        try:
+            getattr(asked, name)
+        except (AttributeError, SchemaError) as error:
+            if "Write " not in str(error) and not name.startswith("_"):
+                unanswered.append(name)
+            for told in re.findall(r"\bdd\.(\w+)", str(error)):
+                assert told in dd.__all__, (name, told)
+    assert len(names) > 10 and not unanswered
+
+
+def test_names_of_nobody_are_not_answered() -> None:
+    c = dd.input(Dataflow(), "given", "k: int")
+    for asked in (c, c.group_by("k"), col.k, dd):
+        with pytest.raises(AttributeError) as caught:
+            getattr(asked, "filtre")  # noqa: B009
+        assert "Write" not in str(caught.value)
+
+
+def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
+    theirs = type("Column", (), {"__module__": "pyspark.sql.classic.column"})()
+    rows = dd.input(Dataflow("query"), "rows", "k: int, x: int")
+    for given in (
+        lambda: rows.filter(col.x > theirs),
+        lambda: rows.withColumn("y", theirs),
+        lambda: rows.group_by(theirs),
+        lambda: rows.group_by("k").agg(theirs),
+        lambda: rows.top_k(1, by=theirs),
+    ):
+        with pytest.raises(
+            (ExpressionError, SchemaError), match=r"is a Column of PySpark, .* col\.x is the column"
+        ):
+            given()

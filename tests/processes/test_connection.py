@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from relay import Relay
 
 import timely
 from timely.client import connection
@@ -23,7 +26,7 @@ from timely.client.connection import (
 from timely.client.tables import InputForm
 from timely.limits import REQUEST_BYTES_MAX
 from timely.wire.addresses import socket_address
-from timely.wire.requests import Hello, Wait, encode_error, number_of
+from timely.wire.requests import Hello, Reply, Wait, encode_error, encode_reply, number_of
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings
@@ -43,6 +46,18 @@ def test_nobody_at_an_address_is_an_error_within_seconds(tmp_path: Path) -> None
     with pytest.raises(timely.PeerError, match="is a cluster running there"):
         discover([f"ipc://{tmp_path}/nobody"])
     assert time.monotonic() - started < 15
+
+
+def test_addresses_of_two_clusters_are_not_taken_for_one() -> None:
+    """As many workers as one has, and with different numbers."""
+    with timely.connect(workers=2) as cluster, timely.connect(workers=2) as other:
+        first, second = cluster.addresses, other.addresses
+        assert discover([first[1], first[0]]) == discover(first[1:]) == first
+        for mixed in ([first[0], second[1]], [second[1], first[0]]):
+            with pytest.raises(timely.PeerError, match="to different clusters: worker . is at .* one,"):
+                discover(mixed)
+        with pytest.raises(timely.MisuseError, match="are both worker 0"):
+            discover([first[0], second[0]])
 
 
 def test_a_target_travels_by_pickle_and_appends_from_where_it_lands() -> None:
@@ -76,6 +91,33 @@ def test_a_client_that_started_nothing_names_the_lost_worker() -> None:
             workers.ask([(0, Hello(), None)])
         workers.close()
         workers.close()
+
+
+def test_a_connection_that_broke_and_came_back_while_nothing_was_asked_is_as_good_as_new() -> None:
+    server = ServerSocket("tcp://127.0.0.1:0")
+    is_over = threading.Event()
+
+    def answer() -> None:
+        while not is_over.wait(0.01):
+            for who, frames in server.recv_nowait():
+                server.send(who, encode_reply(number_of(frames, 1 << 20), Reply({"index": 0})))
+
+    with Relay(int(server.address.rpartition(":")[2])) as relay, ThreadPoolExecutor(1) as worker:
+        answering = worker.submit(answer)
+        workers = RemoteWorkers([f"127.0.0.1:{relay.port}"])
+        try:
+            assert workers.ask([(0, Hello(), None)]) == [Reply({"index": 0})]
+            relay.break_off()
+            sockets, deadline = workers._channel()._sockets, time.monotonic() + 30
+            while not (sockets.loss(0) and sockets._connections[0]._is_back):
+                assert time.monotonic() < deadline
+                sockets.wait(0.05)
+            assert workers.ask([(0, Hello(), None)]) == [Reply({"index": 0})]
+        finally:
+            workers.close()
+            is_over.set()
+            answering.result()
+            server.close()
 
 
 def test_an_answer_that_does_not_come_in_time_names_who_is_late() -> None:
@@ -130,3 +172,30 @@ def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
         with pytest.raises(timely.PeerError, match=told):
             workers.ask([(0, Hello(), None)])
     workers.close()
+
+
+def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is reached, by the host and by the sockets, though nobody there is free to answer."""
+    monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.4)
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install("dataflows:sleeps_on", seconds=6.0)
+        flow.input("words").insert(["slow"])
+        flow.seal()
+        started = time.monotonic()
+        with pytest.raises(
+            timely.WaitTimeoutError, match=r"within 0.8 s: it is reached, and does not answer"
+        ):
+            discover(cluster.addresses, timeout_seconds=0.8)
+        assert discover(cluster.addresses) == cluster.addresses
+        assert 1.0 < time.monotonic() - started < 10
+        flow.input("words").insert(["slow"])
+        flow.seal()
+        caplog.clear()
+        with cluster.append_target(flow.index)() as client:
+            table = InputForm("words", "records").to_table(["a"]).append_column("diff", pa.array([1]))
+            assert client.append("words", 2, "w", 0, table)
+        (said,) = caplog.messages
+        assert said.startswith("waiting for worker ") and cluster.addresses[0][:10] in said
+        assert said.endswith("does not answer: it computes, or waits for others. For 300 s at most")

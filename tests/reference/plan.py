@@ -80,6 +80,10 @@ class _Interpreter:
                 )
             case n.Filter():
                 return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
+            case n.NotNull():
+                places = [over.names.index(name) for name in node.names]
+                assert all(row[place] is not None for row in rows for place in places), node
+                return rows
             case n.Arrange() | n.ByPriority():
                 return rows  # of the end of a loop; how it gets there is not told here
             case n.Negate():

@@ -15,7 +15,7 @@ from reference.monitor import Monitor
 
 from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
 from differential.kernels.rows.hashing import hash_of_key
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely import Batch, Dataflow, Records, Vertex
 from timely.client.tables import records_of
 from timely.running.core import Worker

@@ -23,6 +23,11 @@ def test_every_error_is_the_callers_to_mend() -> None:
             "An error\n: a.B: failed\n\tat c\nCaused by: d.E: first\n\tat f\nCaused by: g.H: No space left",
             "g.H: No space left",
         ),
+        (
+            "An error occurred while calling z:a.b.\n: c.SparkException: Job 0 cancelled\n\tat d.e(F.java:1)",
+            "c.SparkException: Job 0 cancelled",
+        ),
+        ("An error occurred while calling o1.stop", "An error occurred while calling o1.stop"),
         ("", "RuntimeError"),
     ],
 )

@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from timely.spark.errors import SparkLostError
-from timely.spark.lost import java_watched, spark_lost
+from timely.spark import lost
+from timely.spark.errors import InputFormatError, SparkLostError
+from timely.spark.lost import is_stopped, java_watched, spark_lost, spark_said
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 200
@@ -111,3 +113,42 @@ def test_an_error_while_java_runs_stays_what_it_is(spark: SparkSession) -> None:
         raise ZeroDivisionError
     with pytest.raises(SparkLostError, match="by hand"), java_watched():
         raise SparkLostError("by hand")
+
+
+def test_stopped_is_a_session_without_java_or_whose_java_says_so(spark: SparkSession) -> None:
+    class Context:
+        def __init__(self, *says: bool) -> None:
+            self._jsc = self if says else None
+            self.sc = lambda: self
+            self.isStopped = lambda: says[0]
+
+    class Gone:
+        @property
+        def _jsc(self) -> None:
+            raise ConnectionRefusedError
+
+    assert not is_stopped(spark.sparkContext)
+    found = [is_stopped(each) for each in (Context(), Context(True), Context(False), Gone())]  # type: ignore[arg-type]
+    assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_stopped_is_told_in_place_of_what_spark_makes_of_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    monkeypatch.setattr(lost, "is_stopped", lambda context: stopped)
+    said = (
+        "^the session of Spark was stopped while it was needed: no rows$" if stopped else "^no rows: .*table"
+    )
+    with pytest.raises(SparkLostError if stopped else InputFormatError, match=said), spark_said("no rows"):
+        spark.sql("SELECT * FROM no_table")
+
+
+def test_a_session_of_spark_connect_is_not_taken_for_one_that_was_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has no context in this process, as a session has not that was stopped."""
+    monkeypatch.setattr(lost.SparkContext, "_active_spark_context", None)
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(InputFormatError, match="^no rows: not there$"), spark_said("no rows"):
+        raise AnalysisException("not there")

@@ -33,6 +33,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..user_code.short_traces import told_shortly
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import Workers
 from .session import Flow
@@ -86,16 +87,20 @@ class Cluster:
         Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
         `VertexError` if the builder fails. It is installed on all workers or on none.
         """
+        with told_shortly():
+            return Flow(self._workers, self._installed(build, arguments))
+
+    def _installed(self, build: str | Builder, arguments: dict[str, Value]) -> Reply:
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
-            reply: Reply = install_here(*_built_here(build), arguments)
-        else:
-            spec, arguments = self._travelling(build, arguments)
-            # Worker 0 gives up first, and its error says who was late.
-            (reply,) = self._workers.ask(
-                [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
-            )
-        return Flow(self._workers, reply)
+            here: Reply = install_here(*_built_here(build), arguments)
+            return here
+        spec, arguments = self._travelling(build, arguments)
+        # Worker 0 gives up first, and its error says who was late.
+        (reply,) = self._workers.ask(
+            [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
+        )
+        return reply
 
     def replace(
         self,
@@ -125,12 +130,13 @@ class Cluster:
                 "then comes the builder of its new version"
             )
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
-        try:
-            return Flow(self._workers, self._replaced(old, build, arguments, timeout))
-        except TimelyError as error:
-            if self._goes_on(old):
-                add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
-            raise
+        with told_shortly():
+            try:
+                return Flow(self._workers, self._replaced(old, build, arguments, timeout))
+            except TimelyError as error:
+                if self._goes_on(old):
+                    add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
+                raise
 
     def _replaced(
         self, old: int, build: str | Builder, arguments: dict[str, Value], timeout: float | None

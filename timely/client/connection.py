@@ -9,11 +9,12 @@ workers that this program has started, their `Keeper`.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -45,6 +46,8 @@ __all__ = [
     "greeted",
 ]
 
+_log = logging.getLogger("timely")
+_BUSY: Final = "it is reached, and does not answer: it computes, or waits for others"
 _SHORT_WAIT_SECONDS = 0.5
 _KNOWS = -1
 """Stands for the worker in a failure that is known to be the cause: a worker's last word."""
@@ -108,15 +111,17 @@ class RemoteWorkers:
         self,
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
+        reach_seconds: float = float("inf"),
     ) -> list[Reply]:
         """Send each (worker, request, table) and gather the replies, in that order.
 
-        Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone.
+        Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone,
+        or, who has not answered, is not even reached after `reach_seconds`.
         """
         if self._broken is not None:
             raise again(self._broken)
         try:
-            return self._channel().ask(requests, timeout_seconds)
+            return self._channel().ask(requests, timeout_seconds, reach_seconds)
         except PeerError as error:
             self._break(error)
             raise
@@ -179,7 +184,10 @@ class _Channel:
             self._sockets.watch(descriptor)
 
     def ask(
-        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float,
+        reach_seconds: float,
     ) -> list[Reply]:
         """See `RemoteWorkers.ask`."""
         first = self._number + 1
@@ -194,12 +202,12 @@ class _Channel:
         for worker, _, frames in encoded:
             self._sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
-        return self._gather(pending, time.monotonic() + timeout_seconds, timeout_seconds)
+        return self._gather(pending, timeout_seconds, reach_seconds)
 
     def join(self, timeout_seconds: float) -> None:
         """See `RemoteWorkers.join`."""
         deadline = time.monotonic() + timeout_seconds
-        while absent := [at for at in range(len(self._addresses)) if not self._sockets.is_joined(at)]:
+        while absent := self._absent():
             left = deadline - time.monotonic()
             for worker in absent:
                 if refusal := self._sockets.refusal(worker):
@@ -216,9 +224,29 @@ class _Channel:
         """Let go of the sockets."""
         self._sockets.close()
 
+    def _absent(self) -> list[int]:
+        """Workers that are not reached, or not any more."""
+        return [at for at in range(len(self._addresses)) if not self._sockets.is_joined(at)]
+
+    def _check_reached(self, late: set[int], seconds: float, patience: float) -> None:
+        """Nobody there, or somebody who cannot answer yet? Raise the one; of the other say that he is waited
+        for.
+        """
+        if absent := late.intersection(self._absent()):
+            raise PeerError(
+                f"no answer from worker {self._listed(absent)} within {seconds:g} s: is a cluster running "
+                "there? Start one with 'python -m timely.worker', or check host and port"
+            )
+        _log.warning("waiting for worker %s: %s. For %g s at most", self._listed(late), _BUSY, patience)
+
+    def _listed(self, workers: set[int]) -> str:
+        return ", ".join(f"{worker} at {self._addresses[worker]}" for worker in sorted(workers))
+
     def _gather(
-        self, pending: dict[tuple[int, int], int], deadline: float, timeout_seconds: float
+        self, pending: dict[tuple[int, int], int], timeout_seconds: float, reach_seconds: float
     ) -> list[Reply]:
+        started = time.monotonic()
+        deadline, reach_by = started + timeout_seconds, started + reach_seconds
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
         grace = deadline
@@ -233,16 +261,18 @@ class _Channel:
             failures.extend(lost)
             if self._is_settled(bool(pending), failures) or (failures and now >= grace):
                 break
+            if now >= reach_by:
+                reach_by = float("inf")
+                if not failures:
+                    self._check_reached({worker for worker, _ in pending}, reach_seconds, timeout_seconds)
             if now >= deadline:
-                late = ", ".join(
-                    f"{worker} at {self._addresses[worker]}"
-                    for worker in sorted({worker for worker, _ in pending})
-                )
+                late = {worker for worker, _ in pending}
+                why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
                 raise WaitTimeoutError(
-                    f"no answer from worker {late} within {timeout_seconds:g} s: it computes, or does not run"
+                    f"no answer from worker {self._listed(late)} within {timeout_seconds:g} s: {why}"
                 )
             pause = 0.02 if failures or self._sockets.is_losing() else _SHORT_WAIT_SECONDS
-            self._sockets.wait(min(pause, max(0.0, min(deadline, grace) - now)))
+            self._sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
         if failures:
             raise self._judge(failures)
         return [replies[position] for position in sorted(replies)]
@@ -322,15 +352,14 @@ class _Channel:
         return error
 
 
-def greeted(workers: RemoteWorkers) -> list[Reply]:
-    """What all workers say of themselves; `PeerError` if one does not answer soon."""
-    try:
-        return workers.ask([(place, Hello(), None) for place in range(workers.count)], CONNECT_SECONDS_MAX)
-    except WaitTimeoutError as error:
-        raise PeerError(
-            f"{error}: is a cluster running there? Start one with 'python -m timely.worker', or check host "
-            "and port"
-        ) from error
+def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
+    """What all workers say of themselves; `PeerError` if one is not reached soon.
+
+    One that is reached may be in the middle of a long step. It is waited for: `WaitTimeoutError` after
+    `timeout_seconds`.
+    """
+    hellos: list[tuple[int, Request, None]] = [(place, Hello(), None) for place in range(workers.count)]
+    return workers.ask(hellos, max(timeout_seconds, CONNECT_SECONDS_MAX), CONNECT_SECONDS_MAX)
 
 
 class AppendClient:
@@ -399,15 +428,18 @@ def checked(frames: list[Frame]) -> list[Frame]:
     return frames
 
 
-def discover(addresses: Sequence[str], keys: ClientKeys | None = None) -> list[str]:
+def discover(
+    addresses: Sequence[str], keys: ClientKeys | None = None, timeout_seconds: float = REPLY_SECONDS_MAX
+) -> list[str]:
     """The client addresses of all workers of the cluster that `addresses` belong to, in order of their
     indices.
 
-    Raises `PeerError` if nobody answers there, or the addresses belong to different clusters.
+    Raises `PeerError` if nobody is there, or the addresses belong to different clusters, `WaitTimeoutError`
+    if somebody is, and does not answer in time.
     """
     probe = RemoteWorkers(addresses, keys=keys)
     try:
-        hellos = greeted(probe)
+        hellos = greeted(probe, timeout_seconds)
     finally:
         probe.close()
     found: dict[int, str] = {}
@@ -423,7 +455,24 @@ def discover(addresses: Sequence[str], keys: ClientKeys | None = None) -> list[s
                 f"{address} and {found[index]} are both worker {index}: give each worker's address once, "
                 "of one cluster only"
             )
-    workers, told = hellos[0].integer("workers"), hellos[0].items("addresses")
-    if len(found) == workers:
-        return [found[index] for index in range(workers)]
-    return [found.get(index, str(told[index])) for index in range(workers)]
+    _check_one_cluster(probe.addresses, hellos)
+    told = hellos[0].items("addresses")
+    return [found.get(index, str(told[index])) for index in range(hellos[0].integer("workers"))]
+
+
+def _check_one_cluster(addresses: Sequence[str], hellos: Sequence[Reply]) -> None:
+    """Workers of one cluster say the same of where each of them is, as far as they have heard of it."""
+    first = [str(told) for told in hellos[0].items("addresses")]
+    for address, hello in zip(addresses, hellos, strict=True):
+        others = [str(told) for told in hello.items("addresses")]
+        if len(first) != len(others):
+            raise PeerError(
+                f"{addresses[0]} and {address} belong to different clusters: one of {len(first)} workers, "
+                f"the other of {len(others)}"
+            )
+        for index, (here, there) in enumerate(zip(first, others, strict=True)):
+            if here and there and here != there:
+                raise PeerError(
+                    f"{addresses[0]} and {address} belong to different clusters: worker {index} is at {here} "
+                    f"in the one, at {there} in the other"
+                )

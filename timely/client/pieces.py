@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from ..wire.requests import Reply
 from ..wire.task_requests import Hold, Piece, Value
 from .installed import Workers
 
-__all__ = ["Extent", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
+__all__ = ["Extent", "Held", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
 
 _BEHIND_ALL = 1 << 61
 """A row that no output has: asking from there on tells how much there is, and gives nothing."""
@@ -74,6 +75,17 @@ class Extent:
     is_negative: bool
 
 
+class Held(NamedTuple):
+    """What all workers have of an output: the first epoch that is not complete on one of them, the first
+    whose changes all keep, and the epoch behind the last that has changes on any. `origin`: of the dataflow.
+    """
+
+    complete: int
+    kept: int
+    last: int
+    origin: str
+
+
 def pieces(workers: Workers, worker: int, wanted: OutputSlice) -> Iterator[pa.Table]:
     """The pieces of one worker, in order; each has all of `wanted.columns`. What fails raises."""
     with ThreadPoolExecutor(1, "pieces") as ahead:
@@ -95,18 +107,14 @@ def extent_of(workers: Workers, wanted: OutputSlice) -> list[Extent]:
     return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
 
 
-def hold_everywhere(
-    workers: Workers, dataflow: int, output: str, reader: str, epoch: int, seconds: float
-) -> tuple[int, int, int]:
-    """See `Hold`, on all workers: the first epoch that is not complete on one of them, the first whose
-    changes all keep, and the epoch behind the last that has changes on any.
-    """
-    request = Hold(dataflow, output, reader, epoch, seconds)
-    replies = workers.ask([(worker, request, None) for worker in range(workers.count)])
-    return (
+def hold_everywhere(workers: Workers, wanted: Hold, seconds: float = REPLY_SECONDS_MAX) -> Held:
+    """See `Hold`, on all workers, each of which may take so many seconds until it is free to answer."""
+    replies = workers.ask([(worker, wanted, None) for worker in range(workers.count)], seconds)
+    return Held(
         min(reply.integer("complete") for reply in replies),
         max(reply.integer("kept") for reply in replies),
         max(reply.integer("last") for reply in replies),
+        replies[0].text("origin"),
     )
 
 

@@ -17,11 +17,11 @@ from math import isnan
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
+from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .installed import Installed
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
@@ -191,7 +191,7 @@ class FlowOutput:
         self._flow.note_epoch(sealed)
         if rest is None or not rest.num_rows:
             return sealed
-        return max(sealed, int(pc.max(rest.column("epoch")).as_py()) + 1)
+        return max(sealed, int(int64s_of(rest.column("epoch")).max()) + 1)
 
     def _wait_for_more(self, timeout: float | None) -> int:
         """Wait until the epoch at this client's place is complete on all workers; returns the first that is

@@ -16,12 +16,11 @@ from typing import cast
 import msgpack
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..building.builders import load_function
 from ..errors import InternalError, MisuseError, PeerError
 from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
-from ..wire.arrow import binary_array, int64_array
+from ..wire.arrow import binary_array, int64_array, int64s_of
 from ..wire.nesting import is_too_deep
 
 __all__ = [
@@ -152,7 +151,7 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
 
 def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
     """Rows of epochs `start` ≤ epoch < `stop` (by default of `start` alone) of a table sorted by epoch."""
-    epochs = table.column("epoch").to_numpy()
+    epochs = int64s_of(table.column("epoch"))
     first, last = np.searchsorted(epochs, [start, start + 1 if stop is None else stop])
     return table.slice(int(first), int(last - first))
 
@@ -176,9 +175,10 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
         return _without_diff(tables[0])
     table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
     if "diff" in table.column_names:
-        if len(filled) > 1 or (table.column("diff").to_numpy() < 0).any():
+        # Adding up takes longer than all the rest. A row that several workers have need not be one row here.
+        if (int64s_of(table.column("diff")) < 0).any():
             table = summed(table)
-        times = table.column("diff").to_numpy()
+        times = int64s_of(table.column("diff"))
         if (times < 0).any():
             raise MisuseError(
                 "the collection holds rows a negative number of times, so it is no table: read changes()"
@@ -187,7 +187,7 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
             # As floats, for the sum of such multiplicities may leave 64 bits.
             if times.sum(dtype=np.float64) > SNAPSHOT_ROWS_MAX:
                 raise MisuseError(
-                    f"the collection holds {sum(times.tolist()):,} rows, {table.num_rows:,} of them "
+                    f"the collection holds {sum(times.tolist()):,} rows, {summed(table).num_rows:,} of them "
                     f"different; a snapshot repeats rows up to {SNAPSHOT_ROWS_MAX:,} in all. Read changes(), "
                     "which has each row once, or put distinct() or a count in front of the output"
                 )
@@ -207,11 +207,13 @@ def summed(table: pa.Table) -> pa.Table:
     """Equal rows as one, with the sum of their `diff`; those of which it is 0 left out. In no order."""
     if "diff" not in table.column_names:
         return table
+    import pyarrow.compute as pc  # a twentieth of a second, which most clients need not wait for
+
     names = table.column_names
     keys = [name for name in names if name != "diff"]
     if not keys:
         return table
-    if np.abs(table.column("diff").to_numpy().astype(np.float64)).sum() >= 2.0**62:
+    if np.abs(int64s_of(table.column("diff")).astype(np.float64)).sum() >= 2.0**62:
         table = _widened(table)
     summed = table.group_by(keys).aggregate([("diff", "sum")]).rename_columns([*keys, "diff"])
     if pa.types.is_decimal(summed.schema.field("diff").type):
@@ -222,7 +224,7 @@ def summed(table: pa.Table) -> pa.Table:
 def _widened(table: pa.Table) -> pa.Table:
     """The same with `diff` as decimals, which add up exactly where 64 bits would wrap."""
     index = table.column_names.index("diff")
-    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.decimal128(38, 0)))
+    return table.set_column(index, "diff", table.column("diff").cast(pa.decimal128(38, 0)))
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
@@ -232,7 +234,7 @@ def _narrowed(table: pa.Table) -> pa.Table:
         if not -(1 << 63) <= diff < 1 << 63:
             (values,) = table.slice(row, 1).drop_columns(["diff"]).to_pylist()
             raise MisuseError(f"the row {values} is there {diff} times, which 64 bits do not hold")
-    return table.set_column(index, "diff", pc.cast(table.column("diff"), pa.int64()))
+    return table.set_column(index, "diff", table.column("diff").cast(pa.int64()))
 
 
 def _without_diff(table: pa.Table) -> pa.Table:

@@ -30,6 +30,7 @@ __all__ = [
     "load_cluster",
     "make_cluster",
     "revoke_client",
+    "save_client",
 ]
 
 KEYS_VARIABLE: Final = "NAIAD_KEYS"
@@ -67,10 +68,23 @@ def add_client(folder: Path, name: str, target: Path) -> ClientKeys:
         raise MisuseError(f"{target} holds the keys of a client already: choose another folder")
     client = ClientKeys(name, new_pair(), cluster.pair.public, str(target))
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    more = {"name": name, "cluster": cluster.pair.public}
-    _write_secret(target / _CLIENT, f"of client {name}: whoever has it is {name}", client.pair, more)
+    _write_client(target, client)
     _replace(folder / _LIST, f"{_list_text(folder)}{name} {client.pair.public}\n", 0o644)
     return client
+
+
+def save_client(keys: ClientKeys, folder: Path) -> Path:
+    """Put keys that a program has made without files into `folder`, and return it. Keys of that name which
+    are there already, of a cluster before, are replaced; those of another client are not.
+    """
+    if (folder / _CLIENT).exists() and (there := load_client(folder).name) != keys.name:
+        raise MisuseError(f"{folder} holds the keys of client {there!r}: choose another folder")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise MisuseError(f"{folder} cannot be made: {error.strerror}") from error
+    _write_client(folder, keys)
+    return folder
 
 
 def revoke_client(folder: Path, name: str) -> None:
@@ -150,6 +164,12 @@ def _list_text(folder: Path) -> str:
     except OSError as error:
         raise MisuseError(f"{folder / _LIST} cannot be read: {error.strerror}") from error
     return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _write_client(folder: Path, keys: ClientKeys) -> None:
+    more = {"name": keys.name, "cluster": keys.cluster}
+    whose = f"of client {keys.name}: whoever has it is {keys.name}"
+    _write_secret(folder / _CLIENT, whose, keys.pair, more)
 
 
 def _write_secret(path: Path, whose: str, pair: KeyPair, more: dict[str, str]) -> None:

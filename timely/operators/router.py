@@ -21,8 +21,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from progress.arrays import Int64s
 from progress.errors import InternalError, MisuseError
-from progress.kernel import Int64s
 
 from ..dictionaries import Mark
 from ..wire.batch import Batch, Records

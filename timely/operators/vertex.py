@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
+from progress.arrays import Int64s
 from progress.errors import InternalError, MisuseError
-from progress.kernel import Int64s
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 

@@ -196,6 +196,8 @@ class Worker:
         happened = self._poll()
         failed: list[tuple[int, BaseException]] = []
         for number, instance in self._instances.items():
+            if instance.is_at_rest():
+                continue
             try:
                 happened = self._step_of(number, instance) or happened
             except BaseException as error:  # a vertex may call sys.exit

@@ -218,6 +218,12 @@ class Instance:
         """Whether some vertex is ready to run."""
         return bool(self._ready or self._resumed or self._patient)
 
+    def is_at_rest(self) -> bool:
+        """Whether a step would do nothing here: no vertex is ready, no change untold, no notification to look
+        for.
+        """
+        return not (self._ready or self._resumed or self._patient or self.recheck or self._changes)
+
     def resume_later(self, runner: VertexRunner) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
         self._resumed.append(runner)

@@ -13,11 +13,11 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
+from progress.arrays import Int64s
 from progress.errors import MisuseError, TimeRegressionError
-from progress.kernel import Int64s
-from progress.times.antichain import antichain_is_beyond, minimal_words
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
+from progress.times.word_antichain import antichain_is_beyond, minimal_words
 from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 

@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+_CALLING = "An error occurred while calling"
+"""So Py4J begins, and says in the next line what has happened."""
+
+
 class InputFormatError(MisuseError):
     """Input that cannot be read. The message names file and line (or column), and says how to mend it."""
 
@@ -56,4 +60,6 @@ def first_line(error: BaseException) -> str:
     """What an error of Spark says in one line: its innermost cause if it names one, no Java stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by:")]
+    if lines[1:] and lines[0].startswith(_CALLING):
+        lines = [lines[1].removeprefix(": ")]
     return (caused[-1:] or lines[:1] or [type(error).__name__])[0].removeprefix("Caused by:").strip()

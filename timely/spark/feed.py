@@ -29,6 +29,7 @@ from pyspark import TaskContext
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
 from timely.spark.epochs import EPOCH, EpochRows
 from timely.spark.lost import java_watched
+from timely.wire.arrow import int64_array, int64s_of, text_array
 
 __all__ = ["ROWS_PER_APPEND", "AppendTarget", "EpochFeed", "Receipt", "TargetFactory"]
 
@@ -36,6 +37,7 @@ ROWS_PER_APPEND = 65_536
 """Rows of one append: the size of a flush between workers."""
 
 _RECEIPT_TYPE = "epoch bigint, writer string, appends bigint, rows bigint, error string, message string"
+_RECEIPT_COLUMNS = [column.split()[0] for column in _RECEIPT_TYPE.split(", ")]
 
 
 class AppendTarget(Protocol):
@@ -133,9 +135,9 @@ class _Task:
                 with self.target() as target:
                     receipts.extend(self._send(target, writer, _put_back(first, batches)))
         except TimelyError as error:
-            yield _as_batch(receipts, error)
+            yield from _as_batches(receipts, error)
         else:
-            yield _as_batch(receipts, None)
+            yield from _as_batches(receipts, None)
 
     def _send(
         self, target: AppendTarget, writer: str, batches: Iterator[pa.RecordBatch]
@@ -173,7 +175,7 @@ def _by_epoch(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        epochs = table.column(EPOCH).to_numpy()
+        epochs = int64s_of(table.column(EPOCH))
         data = table.drop_columns([EPOCH])
         starts = [0, *((epochs[1:] != epochs[:-1]).nonzero()[0] + 1).tolist()] if len(epochs) else []
         for start, stop in zip(starts, [*starts[1:], len(epochs)], strict=True):
@@ -197,21 +199,23 @@ def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _as_batch(receipts: Sequence[Receipt], error: TimelyError | None) -> pa.RecordBatch:
-    """Rows of `_RECEIPT_TYPE`; an error is one more row, so that Spark neither wraps nor repeats it."""
+def _as_batches(receipts: Sequence[Receipt], error: TimelyError | None) -> Iterator[pa.RecordBatch]:
+    """Rows of `_RECEIPT_TYPE`; an error is one more row, so that Spark neither wraps nor repeats it. They are
+    made without pandas, which `pa.array` would load in each process of an executor.
+    """
     epochs, writers, appends, rows = zip(*receipts, strict=True) if receipts else ((),) * 4
-    classes, message = ([], []) if error is None else ([" ".join(class_names(error))], [str(error)])
-    nothing = [None] * len(classes)
-    return pa.RecordBatch.from_pydict(
-        {
-            "epoch": pa.array([*epochs, *nothing], pa.int64()),
-            "writer": pa.array([*writers, *nothing], pa.string()),
-            "appends": pa.array([*appends, *nothing], pa.int64()),
-            "rows": pa.array([*rows, *nothing], pa.int64()),
-            "error": pa.array([*[None] * len(receipts), *classes], pa.string()),
-            "message": pa.array([*[None] * len(receipts), *message], pa.string()),
-        }
+    nothing = pa.nulls(len(receipts), pa.string())
+    yield _batch(
+        int64_array(epochs), text_array(writers), int64_array(appends), int64_array(rows), nothing, nothing
     )
+    if error is not None:
+        no_number, no_text = pa.nulls(1, pa.int64()), pa.nulls(1, pa.string())
+        classes, message = text_array([" ".join(class_names(error))]), text_array([str(error)])
+        yield _batch(no_number, no_text, no_number, no_number, classes, message)
+
+
+def _batch(*columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns), _RECEIPT_COLUMNS)
 
 
 def _last_line(text: str) -> str:

@@ -16,12 +16,14 @@ from collections.abc import Iterator
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as it comes
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from timely.errors import TimelyError
 from timely.spark.errors import InputFormatError, SparkLostError, first_line
 
 __all__ = [
     "end_session",
+    "is_stopped",
     "java_watched",
     "quiet_about_lost_java",
     "spark_lost",
@@ -53,6 +55,21 @@ def spark_lost(error: BaseException) -> SparkLostError | None:
     return lost
 
 
+def is_stopped(context: SparkContext) -> bool:
+    """Whether the session was stopped: no task runs in it any more, and none ever will. Of a Java that has
+    ended nothing is known.
+    """
+    with contextlib.suppress(Exception):  # Py4J's
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    return False
+
+
+def _session_is_over() -> bool:
+    """Whether there was a session and it was stopped. One of Spark Connect has no context in this process."""
+    context = SparkContext._active_spark_context
+    return not is_remote() if context is None else is_stopped(context)
+
+
 @contextlib.contextmanager
 def java_watched() -> Iterator[None]:
     """Whatever is raised inside because Spark's Java process has ended becomes one `SparkLostError`."""
@@ -78,6 +95,8 @@ def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterato
         lost = spark_lost(error)
         if lost is not None:
             raise lost from None
+        if _session_is_over():
+            raise SparkLostError(f"the session of Spark was stopped while it was needed: {what}") from None
         raise kind(f"{what}: {first_line(error)}") from None
 
 

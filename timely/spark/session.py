@@ -62,6 +62,12 @@ logger.writers.name = org.apache.spark.sql.execution.datasources
 logger.writers.level = off
 logger.streams.name = org.apache.spark.sql.execution.streaming
 logger.streams.level = off
+logger.aborted.name = org.apache.spark.util.Utils
+logger.aborted.level = error
+logger.aborted.filter.said.type = RegexFilter
+logger.aborted.filter.said.regex = Aborting task.*
+logger.aborted.filter.said.onMatch = DENY
+logger.aborted.filter.said.onMismatch = NEUTRAL
 """
 
 

@@ -2,8 +2,8 @@
 
 Errors about a stage, an expression or an operator show up long after the line that built it has run: when the
 dataflow is frozen, or when a row arrives. So every expression and operator keeps its *call site*, the
-first frame outside `differential`, `timely` and `progress`. Finding it walks a few frames and reads no
-source: about 0.3 µs.
+first frame outside `differential`, `timely`, `progress` and Python's own modules. Finding it walks a few
+frames and reads no source: about 0.3 µs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Final, NamedTuple
 
-from ..own_files import OWN_FOLDERS
+from ..own_files import OWN_FOLDERS, OWN_NAMES
 
-__all__ = ["UNKNOWN_SITE", "CallSite", "at_site", "call_site", "site_of"]
+__all__ = ["UNKNOWN_SITE", "CallSite", "at_site", "call_site", "is_users", "site_of"]
 
 
 class CallSite(NamedTuple):
@@ -53,27 +54,38 @@ def at_site(sites: Sequence[CallSite]) -> Iterator[None]:
 
 
 def call_site() -> CallSite:
-    """The first line on the stack outside our packages and the code that dataclasses generate."""
+    """The first line of the user on the stack."""
     said = _said.get()
     if said is not None:
         return said
     frame = sys._getframe(1)
     while True:
-        file = frame.f_code.co_filename
-        if not file.startswith(OWN_FOLDERS) and file != "<string>":
-            return CallSite(file, frame.f_lineno)
+        if is_users(frame):
+            return CallSite(frame.f_code.co_filename, frame.f_lineno)
         if frame.f_back is None:
             return UNKNOWN_SITE
         frame = frame.f_back
 
 
+def is_users(frame: FrameType) -> bool:
+    """Whether it runs code of the user: not of our packages, nor of Python's own modules.
+
+    What stands behind `python -c`, or is given to `exec`, has the file "<string>", as have the methods that
+    `dataclass` makes; these know the module of their class.
+    """
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        return str(frame.f_globals.get("__name__")).partition(".")[0] not in OWN_NAMES
+    if file.startswith(OWN_FOLDERS):
+        return False
+    return not file.startswith(_PYTHON) or "site-packages" in file
+
+
 def site_of(error: BaseException) -> CallSite:
-    """The last line outside our packages, and Python's own, that an error has passed on its way up."""
+    """The last line of the user that an error has passed on its way up."""
     found, step = UNKNOWN_SITE, error.__traceback__
     while step is not None:
-        file = step.tb_frame.f_code.co_filename
-        is_pythons = file.startswith(_PYTHON) and "site-packages" not in file
-        if not is_pythons and not file.startswith(OWN_FOLDERS) and file != "<string>":
-            found = CallSite(file, step.tb_lineno)
+        if is_users(step.tb_frame):
+            found = CallSite(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
     return found

@@ -38,8 +38,9 @@ def client_refusal(refusal: Refusal, address: str, keys: ClientKeys | None) -> s
         case Refusal.KEYS_WANTED:
             return (
                 f"refused: the workers at {address} take only clients with keys. Say connect(…, "
-                "keys=FOLDER), or set NAIAD_KEYS; 'python -m timely.keys client CLUSTER NAME' makes such a "
-                "folder where the cluster's keys are"
+                "keys=FOLDER), of Spark's source option('keys', FOLDER), or set NAIAD_KEYS; 'python -m "
+                "timely.keys client CLUSTER NAME' makes such a folder where the cluster's keys are, "
+                "save_keys(FOLDER) of a cluster that Spark schedules where it was started"
             )
         case Refusal.KEYS_UNKNOWN:
             return (

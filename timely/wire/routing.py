@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 
 __all__ = ["BUCKETS", "Routing"]
 

@@ -42,8 +42,11 @@ class Hold:
     """Keep for `reader` the changes from `epoch` on, and so the collection as of the epoch before, until
     nothing was heard of it for `seconds`. With an empty `reader` nothing is kept, only asked.
 
+    Answered when `complete` is beyond `beyond`, or after `wait_seconds` in any case: who waits for news
+    rests.
     Values: complete, kept (the first epoch whose changes are still there), last (the epoch behind the last
-    one that has changes).
+    one that has changes), origin (on worker 0: where this output began. One of a dataflow that is installed
+    again has another; one that goes on where its dataflow is replaced has the same).
     """
 
     dataflow: int
@@ -51,6 +54,8 @@ class Hold:
     reader: str
     epoch: int
     seconds: float
+    beyond: int = -1
+    wait_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,8 @@ class StageAttempt:
 class CheckAttempts:
     """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait for the commit.
 
-    Values: missing (names), last (the last batch of `query` that is committed; -1: none), open (the open
-    epoch).
+    Values: missing (names), last (the last batch of `query` that is committed; -1: none), last_rows (how
+    many rows of it have entered here), open (the open epoch).
     """
 
     dataflow: int
@@ -117,7 +122,7 @@ class CheckAttempts:
 class CommitAttempts:
     """Worker 0: what these attempts (names) have staged, on all workers, is batch `batch` of `query`. It
     enters the open epoch, which with `seals` is complete by that; nothing else of the batch enters ever.
-    Refused if batches before it are missing, unless `may_skip`.
+    Refused if batches before it are missing, unless `may_skip`, or one behind it is committed.
 
     Values: is_new (False: it was committed before), epoch (which it has entered), open.
     """

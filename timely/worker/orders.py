@@ -100,7 +100,8 @@ class Orders:
         epoch). A repetition changes nothing.
         """
         handle = self._worker.instance(dataflow).input(input_name)
-        if batch <= handle.attempts.last(query):
+        handle.attempts.check_last(query, batch)
+        if batch == handle.attempts.last(query):
             return False, handle.epoch
         handle.check_open()
         handle.attempts.check_remembered(query)

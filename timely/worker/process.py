@@ -32,6 +32,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NoReturn
+from uuid import uuid4
 
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_told, story_of
@@ -89,7 +90,8 @@ class WorkerProcess:
         self.address = _public_address(self._clients.address, settings.client_host)
         trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
-        self._server = Server(self._worker, self.address, installs=settings.installs)
+        session = uuid4().hex
+        self._server = Server(self._worker, self.address, installs=settings.installs, session=session)
         self._tidying = Tidying(self._worker)
         join(self)
 

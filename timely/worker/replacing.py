@@ -101,6 +101,15 @@ class Replacements:
         """The number under which the outputs of `dataflow` are found now."""
         return _last(self._outputs_of, dataflow)
 
+    def first_of(self, dataflow: int, output: str) -> int:
+        """The number of the version with which this output began: it goes on as it was when its dataflow is
+        replaced, unless `check_output` says otherwise.
+        """
+        before = {new: old for old, new in self._outputs_of.items()}
+        while dataflow in before and (before[dataflow], output) not in self._lost:
+            dataflow = before[dataflow]
+        return dataflow
+
     def instance(self, dataflow: int) -> Instance:
         """The dataflow, or the new version of it, as far as that has taken its place here."""
         return self._worker.instance(self.outputs_of(dataflow))

@@ -98,6 +98,7 @@ class Server:
         address: where clients reach it, as told to the other workers.
         clock: seconds, only their differences count.
         installs: the builders that this worker installs at its start; all workers must have the same.
+        session: what no other worker was called, before or elsewhere.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Server:
         address: str = "",
         clock: Callable[[], float] = time.monotonic,
         installs: Sequence[str] = (),
+        session: str = "",
     ) -> None:
         self._worker = worker
         self._clock = clock
@@ -113,7 +115,7 @@ class Server:
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
         self._inputs = Inputs(self._orders, self.replacements)
-        self._outputs = Outputs(worker, self.replacements, clock)
+        self._outputs = Outputs(worker, self.replacements, clock, session)
         self._greeting = Greeting(
             PROTOCOL_VERSION,
             worker.workers,

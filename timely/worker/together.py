@@ -67,7 +67,10 @@ def end_turn() -> None:
 
 def is_full() -> bool:
     """Whether some dictionary has so much that it is worth looking for what may be forgotten."""
-    return any(dictionary.is_full for dictionary in dictionaries())
+    for dictionary in dictionaries():  # asked at every step: no generator
+        if dictionary.is_full:
+            return True
+    return False
 
 
 def forget_together(group: Group) -> bool:

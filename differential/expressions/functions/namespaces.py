@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
+from differential.other_spellings import told_of
+
 __all__ = ["ListMethods", "StringMethods", "TimeMethods", "explain_item", "explain_method"]
 
 E = TypeVar("E")
@@ -244,6 +246,66 @@ _METHODS: Final = {
 }
 
 
+_GROUPS: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
+_REDUCE: Final = "group_by('key').reduce(function, schema)"
+_ORDERS: Final = (
+    "group_by('key').rank('place', by='time'), or asof_join with itself; rows have no order of their own"
+)
+_ROWS: Final = (
+    "filter(…), order_by(…).limit(n), explode(…), drop_nulls(…): what is done with rows is of collections"
+)
+_MAPPED: Final = "map(function, schema), of a collection: a Python function of each record"
+_METHOD_FAMILIES: Final = (
+    (
+        r"(rolling|cum|ewm|cumulative|peak)_\w+|rolling|diff|shift|pct_change|rank|rle(_id)?|(for|back)ward_fill",
+        _ORDERS,
+    ),
+    (
+        r"(is|arg)_(first|last)_distinct|interpolate(_by)?|is_sorted|set_sorted|index_of|search_sorted",
+        _ORDERS,
+    ),
+    (r"arg_(max|min)|(max|min)_by", "group_by('key').agg(v=dd.argmax('x', by='y'))"),
+    (r"n_unique|approx_n_unique|unique_counts|arg_unique", "group_by('key').agg(n=dd.count_distinct('x'))"),
+    (
+        r"len|null_count|has_nulls|first|last|all|any|std|var|implode|item|is_unique|is_duplicated|is_empty",
+        _GROUPS,
+    ),
+    (
+        r"median|mode|(approx_)?quantile|kurtosis|skew|entropy|product|value_counts|hist|dot|q?cut|nan_m(ax|in)",
+        _REDUCE,
+    ),
+    (r"bin_\w+|bitwise_(and|or|xor)", _REDUCE),
+    (
+        r"head|tail|limit|(top|bottom)_k(_by)?|sort(_by)?|arg_(sort|true)|gather(_every)?|reverse|sample|shuffle",
+        _ROWS,
+    ),
+    (r"filter|explode|drop_nulls|drop_nans|unique|append|extend_constant|reshape|repeat_by|flatten", _ROWS),
+    (r"add|sub|mul|truediv|floordiv|truncdiv|mod|neg", "x + y, x - y, x * y, x / y, x // y, x % y, -x"),
+    (r"pow", "x ** y"),
+    (r"eq|ne|lt|le|gt|ge", "x == y, x != y, x < y, x <= y, x > y, x >= y"),
+    (r"and_|or_|not_|xor", "x & y, x | y, ~x; of two conditions that differ x != y"),
+    (r"eq_missing|ne_missing", "x.eq_null_safe(y), or ~x.eq_null_safe(y)"),
+    (r"is_between", "x.between(a, b)"),
+    (r"is_close", "(x - y).abs() < 1e-9"),
+    (r"isNaN|is_not_nan|is_(in)?finite", "x.is_nan(), or (x - x).is_nan() for what is not finite"),
+    (r"otherwise|when", "dd.when(c).then(x).otherwise(y)"),
+    (
+        r"replace(_strict)?|clip|lower_bound|upper_bound",
+        "dd.when(x == 1).then(2).otherwise(x), dd.least(x, 5)",
+    ),
+    (
+        r"withField|dropFields|struct|arr|transform|dict",
+        "x.list.field('key'); a new one by map(function, schema)",
+    ),
+    (r"hash", "dd.hash(x)"),
+    (r"map|map_batches|inspect|pipe(_with_dtype)?|register_plugin", "map(function, schema), of a collection"),
+    (r"truncate|round_sig_figs", "x.round(2), x.floor(), x.cast('int')"),
+    (r"to_physical|reinterpret|cat|bin|ext|shrink_dtype", "x.cast('int'), x.cast('string')"),
+    (r"exclude|meta|deserialize|outer", "select('x', 'y'), drop('x'), of a collection"),
+    (r"bitwise\w+|(arc)?(sin|cos|tan)h?|cot|cbrt|log1p|erfc?|degrees|radians", _MAPPED),
+)
+
+
 def explain_item(written: str, key: object) -> str:
     """The message of the error for `x[key]`, where `written` is `x`."""
     if isinstance(key, slice):
@@ -254,4 +316,5 @@ def explain_item(written: str, key: object) -> str:
 
 def explain_method(written: str, name: str) -> str:
     """The message of the `AttributeError` for `name`, which the expression `written` does not have."""
-    return f"{written} has no {name!r}" + (f". Write instead: {_METHODS[name]}" if name in _METHODS else "")
+    told = _METHODS.get(name) or told_of(name, _METHOD_FAMILIES)
+    return f"{written} has no {name!r}" + (f". Write instead: {told}" if told else "")

@@ -40,7 +40,7 @@ from differential.kernels.rows.memory import DIRECTORY, LUB, describe_words, rea
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 NO_RANK: Final = 0
 ROW_NUMBER: Final = 1

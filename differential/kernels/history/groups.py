@@ -36,7 +36,7 @@ from differential.kernels.overflow import excess, is_positive, refuse, wide_add
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, whose_turn
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_is_beyond
+from progress.times.word_order import word_is_beyond
 
 COUNT: Final = 0
 LEAST: Final = 1

@@ -19,7 +19,7 @@ from differential.kernels.rows.merge import compare_rows, copy_rows
 from differential.kernels.rows.search import locate
 from differential.kernels.rows.sort import sort_words
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 INSERTION_ROWS: Final = 24
 LARGEST: Final = 4

@@ -35,7 +35,7 @@ from differential.kernels.rows.memory import LUB, read
 from differential.kernels.rows.merge import copy_rows, first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_is_beyond, word_less_equal, word_lub
+from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 
 @kernel

@@ -15,7 +15,7 @@ from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.search import cursors_of, locate, same_key
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_lub
+from progress.times.word_order import word_lub
 
 FROM_DELTA: Final = 0
 FROM_TRACE: Final = 1

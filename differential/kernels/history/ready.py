@@ -12,14 +12,14 @@ import numpy as np
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.sort import sort_packed
 from progress.kernel import Int64s, kernel
-from progress.times.antichain import (
+from progress.times.word_antichain import (
     after_in_order,
     antichain_is_beyond,
     insert_word,
     minimal_words,
     search_from,
 )
-from progress.times.time_words import word_less_equal
+from progress.times.word_order import word_less_equal
 
 LONG: Final = 1024
 """Elements from which on an antichain is long: it is found by sorting, not by inserting."""

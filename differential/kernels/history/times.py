@@ -1,6 +1,6 @@
 """Columns of times: their minimal elements, and moving them along a path.
 
-Orders and lubs of single words are in `progress/times/time_words.py`; which rows are complete, in `ready.py`.
+Orders and lubs of single words are in `progress/times/word_order.py`; which rows are complete, in `ready.py`.
 """
 
 from __future__ import annotations

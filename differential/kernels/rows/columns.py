@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.rows.memory import HEADER, ROWS, load, store
-from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_lub
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+from progress.times.word_order import word_lub
 
 
 @kernel
@@ -23,6 +23,9 @@ def decode_column(
     table: Int64s, run: int, column: int, start: int, rows: int, words: Int64s, to: int
 ) -> None:
     """Read the rows [start, start + rows) of a run's column to the front of column `to` of `words`."""
+    if CHECK_BOUNDS:
+        if start < 0 or start + rows > table[run, ROWS]:
+            raise IndexError("rows outside their run")
     entry = HEADER + 3 * column
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
     for row in range(rows):

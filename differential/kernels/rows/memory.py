@@ -12,7 +12,8 @@ has one signature for any number of runs and any widths.
 
 Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
 a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
-`NAIAD_CHECK_BOUNDS=1` every access compares its row with the line's `rows`.
+`NAIAD_CHECK_BOUNDS=1` what says where rows are compares that with the line's `rows`: `read`, and what finds
+(`search.py`) or unpacks (`columns.py`) many; `load` itself does not know how many there are.
 """
 
 from __future__ import annotations

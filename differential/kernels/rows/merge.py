@@ -10,7 +10,7 @@ import numpy as np
 from differential.kernels.overflow import checked_add
 from differential.kernels.rows.memory import LUB, ROWS, SIDE, describe_column
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_lub
+from progress.times.word_order import word_lub
 
 
 @kernel
@@ -35,14 +35,15 @@ def merge(a: Int64s, b: Int64s) -> Int64s:
     kept = np.int64(0)
     while i < rows_a or j < rows_b:
         order = -1 if j == rows_b else 1 if i == rows_a else compare_rows(a, i, b, j, columns - 1)
-        if order == 0 and a[columns - 1, i] + b[columns - 1, j] == 0:
+        total = checked_add(a[columns - 1, i], b[columns - 1, j]) if order == 0 else np.int64(0)
+        if order == 0 and total == 0:
             i += 1
             j += 1
             continue
         for column in range(columns):
             out[column, kept] = a[column, i] if order <= 0 else b[column, j]
         if order == 0:
-            out[columns - 1, kept] = checked_add(a[columns - 1, i], b[columns - 1, j])
+            out[columns - 1, kept] = total
         kept += 1
         i += order <= 0
         j += order >= 0

@@ -18,7 +18,7 @@ from differential.kernels.overflow import excess, refuse, wide_add
 from differential.kernels.rows.columns import decode_column, encode_column
 from differential.kernels.rows.memory import HEADER, ROWS
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_advance, word_lub
+from progress.times.word_order import word_advance, word_lub
 
 BLOCK_ROWS: Final = 512
 """Rows decoded at a time: two blocks in and one out stay in the first-level cache."""

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.overflow import wrapped_subtract
 from progress.kernel import Int64s, kernel
 
 BLOCK_ROWS: Final = 1024
@@ -65,7 +66,7 @@ def varying_bits(seen: Int64s, column: int) -> tuple[int, int]:
     varying = seen[1, column]
     if varying < 0 or column == seen.shape[1] - 1:
         low = seen[2, column]
-        bits = bit_length(seen[3, column] - low)
+        bits = bit_length(wrapped_subtract(seen[3, column], low))
         return low, np.int64(-1) if bits >= 63 else (np.int64(1) << bits) - 1
     return seen[0, column] & ~varying, varying
 
@@ -155,15 +156,24 @@ def unpack_rows(keys: Int64s, sums: Int64s, plan: Int64s, bases: Int64s, segment
             diff_bits = plan[3, segment] + bit_length(plan[2, segment])
     for start in range(0, rows, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, rows)
-        for column in range(columns - 1):
-            base = bases[column]
-            for row in range(start, stop):
-                out[column, row] = base
         for row in range(start, stop):
             out[columns - 1, row] = sums[row]
-        for segment in range(segments):
-            column, shift, mask = plan[0, segment], plan[1, segment], plan[2, segment]
-            if column < columns - 1:
-                place = plan[3, segment] - diff_bits
+        segment = np.int64(0)
+        # From the last column on: as the segments lie, those of one column side by side.
+        for column in range(columns - 1, -1, -1):
+            base, is_first = bases[column], True
+            while segment < segments and plan[0, segment] == column:
+                shift, mask, place = plan[1, segment], plan[2, segment], plan[3, segment] - diff_bits
+                segment += 1
+                if column == columns - 1:
+                    continue
+                if is_first:
+                    for row in range(start, stop):
+                        out[column, row] = base + ((keys[row] >> place & mask) << shift)
+                    is_first = False
+                else:
+                    for row in range(start, stop):
+                        out[column, row] += (keys[row] >> place & mask) << shift
+            if is_first and column < columns - 1:
                 for row in range(start, stop):
-                    out[column, row] += (keys[row] >> place & mask) << shift
+                    out[column, row] = base

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.overflow import wrapped_subtract
 from differential.kernels.rows.memory import (
     BUCKETS,
     DIRECTORY,
@@ -25,13 +26,15 @@ from differential.kernels.rows.memory import (
     load_count,
     store_count,
 )
-from progress.kernel import Int64s, kernel
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel
 
 
 @kernel
 def bucket_of(word: int, low: int, shift: int) -> int:
-    """The bucket of a key whose first word is `word`. Requires: word ≥ low."""
-    return np.int64(np.uint64(word - low) >> np.uint64(shift))
+    """The bucket of a key whose first word is `word`; below 0 if there is a bucket for each key and the word
+    is 2⁶³ or more above `low`, behind all buckets, that is. Requires: word ≥ low, shift < 64.
+    """
+    return np.int64(np.uint64(wrapped_subtract(word, low)) >> np.uint64(shift))
 
 
 @kernel
@@ -43,6 +46,9 @@ def fill_directory(table: Int64s, run: int) -> None:
     filled = np.int64(0)
     for row in range(rows):
         bucket = bucket_of(load(address, width, base, row), low, shift)
+        if CHECK_BOUNDS:
+            if bucket < 0 or bucket >= table[run, BUCKETS]:
+                raise IndexError("a bucket outside the directory of its run")
         while filled <= bucket:
             store_count(table[run, DIRECTORY], filled, row)
             filled += 1
@@ -57,6 +63,9 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
 
     Requires: the words of these rows ascend.
     """
+    if CHECK_BOUNDS:
+        if start < 0 or stop > table[run, ROWS]:
+            raise IndexError("rows outside their run")
     at = HEADER + 3 * column
     address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
     step = 1
@@ -93,10 +102,13 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
         if word < low:
             return start, start
         bucket = bucket_of(word, low, table[run, SHIFT])
-        if bucket >= table[run, BUCKETS]:
+        if bucket < 0 or bucket >= table[run, BUCKETS]:
             return last, last
         first = max(start, load_count(table[run, DIRECTORY], bucket))
         last = max(first, load_count(table[run, DIRECTORY], bucket + 1))
+        if CHECK_BOUNDS:
+            if last > table[run, ROWS]:
+                raise IndexError("a directory that names rows outside its run")
         if kw == 1 and table[run, SHIFT] == 0:  # a bucket for each key
             return first, last
     for column in range(kw):

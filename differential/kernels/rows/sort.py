@@ -12,6 +12,7 @@ How rows are packed is in `packing.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -155,10 +156,56 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     memory of the parts is free again before that of the result is taken.
     Raises OverflowError, as `sort_consolidate`; the rows in question are among the `parts` then.
     """
-    columns = parts[0].shape[0]
     rows = sum(part.shape[1] for part in parts)
     if rows < MANY_ROWS:
         return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+    found = sort_many(parts)
+    return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+
+
+class PackedRows:
+    """Rows in order, summed, each still as one word and its sum, however many columns it has."""
+
+    __slots__ = ("_bases", "_diff_bits", "_keys", "_plan", "_sums", "rows")
+
+    def __init__(
+        self, keys: Int64s, sums: Int64s, rows: int, plan: Int64s, bases: Int64s, diff_bits: int
+    ) -> None:
+        """The first `rows` words of `keys`, without the bits of the diff, and of `sums`; `plan`, one column
+        for each segment, and `bases`: as of `plan_packing`.
+        """
+        self._keys, self._sums, self.rows = keys, sums, rows
+        self._plan, self._bases, self._diff_bits = plan, bases, diff_bits
+
+    def unpack(self, start: int, stop: int) -> Int64s:
+        """The rows from `start` to `stop`."""
+        assert 0 <= start <= stop <= self.rows
+        out = np.empty((self._bases.shape[0], stop - start), np.int64)
+        segments = self._plan.shape[1]
+        unpack_rows(self._keys[start:], self._sums[start:], self._plan, self._bases, segments, out)
+        return out
+
+    def blocks(self, rows: int, columns: int) -> Iterator[Int64s]:
+        """All rows, about `rows` at a time: those that agree in the first `columns` columns come together,
+        unless they are more.
+        """
+        places = [place for column, _, _, place in self._plan.T.tolist() if column < columns]
+        low = min(places, default=63) - self._diff_bits
+        start = 0
+        while start < self.rows:
+            stop = min(start + rows, self.rows)
+            if stop < self.rows:
+                first_of_next = int(self._keys[stop]) >> low << low
+                whole = int(np.searchsorted(self._keys[start:stop], first_of_next))
+                stop = start + whole if whole else stop
+            yield self.unpack(start, stop)
+            start = stop
+
+
+def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
+    """`sort_parts`, however many rows there are, still packed where they can be; otherwise as words."""
+    columns = parts[0].shape[0]
+    rows = sum(part.shape[1] for part in parts)
     seen = np.empty((4, columns), np.int64)
     for index, part in enumerate(parts):
         survey(part, seen, int(index == 0))
@@ -181,9 +228,7 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     if kept < 0:
         parts.append(_unsummed(keys[-1 - kept :], diff_bits, plan, bases, segments))
         raise OverflowError("a sum leaves 64 bits")
-    out = np.empty((columns, kept), np.int64)
-    unpack_rows(keys, spare, plan, bases, segments, out)
-    return out
+    return PackedRows(keys, spare, kept, plan[:, :segments].copy(), bases, diff_bits)
 
 
 def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:
@@ -211,6 +256,17 @@ def row_less(words: Int64s, a: int, b: int) -> bool:
         if words[column, a] != words[column, b]:
             return words[column, a] < words[column, b]
     return False
+
+
+@kernel
+def is_consolidated(words: Int64s) -> bool:
+    """Whether the rows are in order, each once, and none with a diff of 0. Cost: a pass, up to the first that
+    is not.
+    """
+    for row in range(words.shape[1]):
+        if words[words.shape[0] - 1, row] == 0 or (row > 0 and not row_less(words, row - 1, row)):
+            return False
+    return True
 
 
 @kernel

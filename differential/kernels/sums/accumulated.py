@@ -7,6 +7,8 @@ Each word of an answer is asked for by a column of a table:
     gate      the component that counts its values: without any the word is 0 (that of null); -1: no such
     limbs     limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL, whether it is
               one of decimals
+    digits    of a DECIMAL_MEAN, how many more there are behind its point than behind that of the values; of
+              spreads, how many there are behind that of the values: 0 but for decimals
     room      components in all, and (the next line) how many of the first ones must be there: the same in
     needed    every column
 
@@ -16,6 +18,7 @@ Each word of an answer is asked for by a column of a table:
     TOTAL     the number at `at`, which must fit 64 bits, or the digits of a decimal
     FLOAT_TOTAL   the float nearest to it
     MEAN      the float nearest to it, divided by the count
+    DECIMAL_MEAN  the digits of the decimal nearest to it, divided by the count; halves away from zero
     VARIANCE, DEVIATION               (n · Σx² − (Σx)²) / n², exact above the line; its root
     SAMPLE_VARIANCE, SAMPLE_DEVIATION the same over n · (n − 1)
 """
@@ -40,7 +43,9 @@ from differential.kernels.sums.limbs import (
     INFINITE_WORD,
     NAN_WORD,
     add_multiplied,
+    divided,
     float_word,
+    multiply_by_tens,
     rounded,
     set_word,
     settle,
@@ -59,6 +64,7 @@ VARIANCE: Final = 8
 DEVIATION: Final = 9
 SAMPLE_VARIANCE: Final = 10
 SAMPLE_DEVIATION: Final = 11
+DECIMAL_MEAN: Final = 12
 
 DECIMAL_LARGEST: Final = 10**18 - 1
 """As many digits as a decimal may have: some more would fit the word, but not the type of the column."""
@@ -120,7 +126,23 @@ def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
 
 
 @kernel
-def variance_word(what: int, totals: Int64s, at: int, limbs: int, count: int) -> int:
+def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> int:
+    """A number of decimals, divided by `count`, with so many `digits` more; raises if it has more than a
+    decimal.
+    """
+    number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
+    sign = settle(number)
+    if count < 0:
+        sign, count = -sign, -count
+    refuse(np.int64(count < 0))  # the least number has no opposite
+    multiply_by_tens(number, digits)
+    mean = divided(number, count, np.int64(DECIMAL_LARGEST))
+    refuse(np.int64(mean > DECIMAL_LARGEST))
+    return mean if sign > 0 else -mean
+
+
+@kernel
+def variance_word(what: int, totals: Int64s, at: int, limbs: int, digits: int, count: int) -> int:
     """(n · Σx² − (Σx)²) / (n · n or n · (n − 1)), or its root."""
     base, square_limbs, squares = np.int64(0), np.int64(WHOLE_SQUARE_LIMBS), at + limbs
     if limbs == FLOAT_LIMBS:
@@ -147,6 +169,7 @@ def variance_word(what: int, totals: Int64s, at: int, limbs: int, count: int) ->
     set_word(other, count - 1 if is_sample else count)
     add_multiplied(divisor, size, other, np.int64(1))
     settle(divisor)
+    multiply_by_tens(divisor, 2 * digits)
     below, below_exponent = rounded(divisor)
     takes_root = what in (DEVIATION, SAMPLE_DEVIATION)
     return float_word(sign, mantissa, below, base + exponent - below_exponent, takes_root)
@@ -155,7 +178,8 @@ def variance_word(what: int, totals: Int64s, at: int, limbs: int, count: int) ->
 @kernel
 def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
     """The word that a column of the table asks for."""
-    what, at, gate, limbs = asked[0, column], asked[1, column], asked[2, column], asked[3, column]
+    what, at, gate = asked[0, column], asked[1, column], asked[2, column]
+    limbs, digits = asked[3, column], asked[4, column]
     count = np.int64(1) if gate < 0 else totals[gate]
     if what == FLAG:
         return np.int64(count != 0)
@@ -177,4 +201,6 @@ def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
         return mean_word(totals, at, limbs, np.int64(1))
     if what == MEAN:
         return mean_word(totals, at, limbs, count)
-    return variance_word(what, totals, at, limbs, count)
+    if what == DECIMAL_MEAN:
+        return decimal_mean_word(totals, at, digits, count)
+    return variance_word(what, totals, at, limbs, digits, count)

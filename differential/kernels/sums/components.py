@@ -91,26 +91,13 @@ def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
 
 
 @kernel
-def flush(words: Int64s, row: int, totals: Int64s, out: Int64s, made: int) -> Int64s:
-    """Write what has been added up for the key and time of `row` behind the first `made` rows of `out`;
-    returns `out`, or a larger one. Ensures: totals are 0, and totals[-1] says how many rows there are then.
-    """
-    kw, last = out.shape[0] - 3, totals.shape[0] - 1
-    first, stop = totals[last - 2], totals[last - 1]
-    if made + stop - first > out.shape[1]:
-        larger = np.empty((out.shape[0], 2 * (made + stop - first)), np.int64)
-        copy_rows(out, made, larger)
-        out = larger
-    for component in range(first, stop):
-        if totals[component] != 0:
-            for word in range(kw):
-                out[word, made] = words[word, row]
-            out[kw, made], out[kw + 1, made] = component, words[words.shape[0] - 2, row]
-            out[kw + 2, made] = totals[component]
-            totals[component] = 0
-            made += 1
-    totals[last - 2], totals[last - 1], totals[last] = last, 0, made
-    return out
+def with_room(out: Int64s, made: int, more: int) -> Int64s:
+    """`out` with its first `made` rows and room for `more`, or a larger one with the same rows."""
+    if made + more <= out.shape[1]:
+        return out
+    larger = np.empty((out.shape[0], 2 * (made + more)), np.int64)
+    copy_rows(out, made, larger)
+    return larger
 
 
 @kernel
@@ -120,8 +107,8 @@ def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
     refuse(excess(high, low))
     last = totals.shape[0] - 1
     totals[component] += low
-    totals[last - 2] = min(totals[last - 2], component)
-    totals[last - 1] = max(totals[last - 1], component + 1)
+    totals[last - 1] = min(totals[last - 1], component)
+    totals[last] = max(totals[last], component + 1)
 
 
 @kernel
@@ -150,6 +137,18 @@ def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: In
 
 
 @kernel
+def follows(words: Int64s, row: int, kw: int) -> bool:
+    """Whether a row has the key, its first `kw` words, and the time of the row before."""
+    time = words.shape[0] - 2
+    if words[time, row] != words[time, row - 1]:
+        return False
+    for word in range(kw):
+        if words[word, row] != words[word, row - 1]:
+            return False
+    return True
+
+
+@kernel
 def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
     """Rows (key, component, time, diff), int64[kw + 3, ·]; neighbours of one key and time are summed.
 
@@ -162,38 +161,47 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
     room = np.int64(0)
     for maker in range(makers.shape[1]):
         room = max(room, makers[3, maker])
-    # Behind the totals: the first component that was added to, the one behind the last, rows of `out`.
-    totals = np.zeros(room + FLOAT_SQUARE_LIMBS + 4, np.int64)
+    # Behind the totals: the first component that was added to, and the one behind the last.
+    totals = np.zeros(room + FLOAT_SQUARE_LIMBS + 3, np.int64)
     last = totals.shape[0] - 1
-    totals[last - 2] = last
+    first, stop = last, np.int64(0)
     limbs = np.zeros(5, np.int64)
     out = np.empty((kw + 3, count // 4 + 16), np.int64)
-    weight = np.int64(0)
-    for row in range(count):
-        diff = words[time + 1, row]
-        size = min(magnitude(diff) + 1, _WEIGHT_MAX)
-        if row > 0:
-            # Limbs are less than 2³², so totals stay below 2⁶³ while differences add up to less than 2³⁰.
-            ends = weight + size > _WEIGHT_MAX or words[time, row] != words[time, row - 1]
-            for word in range(kw):
-                ends = ends or words[word, row] != words[word, row - 1]
-            if ends:
-                out = flush(words, row - 1, totals, out, totals[last])
-                weight = np.int64(0)
-        weight += size
+    made, row = np.int64(0), np.int64(0)
+    while row < count:
+        start, weight = row, min(magnitude(words[time + 1, row]) + 1, _WEIGHT_MAX)
+        is_huge = weight == _WEIGHT_MAX
+        row += 1
+        # Limbs are less than 2³², so totals stay below 2⁶³ while differences add up to less than 2³⁰.
+        while row < count and follows(words, row, kw):
+            weight += min(magnitude(words[time + 1, row]) + 1, _WEIGHT_MAX)
+            if weight > _WEIGHT_MAX:
+                break
+            row += 1
+        first, stop = last, np.int64(0)
         for maker in range(makers.shape[1]):
+            kind, value, flag = makers[0, maker], makers[1, maker], makers[2, maker]
+            component, total = makers[3, maker], np.int64(0)
             # Here what is common, without calls, which cost more than what they do.
-            kind, component = makers[0, maker], makers[3, maker]
-            amount = np.int64(1)
-            if kind == WHOLE:
-                amount = words[makers[1, maker], row]
-            flag = makers[2, maker]
-            if size == _WEIGHT_MAX or kind not in (ROWS, WHOLE) or not -LIMB <= amount <= LIMB:
-                add_component(words, row, makers, maker, limbs, totals)
-            elif flag < 0 or words[flag, row] != 0:
-                totals[component] += amount * diff
-                totals[last - 2] = min(totals[last - 2], component)
-                totals[last - 1] = max(totals[last - 1], component + 1)
-    if count > 0:
-        out = flush(words, count - 1, totals, out, totals[last])
-    return first_rows(out, totals[last])
+            is_plain = kind in (ROWS, WHOLE) and not is_huge
+            for each in range(start, row):
+                amount = words[value, each] if kind == WHOLE else np.int64(1)
+                if not is_plain or not -LIMB <= amount <= LIMB:
+                    totals[last - 1], totals[last] = first, stop
+                    add_component(words, each, makers, maker, limbs, totals)
+                    first, stop = totals[last - 1], totals[last]
+                elif flag < 0 or words[flag, each] != 0:
+                    total += amount * words[time + 1, each]
+            if total != 0:
+                totals[component] += total
+                first, stop = min(first, component), max(stop, component + 1)
+        out = with_room(out, made, max(stop - first, np.int64(0)))
+        for component in range(first, stop):
+            if totals[component] != 0:
+                for word in range(kw):
+                    out[word, made] = words[word, start]
+                out[kw, made], out[kw + 1, made] = component, words[time, start]
+                out[kw + 2, made] = totals[component]
+                totals[component] = 0
+                made += 1
+    return first_rows(out, made)

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.overflow import wrapped_subtract
 from differential.kernels.rows.packing import bit_length
 from progress.kernel import Int64s, kernel
 
@@ -20,6 +21,8 @@ HEADROOM: Final = 2
 NAN_WORD: Final = 0x7FF8_0000_0000_0000
 INFINITE_WORD: Final = 0x7FF0_0000_0000_0000
 _MANTISSA_BITS: Final = 53
+_TENS: Final = 9
+"""The most tens whose product is less than a limb."""
 
 
 @kernel
@@ -68,6 +71,43 @@ def add_multiplied(total: Int64s, a: Int64s, b: Int64s, sign: int) -> None:
             product = a[i] * b[j]  # it may wrap, and its bits are right
             total[i + j] += sign * (product & LIMB)
             total[i + j + 1] += sign * ((product >> 32) & LIMB)
+
+
+@kernel
+def multiply_by_tens(limbs: Int64s, digits: int) -> None:
+    """Multiply a settled magnitude by 10 ** digits, in place. Requires: room for all limbs of the product."""
+    while digits > 0:
+        step = min(digits, _TENS)
+        factor, carry = np.int64(1), np.int64(0)
+        for _ in range(step):
+            factor *= 10
+        for index in range(limbs.shape[0]):
+            product = limbs[index] * factor + carry
+            limbs[index], carry = product & LIMB, product >> 32
+        digits -= step
+
+
+@kernel
+def divided(limbs: Int64s, divisor: int, most: int) -> int:
+    """A settled magnitude divided by a `divisor` > 0, to the nearest whole number, halves up: or, as soon as
+    it is known to be more than `most` < 2⁶², something that is more.
+    """
+    quotient, rest = np.int64(0), np.int64(0)
+    first, stop = extent(limbs)
+    if stop <= 1 or (stop == 2 and limbs[1] >> 31 == 0):
+        whole = limbs[0] | (limbs[1] << 32)
+        quotient, rest = whole // divisor, whole % divisor
+    else:
+        for place in range(32 * stop - 1, -1, -1):
+            if quotient > most:
+                return quotient
+            # A rest is less than the divisor: doubled it may wrap, and what is left of it then is right.
+            rest = (rest << 1) | ((limbs[place >> 5] >> (place & 31)) & 1)
+            quotient <<= 1
+            if rest < 0 or rest >= divisor:
+                rest = wrapped_subtract(rest, divisor)
+                quotient |= 1
+    return quotient + np.int64(rest >= divisor - rest)
 
 
 @kernel

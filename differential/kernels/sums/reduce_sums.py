@@ -43,13 +43,14 @@ from differential.kernels.history.history import (
     pended_times,
 )
 from differential.kernels.history.times import earlier_time, steps_of
-from differential.kernels.overflow import magnitude
+from differential.kernels.overflow import magnitude, wrapped_add
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from differential.kernels.sums.accumulated import COUNT, answer_word
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import LEVELS_MAX, word_is_beyond, word_less_equal, word_lub
+from progress.times.time_words import LEVELS_MAX
+from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 LATER_MAX: Final = 4
 """Minimal later times of a key that the short way notes; with more it is the long way."""
@@ -194,7 +195,7 @@ def summed(
         if word_less_equal(word, time, guards):
             number = class_of(word, time, guards, steps)
             before = sums[number, component]
-            after = before + diff
+            after = wrapped_add(before, diff)
             sums[number, component] = after
             wrapped |= (before ^ after) & (diff ^ after)  # below 0 if it has left its word
             continue
@@ -241,7 +242,7 @@ def answer_of(sums: Int64s, number: int, asked: Int64s, out: Int64s, at: int, co
             return total != 0
         high = sums[number, 1] + (total >> 32)
         return high > 0 or (high == 0 and total & HALF != 0)
-    for part in range(asked[5, 0]):
+    for part in range(asked[6, 0]):
         if sums[number, part] == 0:
             return False
     for part in range(asked.shape[1]):
@@ -437,13 +438,13 @@ def reduce_sums(
     table            history of the input, without `ready` if shape[4] is -1
     shape            int64[6]: kw, vw, guards, the answer's value words, `exact` of `gathered_complete`, and
                      whether the last value word says which component a row is; else values do not count
-    asked            int64[6, m], as in `accumulated.py`, of components; int64[2, m]: m times how often rows
+    asked            int64[7, m], as in `accumulated.py`, of components; int64[2, m]: m times how often rows
                      are there in all, where that is not 0; m = 0: there if it is more than 0
     Cost: for each key O(history · ready times); nothing is sorted or moved where only one time is ready.
     """
     kw, column, guards = shape[0], shape[0] + shape[1], shape[2]
     cursors, state, classes = cursors_of(table), np.zeros(5, np.int64), classes_of(guards)
-    sums = np.zeros((classes, asked[4, 0] if asked.shape[0] > 2 else np.int64(2)), np.int64)
+    sums = np.zeros((classes, asked[5, 0] if asked.shape[0] > 2 else np.int64(2)), np.int64)
     later, times = np.zeros((2, LATER_MAX + 1), np.int64), np.empty((3, 32), np.int64)
     rows, room = np.empty((shape[1] + 2, 64), np.int64), max(ready.shape[1], pending.shape[1]) + 16
     out, pended = np.empty((kw + asked.shape[1] + 2, room), np.int64), np.empty((kw + 1, room), np.int64)

@@ -32,7 +32,7 @@ from differential.kernels.rows.memory import HEADER, LUB, read
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, first_from, locate
 from progress.kernel import Int64s, kernel
-from progress.times.time_words import word_glb, word_less_equal
+from progress.times.word_order import word_glb, word_less_equal
 
 SESSIONS: Final = 0
 NEAREST: Final = 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.history.history import more_rows
+from differential.kernels.overflow import wrapped_subtract
 from differential.kernels.rows.merge import first_rows
 from progress.kernel import Int64s, kernel
 
@@ -83,16 +84,16 @@ def nearest_answers(rows: Int64s, bounds: Int64s, options: Int64s) -> Int64s:
             if rows[vw, row] <= 0:
                 continue
             while middle <= right < stop:
-                apart = rows[1, right] - rows[1, row] if forward else rows[1, row] - rows[1, right]
                 is_past = rows[1, right] < rows[1, row] if forward else rows[1, right] > rows[1, row]
-                if is_past or (apart == 0 and options[0] == 0):
+                if is_past or (rows[1, right] == rows[1, row] and options[0] == 0):
                     break
                 if rows[vw, right] > 0:
                     nearest = right
                 right += -1 if forward else 1
             found = nearest >= 0
             if found and options[2] >= 0:
-                apart = rows[1, nearest] - rows[1, row] if forward else rows[1, row] - rows[1, nearest]
+                earlier, later = (row, nearest) if forward else (nearest, row)
+                apart = wrapped_subtract(rows[1, later], rows[1, earlier])
                 found = 0 <= apart <= options[2]  # below 0: so far apart that the difference wraps
             if not found and options[3] != 0:
                 continue

@@ -13,7 +13,7 @@ from differential.kernels.rows.memory import HEADER
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.operators.patterns.lookups import Lookup, LookupMachine, Work
 from differential.trace.readers import Reader
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 
 __all__ = ["HalfJoinMachine"]
 

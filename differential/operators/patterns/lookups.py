@@ -43,7 +43,7 @@ from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.trace.readers import Reader
-from progress.kernel import Int64s
+from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
 __all__ = ["Lookup", "LookupMachine", "WaitingByOrigin", "Work"]

@@ -74,6 +74,10 @@ class KeyedTableIn:
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """What `table` says of its keys, in the order of its rows; the order among calls is not known yet."""
+        if diff not in (1, -1) if isinstance(diff, int) else not (np.abs(diff) == 1).all():
+            raise MisuseError(
+                f"input {self.name!r}: the column 'diff' says 1 for a value and -1 for a key that is deleted"
+            )
         width = self.schema.width
         words = np.zeros((width + SAID_WORDS + TRAILING_WORDS, table.num_rows), dtype=np.int64)
         if isinstance(diff, int) and diff < 0:
@@ -82,11 +86,6 @@ class KeyedTableIn:
             for name in self.keys:
                 words[_span(self.schema, name)] = given[_span(keys, name)]
         else:
-            if not isinstance(diff, int) and not (np.abs(diff) == 1).all():
-                raise MisuseError(
-                    f"input {self.name!r}: the column 'diff' says 1 for a value and -1 for a key that is "
-                    f"deleted"
-                )
             has_value = np.ones(table.num_rows, dtype=np.bool_) if isinstance(diff, int) else diff > 0
             self._write_values(self._wire.encode(table, SYMBOLS, self.name), has_value, words)
         words[width + SAID_WORDS] = epoch_word

@@ -4,7 +4,7 @@ from .effects import Export, Inspect, Output
 from .groups import Accumulate, Added
 from .guarded import Guarded
 from .leaves import FromStream, Import, Input, OneRow, Variable
-from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, Select, Weigh
+from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
@@ -42,6 +42,7 @@ __all__ = [
     "LetRec",
     "Negate",
     "Node",
+    "NotNull",
     "OnTime",
     "OneRow",
     "OrderBy",

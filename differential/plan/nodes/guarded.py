@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from ...columns.schema import Schema
-from .linear import Apply, Filter, Negate, Select
+from .linear import Apply, Filter, Negate, NotNull, Select
 from .node import Node, Unary
 
-__all__ = ["ERRORS", "GUARDED", "Guarded", "Part"]
+__all__ = ["ERRORS", "GUARDED", "Guarded", "Part", "Step"]
 
 ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
 """The columns of a collection of errors."""
 
 Part = Literal["good", "errors"]
 
-GUARDED: Final = (Select, Filter, Apply, Negate)
+Step: TypeAlias = Select | Filter | Apply | Negate | NotNull
+GUARDED: Final = (Select, Filter, Apply, Negate, NotNull)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +29,7 @@ class Guarded(Unary):
 
     kind: ClassVar[str] = "guarded"
     is_linear: ClassVar[bool] = True
-    steps: tuple[Select | Filter | Apply | Negate, ...]
+    steps: tuple[Step, ...]
     part: Part
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
@@ -36,7 +37,7 @@ class Guarded(Unary):
         (source,) = children
         if source is self.source:
             return self
-        made: list[Select | Filter | Apply | Negate] = []
+        made: list[Step] = []
         for step in self.steps:
             below = made[-1] if made else source
             made.append(step.with_children((below,)))

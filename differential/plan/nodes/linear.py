@@ -14,7 +14,7 @@ from ..expressions import expr_data, schema_data
 from ..functions import Function
 from .node import Node, Unary, same
 
-__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "Select", "Weigh"]
+__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "NotNull", "Select", "Weigh"]
 
 ApplyKind = Literal["map", "flat_map", "filter", "threshold", "map_batches"]
 
@@ -63,6 +63,32 @@ class Filter(Unary):
     def describe(self) -> str:
         """As it would be written."""
         return f"filter({self.condition.describe()})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NotNull(Unary):
+    """The same rows, in none of which one of the columns `names` is null: what a filter beneath it says.
+
+    It looks at no row. So nothing may take it in front of the filter: rules move filters downwards only, past
+    it as past everything else, and leave it where it was written.
+    """
+
+    kind: ClassVar[str] = "not_null"
+    is_linear: ClassVar[bool] = True
+    names: tuple[str, ...]
+
+    def data(self) -> list[object]:
+        """The columns."""
+        return list(self.names)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The same columns, these without nulls; raises SchemaError if one of them is not there."""
+        return self.source.schema.without_nulls(self.names)
+
+    def describe(self) -> str:
+        """Which columns."""
+        return f"not null: {', '.join(self.names)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,6 +24,7 @@ from ..nodes import (
     Keys,
     Negate,
     Node,
+    NotNull,
     Reduce,
     Select,
     Weigh,
@@ -55,6 +56,9 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     if isinstance(node, Concat):
         first = [name for name in node.schema.names if name in needed] or list(node.schema.names[:1])
         return Concat(tuple(_only(child, first) for child in children))
+    if isinstance(node, NotNull):
+        left = tuple(name for name in node.names if name in needed)
+        return NotNull(children[0], left) if left else children[0]
     if isinstance(node, Join):
         sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
         return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
@@ -77,7 +81,7 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
         return (frozenset[str]().union(*(expr.columns() for expr in kept)),)
     if isinstance(node, Filter):
         return (needed | node.condition.columns(),)
-    if isinstance(node, Negate | Consolidate):
+    if isinstance(node, Negate | NotNull | Consolidate):
         return (needed or frozenset(node.source.schema.names[:1]),)
     if isinstance(node, Arrange):
         return (needed | frozenset(node.keys),)

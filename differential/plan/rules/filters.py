@@ -4,6 +4,7 @@
     filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y))      negate, distinct, consolidate alike
     filter(c)(join(x, y))     each part of c that reads one side only, to that side; of keys only, to both
     filter(c)(reduce(x))      parts that read keys only; so of the first rows of groups
+    filter(c)(not null(x))    not null(filter(c)(x))   which stays above the filter that it was written behind
 
 Not a part that can raise, but past a select: further down it would see rows that are dropped now. Not past a
 function of the user or what is looked at, a loop, or columns that are computed, which would be so twice. Not
@@ -28,6 +29,7 @@ from ..nodes import (
     Join,
     Negate,
     Node,
+    NotNull,
     Reduce,
     Select,
     TopK,
@@ -48,6 +50,8 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
         return None
     if isinstance(below, Select):
         return _past_select(node, below)
+    if isinstance(below, NotNull):  # the same rows, of which the same is true
+        return below.with_children((Filter(below.source, node.condition),))
     if isinstance(below, Join):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))

@@ -53,7 +53,7 @@ def accumulation_of(node: Accumulate, layouts: list[Schema]) -> Plans:
             aggregate.kind in _SPREADS
         ):  # first, for squares come right behind the numbers that others use, too
             planner.asked(source, aggregate)
-    asked: list[tuple[int, int, int, int]] = []
+    asked: list[tuple[int, int, int, int, int]] = []
     names: list[str] = []
     for _, source, aggregate in node.added:
         words = planner.asked(source, aggregate)
@@ -71,35 +71,42 @@ class _Planner:
         self._layouts = layouts
         self._known: dict[tuple[int, int, int], int] = {}
 
-    def asked(self, source: int, aggregate: Aggregate) -> list[tuple[int, int, int, int]]:
-        """(what, first component, gate, limbs) of each word of an aggregate's answer."""
+    def asked(self, source: int, aggregate: Aggregate) -> list[tuple[int, int, int, int, int]]:
+        """(what, first component, gate, limbs, digits) of each word of an aggregate's answer."""
         if aggregate.column is None:
-            return [(a.COUNT, source, -1, 0)]
+            return [(a.COUNT, source, -1, 0, 0)]
         column = self._layouts[source][aggregate.column]
         words = self._layouts[source].words_of(aggregate.column)
         flag, word = (words[0], words[1]) if column.type.nullable else (-1, words[0])
         if aggregate.kind == "only":
-            return [(a.TOTAL, self._made(source, c.WHOLE, each, -1), -1, 0) for each in words]
+            return [(a.TOTAL, self._made(source, c.WHOLE, each, -1), -1, 0, 0) for each in words]
         if aggregate.kind == "count_if":
-            return [(a.COUNT, self._made(source, c.TRUE, word, flag), -1, 0)]
+            return [(a.COUNT, self._made(source, c.TRUE, word, flag), -1, 0, 0)]
         gate = source if flag < 0 else self._made(source, c.VALUES, word, flag)
         if aggregate.kind == "count":
-            return [(a.COUNT, gate, -1, 0)]
-        is_float = column.type.kind == "float"
+            return [(a.COUNT, gate, -1, 0, 0)]
+        is_float, given = column.type.kind == "float", aggregate.type_in(self._layouts[source])
         limbs = c.FLOAT_LIMBS if is_float else c.WHOLE_LIMBS
         if aggregate.kind in ("any", "all"):
             kind, what = (c.TRUE, a.ANY) if aggregate.kind == "any" else (c.FALSE, a.ALL)
-            found = (what, self._made(source, kind, word, flag), gate, 0)
+            found = (what, self._made(source, kind, word, flag), gate, 0, 0)
         elif aggregate.kind in _SPREADS:
-            found = (_SPREADS[aggregate.kind], self._with_squares(source, is_float, word, flag), gate, limbs)
+            at = self._with_squares(source, is_float, word, flag)
+            found = (_SPREADS[aggregate.kind], at, gate, limbs, column.type.scale)
         else:
             at = self._made(source, c.FLOAT if is_float else c.WHOLE, word, flag)
-            what = a.MEAN if aggregate.kind == "avg" else a.FLOAT_TOTAL if is_float else a.TOTAL
-            found = (what, at, gate, limbs if what != a.TOTAL else int(column.type.kind == "decimal"))
-        if not aggregate.type_in(self._layouts[source]).nullable:
+            is_decimal = column.type.kind == "decimal"
+            if aggregate.kind == "avg":
+                digits = given.scale - column.type.scale
+                found = (a.DECIMAL_MEAN if is_decimal else a.MEAN, at, gate, limbs, digits)
+            elif is_float:
+                found = (a.FLOAT_TOTAL, at, gate, limbs, 0)
+            else:
+                found = (a.TOTAL, at, gate, int(is_decimal), 0)
+        if not given.nullable:
             return [found]
         takes_two = aggregate.kind in ("variance", "stddev")
-        return [(a.FLAG_OF_TWO if takes_two else a.FLAG, 0, gate, 0), found]
+        return [(a.FLAG_OF_TWO if takes_two else a.FLAG, 0, gate, 0, 0), found]
 
     def _with_squares(self, source: int, is_float: bool, word: int, flag: int) -> int:
         """Where a number is whose square comes behind it."""

@@ -43,6 +43,7 @@ from ..nodes import (
     Leave,
     Negate,
     Node,
+    NotNull,
     OneRow,
     Output,
     Select,
@@ -172,6 +173,9 @@ class Lowering(PatternLowering):
         if isinstance(node, Filter):
             condition = node.condition
             return lambda chain: chain.filter(condition)
+        if isinstance(node, NotNull):
+            declared = node.names
+            return lambda chain: chain.not_null(declared)
         if isinstance(node, Negate):
             return lambda chain: chain.negate()
         if isinstance(node, Weigh):

@@ -5,7 +5,7 @@ kept_*      sums and nothing else; nothing is left of what was removed
 against_*   another library
 columns_*   which columns come out
 refused_*   aggregates and schemas that do not fit
-decimals_*  digits of sums
+decimals_*  digits of sums and means, spreads
 """
 
 from __future__ import annotations
@@ -371,6 +371,96 @@ def test_decimals_a_sum_has_more_digits_than_its_parts() -> None:
     assert [str(field.type) for field in table.schema][1:] == ["decimal128(18, 2)"] * 2
     rows = sorted(tuple(row.values())[:3] for row in table.to_pylist())
     assert rows == [(1, Decimal("19999.80"), Decimal("-19999.80")), (2, Decimal("0.01"), None)]
+
+
+def test_decimals_a_mean_is_a_decimal_with_four_digits_more_rounded_half_up() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, d: decimal(5, 2), e: decimal(5, 2)?")
+        rows.group_by("k").agg(d=dd.avg("d"), e=dd.avg("e"), twice=dd.avg(col.d * 2)).output("means")
+        rows.group_by("k").avg("d").output("short")
+        rows.agg(d=dd.avg("d"), n=dd.count()).output("all")
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(build)
+        rows = flow.input("rows")
+        flow.wait(flow.seal())
+        (nothing,) = flow.output("all").snapshot().to_pylist()
+        rows.insert(
+            [(1, Decimal("0.01"), None), (1, Decimal("0.01"), Decimal("-0.02")), (1, Decimal(0), None)]
+        )
+        rows.insert([(2, Decimal("-999.99"), None), (3, Decimal("-0.01"), Decimal("0.01"))])
+        rows.insert([(3, Decimal(0), Decimal(0))] * 6399)
+        flow.wait(flow.seal())
+        table = flow.output("means").snapshot()
+        rows.remove([(1, Decimal("0.01"), Decimal("-0.02"))])
+        flow.wait(flow.seal())
+        later = flow.output("means").snapshot().to_pylist()
+        short = flow.output("short").snapshot().schema
+    table.validate(full=True)
+    assert nothing == {"d": None, "n": 0}
+    assert [str(field.type) for field in table.schema][1:] == ["decimal128(18, 6)"] * 3
+    assert short.names == ["k", "avg_d"] and str(short.field("avg_d").type) == "decimal128(18, 6)"
+    found = {row["k"]: [row["d"], row["e"], row["twice"]] for row in table.to_pylist()}
+    assert found == {
+        1: [Decimal("0.006667"), Decimal("-0.02"), Decimal("0.013333")],
+        2: [Decimal("-999.99"), None, Decimal("-1999.98")],
+        3: [Decimal("-0.000002"), Decimal("0.000002"), Decimal("-0.000003")],  # 0.0000015625, 0.000003125
+    }
+    assert {row["k"]: row["e"] for row in later} == {1: None, 2: None, 3: Decimal("0.000002")}
+    assert {row["d"] for row in later if row["k"] == 1} == {Decimal("0.005")}
+
+
+def test_decimals_a_mean_is_there_although_the_sum_has_too_many_digits() -> None:
+    def build(flow: Dataflow) -> None:
+        dd.input(flow, "rows", "d: decimal(18, 6)").agg(d=dd.avg("d")).output("mean")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").insert([(Decimal("999999999999.999999"),)] * 3)
+        flow.wait(flow.seal())
+        (row,) = flow.output("mean").snapshot().to_pylist()
+    assert row == {"d": Decimal("999999999999.999999")}
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_decimals_a_mean_of_more_than_18_digits_is_an_error_that_names_the_group(sign: str) -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, d: decimal(18, 2)")
+        rows.group_by("k").agg(n=dd.count(), d=dd.avg("d")).output("means")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        rows = flow.input("rows")
+        rows.insert([(6, Decimal(sign + "999999999999.99"))] * 5)
+        flow.wait(flow.seal())
+        assert flow.output("means").snapshot().num_rows == 1
+        with pytest.raises(
+            SumOverflowError, match=r"avg\(d\) of the group \(k=7\) has more than 18"
+        ) as caught:
+            rows.insert([(7, Decimal(sign + "1000000000000")), (6, Decimal(0))])
+            flow.wait(flow.seal())
+        assert "avg(col.x.cast('decimal(18, 2)'))" in str(caught.value)
+
+
+def test_decimals_spreads_are_floats_without_a_cast() -> None:
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, d: decimal(5, 2), e: decimal(5, 2)?")
+        rows.group_by("k").agg(
+            v=dd.variance("d"), s=dd.stddev("d", sample=False), e=dd.stddev("e"), m=dd.avg("d")
+        ).output("spreads")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        given = [Decimal("0.10"), Decimal("0.20"), Decimal("999.90")]
+        flow.input("rows").insert([(1, each, None) for each in given] + [(2, given[0], given[1])])
+        flow.wait(flow.seal())
+        found = {row.pop("k"): row for row in flow.output("spreads").snapshot().to_pylist()}
+    assert found[2] == {"v": None, "s": 0.0, "e": None, "m": Decimal("0.1")}
+    mean = sum(given) / 3
+    squares = float(sum((each - mean) ** 2 for each in given))
+    assert found[1]["v"] == pytest.approx(squares / 2, rel=1e-15)
+    assert found[1]["s"] == pytest.approx((squares / 3) ** 0.5, rel=1e-15)
+    assert found[1]["e"] is None and found[1]["m"] == Decimal("333.4")
 
 
 @pytest.mark.parametrize("sign", ["", "-"])

@@ -383,6 +383,47 @@ def test_body_may_give_its_columns_in_another_order() -> None:
     )
 
 
+def test_body_may_give_nulls_where_only_a_filter_has_said_that_there_are_none_at_the_beginning() -> None:
+    seen: list[str] = []
+    looked: list[str] = []
+
+    def build(flow: Dataflow) -> None:
+        edges = dd.input(flow, "edges", "src: int?, dst: int?")
+        roots = edges.filter(col.src == 1).select(node=col.src)
+
+        def further(reached: Collection) -> Collection:
+            seen.append(str(reached.schema))
+            roots.inspect(lambda row, time, diff: looked.append("roots"))
+            edges.output("edges")
+            return reached.join(edges, on={"node": "src"}).select(node=col.dst).concat(roots).distinct()
+
+        roots.iterate(further, name="reach").output("reached")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("edges").insert([(1, 2), (2, None), (None, 4), (2, 3)])
+        flow.wait(flow.seal())
+        found = flow.output("reached").snapshot()
+        assert flow.output("edges").snapshot().num_rows == 4
+    assert found.schema.field("node").nullable
+    assert sorted(row["node"] or 0 for row in found.to_pylist()) == [0, 1, 2, 3]
+    assert seen == ["node: int", "node: int?"] and looked == ["roots"]
+
+
+def test_body_that_keeps_what_a_filter_has_said_is_called_once() -> None:
+    seen: list[str] = []
+    numbers = dd.input(Dataflow("queries"), "numbers", "k: int?, v: int")
+
+    def same(x: Collection) -> Collection:
+        seen.append(str(x.schema))
+        return x.filter(col.v > 0)
+
+    assert str(numbers.filter(col.k > 1).iterate(same).schema) == "k: int, v: int"
+    assert seen == ["k: int, v: int"]
+    said = _refused(lambda x: x.select("k", v=dd.when(col.v > 1).then(col.v)), SchemaError)
+    assert "v is int in one, int? in the other" in said, "an input has said it, and it stays"
+
+
 def _refused_together(start: dict[str, object], body: Callable[..., object], **options: int) -> str:
     numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
     given_start = {name: numbers if value is None else value for name, value in start.items()}

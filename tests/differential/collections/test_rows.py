@@ -135,16 +135,97 @@ def test_spellings_of_others_are_the_same_nodes() -> None:
         (c.select("v"), [c.drop("k"), c.drop(["k"]), c.drop(col.k)]),
         (
             c.filter(col.k.is_not_null()),
-            [c.drop_nulls(), c.dropna(), c.drop_nulls("k"), c.drop_nulls(["k", "v"])],
+            [
+                c.drop_nulls(),
+                c.dropna(),
+                c.drop_nulls("k"),
+                c.drop_nulls(["k", "v"]),
+                c.drop_nulls("k", "v"),
+                c.drop_nulls(col.k, subset="v"),
+                c.dropna(subset=["k", "v"]),
+            ],
         ),
         (c.filter(col.k > 1), [c.where(col.k > 1)]),
         (c.filter(col.k > 1).filter(col.v > 1), [c.filter(col.k > 1, col.v > 1)]),
         (c.with_columns(w=col.v + 1), [c.withColumn("w", col.v + 1), c.withColumns({"w": col.v + 1})]),
         (c.distinct(), [c.pipe(lambda x: x.distinct()), c.transform(lambda x: x.distinct())]),
-        (c, [c.drop_nulls("v"), c.drop()]),
+        (c, [c.drop_nulls("v"), c.drop(), c.fill_null("none"), c.fill_null(0, "v")]),
+        (
+            c.with_columns(k=col.k.fill_null(0)),
+            [c.fill_null(0), c.fillna(0), c.fill_null({"k": 0}), c.fillna(0, subset=["k", "v"])],
+        ),
     ]
     for one, others in same:
         assert all(other.node is one.node for other in others), one
+
+
+def test_fill_null_fills_what_holds_the_value_and_says_so_in_the_types() -> None:
+    columns = "k: int?, x: float?, d: decimal(4, 2)?, s: string?, b: bool?, n: int"
+    c = dd.input(Dataflow("queries"), "given", columns)
+    assert str(c.fill_null(0).schema) == "k: int, x: float, d: decimal(4, 2), s: string?, b: bool?, n: int"
+    assert (
+        str(c.fill_null(0.5).schema) == "k: int?, x: float, d: decimal(4, 2)?, s: string?, b: bool?, n: int"
+    )
+    assert str(c.fill_null("").schema) == "k: int?, x: float?, d: decimal(4, 2)?, s: string, b: bool?, n: int"
+    assert str(c.fill_null({"b": False, "k": col.n}).select("b", "k").schema) == "b: bool, k: int"
+    with pytest.raises(ExpressionError, match="takes values of one type"):
+        c.fill_null("", "k")
+
+
+def test_filters_say_in_the_types_which_columns_are_never_null() -> None:
+    c = dd.input(Dataflow("queries"), "numbers", "k: int?, v: int?, name: string?, n: int")
+    assert str(c.filter(col.k > 1).schema) == "k: int, v: int?, name: string?, n: int"
+    assert str(c.filter((col.k > 1) | (col.v > 1)).schema) == str(c.schema)
+    assert (
+        str(c.filter(col.k < col.v, col.name.is_not_null()).schema) == "k: int, v: int, name: string, n: int"
+    )
+    assert str(c.drop_nulls("name").schema) == "k: int?, v: int?, name: string, n: int"
+    assert str(c.filter(lambda r: r.k > 1).schema) == str(c.schema)
+    assert c.filter(col.n > 1).node.kind == "filter", "where nothing is known by it, nothing is said"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_filters_rows_go_on_without_the_words_of_nulls(workers: int) -> None:
+    """Into what keeps them, what only takes columns without nulls, and functions of the user."""
+
+    def build(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int?, t: string?, x: float?, n: int?")
+        some = rows.filter(col.n >= 0, col.t.is_not_null() & (col.k < 10))
+        some.repeat(col.n).select("k", "t", "x").output("repeated")
+        some.group_by("t").agg(k=dd.max("k"), n=dd.sum("n"), x=dd.sum("x")).output("sums")
+        some.map(lambda r: (r.t, r.n + 1), "t: string, n: int").output("mapped")
+        some.join(rows.select(k2=col.n, t2=col.t), on={"k": "k2"}).select("k", "t2").output("joined")
+        some.filter(col.x > 0).negate().filter(col.n < 5).select("x", "t").negate().output("x")
+        good, _ = rows.attempt(lambda c: c.filter(6 // col.n > 0).select(h=col.n * 2))
+        good.output("good")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        given = [
+            (1, "a", None, 2),
+            (1, "a", 0.5, 0),
+            (None, "a", 1.0, 1),
+            (2, None, 1.0, 1),
+            (1, "b", -1.0, 1),
+        ]
+        flow.input("rows").insert([*given, (3, "c", 2.0, None)])
+        flow.wait(flow.seal())
+
+        def found(name: str) -> list[tuple[object, ...]]:
+            table = flow.output(name).snapshot()
+            table.validate(full=True)
+            return sorted((tuple(row.values()) for row in table.to_pylist()), key=str)
+
+        assert found("repeated") == [(1, "a", None), (1, "a", None), (1, "b", -1.0)]
+        assert found("sums") == [("a", 1, 2, 0.5), ("b", 1, 1, -1.0)]
+        flow.input("rows").remove([given[0]])
+        flow.wait(flow.seal())
+        assert found("sums") == [("a", 1, 0, 0.5), ("b", 1, 1, -1.0)]
+        assert found("mapped") == [("a", 1), ("b", 2)]
+        assert found("joined") == [(1, "a"), (1, "a"), (1, "b"), (1, "b"), (1, None), (1, None)]
+        assert found("x") == [(0.5, "a")]
+        assert found("good") == [(2,)] * 3
+        assert flow.output("x").snapshot().schema.field("x").nullable is False
 
 
 def test_refused_columns_that_are_not_there_or_twice() -> None:

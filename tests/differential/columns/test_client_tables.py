@@ -10,6 +10,7 @@ import pytest
 
 import differential as dd
 import timely
+from differential.columns import client_tables
 from differential.columns.client_tables import client_table, to_pylist
 from differential.columns.schema import Schema
 from differential.errors import SchemaError
@@ -96,3 +97,14 @@ def test_a_table_of_others_is_read_as_it_is() -> None:
     table = pa.table({"a": [1, None], "b": [b"\x01", b"\x02"]})
     assert dd.to_pylist(table) == [{"a": 1, "b": b"\x01"}, {"a": None, "b": b"\x02"}]
     assert dd.to_pylist(table.slice(0, 0)) == []
+
+
+def test_each_schema_has_its_own_columns_however_many_there_are() -> None:
+    declared = [
+        Schema.of(f"c{number}: int, d: {kind}").to_arrow()
+        for number in range(300)
+        for kind in ("any", "bytes")
+    ]
+    for schema in (*declared, *declared[:3]):
+        assert client_table([], schema, "all").schema.equals(schema, check_metadata=True)
+    assert len(client_tables._schemas) <= client_tables._SCHEMAS_MAX

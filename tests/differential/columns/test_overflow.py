@@ -22,6 +22,7 @@ from differential import Collection, col
 from differential.columns.overflow import (
     components_overflow,
     count_overflow,
+    mean_overflow,
     negate_diffs,
     product_overflow,
     row_overflow,
@@ -29,7 +30,7 @@ from differential.columns.overflow import (
 )
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.rows.sort import MANY_ROWS
-from differential.kernels.sums.accumulated import TOTAL
+from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
@@ -116,10 +117,30 @@ def test_sum_that_does_not_fit_names_column_and_group(sign: int, total: int) -> 
 
 
 def test_sum_of_components_beyond_the_bits_for_partial_sums_is_refused_too() -> None:
-    machine = ReduceMachine(0, 1, GUARDS, Accumulation(((TOTAL, 1, -1, 0),), 3, 1))
+    machine = ReduceMachine(0, 1, GUARDS, Accumulation(((TOTAL, 1, -1, 0, 0),), 3, 1))
     machine.recv(as_words([(0, 0, 1), (1, 0, MAX), (2, 0, MAX)], 3))
     with pytest.raises(SumOverflowError, match="word 0 of the answer of the group with the words"):
         machine.advance(np.array([1]))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_mean_that_has_too_many_digits_names_its_group_and_no_other(sign: int) -> None:
+    asked = Accumulation(((DECIMAL_MEAN, 1, 0, 2, 4),), 3, 1)
+    machine = ReduceMachine(1, 1, GUARDS, asked)
+    most = 10**14 - 1  # of one row: what it has more goes to other groups' means
+    fits = [(3, 0, 0, 1), (3, 1, 0, sign * most), (5, 0, 0, 9), (5, 1, 0, sign * 9 * most)]
+    machine.recv(as_words(fits, 4))
+    assert machine.advance(np.array([1])).shape[1] == 2
+    machine.recv(as_words([(3, 0, 1, 1), (5, 1, 1, sign * 9)], 4))
+    with pytest.raises(SumOverflowError, match=r"of the group with the words \(5\) has more than 18 digits"):
+        machine.advance(np.array([2]))
+
+
+def test_mean_in_a_loop_that_has_too_many_digits_is_named_by_what_its_parts_could_be() -> None:
+    words = as_words([(4, 1, 0, 10**15), (4, 0, 0, 1), (4, 1, 0, -(10**15))], 4)
+    error = mean_overflow(words, 1, (1, 0, 4), "avg(d)", show_words)
+    assert error is not None and "avg(d) of the group with the words (4)" in str(error)
+    assert mean_overflow(words[:, 1:2], 1, (1, 0, 4), "avg(d)", show_words) is None
 
 
 def test_sum_counts_beyond_64_bits_are_refused() -> None:

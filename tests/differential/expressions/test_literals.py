@@ -19,6 +19,11 @@ UTC_NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 EAST = dt.timezone(dt.timedelta(hours=5))
 
 
+def column_of(module: str) -> object:
+    """As another library has them."""
+    return type("Column", (), {"__module__": module})()
+
+
 @pytest.mark.parametrize(
     ("value", "declared", "kept", "kind"),
     [
@@ -48,6 +53,9 @@ def test_constants_have_one_form_and_a_type(
     [
         (None, None, "needs a type"),
         ([1], None, "is a list, no constant"),
+        (column_of("pyspark.sql.classic.column"), None, r"of PySpark, .* Write it .* col\.x"),
+        (column_of("pyspark.sql.classic.column"), any_value, "is a Column of PySpark, and no expression"),
+        (column_of("polars.expr.expr"), None, "is a Column of Polars, and no expression"),
         (2**63, None, "out of range"),
         ("x", integer, "is a string, not a int: use cast"),
         (object(), any_value, "is no constant"),

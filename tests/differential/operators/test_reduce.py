@@ -139,7 +139,7 @@ def _plain_sums(rows: dict[Row, int], kw: int) -> dict[Row, int]:
 def test_meaning_of_sums_of_components_at_every_time(
     kw: int, depth: int, retract: float, seed: int, effort: int
 ) -> None:
-    sums = Accumulation(((COUNT_OF, 0, -1, 0), (TOTAL, 1, -1, 0)), 3, 1)
+    sums = Accumulation(((COUNT_OF, 0, -1, 0, 0), (TOTAL, 1, -1, 0, 0)), 3, 1)
     for trial in range(8 * effort):
         machine = ReduceMachine(kw, 1, CODES[depth].guards, sums)
         rng = random.Random(f"{seed} {trial}")

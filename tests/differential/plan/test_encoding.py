@@ -39,6 +39,7 @@ def everything(flow: Dataflow) -> None:
     edges = dd.input(flow, "edges", "src: int, dst: int")
     names = dd.input(flow, "names", "node: int, name: string?")
     joined = edges.filter(col.src > 1).join(names, on={"src": "node"})
+    names.filter(col.name.is_not_null()).output("named")
     joined.select("src", text=col.name.fill_null("none")).distinct().output("joined")
     edges.window("src", dd.sliding(4, 3)).window("dst", dd.tumbling(2), start="s", end="e").output("windows")
     edges.window("dst", dd.session(2, by="src")).output("sessions")
@@ -271,6 +272,9 @@ INPUT = ["input", [SCHEMA, "i"], []]
 DOUBLED = [["col", "a"], *(["+", None, n, n] for n in range(20))]
 
 
+NULLABLE = ["input", [[["a", "int?"]], "i"], []]
+
+
 def loop_of(variable: list[object], limit: int = 9) -> list[object]:
     return [INPUT, variable, ["distinct", [], [1]], ["loop", [1, 1, limit, "l"], [0, 2]], ["leave", [0], [3]]]
 
@@ -298,6 +302,8 @@ def loop_of(variable: list[object], limit: int = 9) -> list[object]:
         [INPUT, ["by_priority", [[["col", "a"]], 1], [0]]],
         [INPUT, ["by_priority", [[["col", "a"]], 0], [0]]],
         loop_of(["by_priority", [[["col", "b"]], 1], [0]]),
+        [NULLABLE, ["not_null", ["a"], [0]]],
+        [NULLABLE, ["filter", [[["col", "a"], ["is_null", None, 0]]], [0]], ["not_null", ["a"], [1]]],
     ],
     ids=lambda entries: str(entries[1])[:40],
 )

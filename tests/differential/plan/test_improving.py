@@ -23,7 +23,7 @@ import differential as dd
 from differential import Collection, col, lit
 from differential.plan.building import Plan
 from differential.plan.improving import Improved, improve
-from differential.plan.nodes import Join
+from differential.plan.nodes import Join, NotNull
 from differential.plan.rewriting import beneath
 from timely.building.dataflow import Dataflow
 
@@ -134,6 +134,70 @@ BUILDS: dict[str, Callable[[Collection, Collection], Collection]] = {
         ab.join(cd.select(a=col.c, e=col.c), on="a").concat(ab.select(a=col.a, b=col.b, e=col.b)).select("e")
     ),
 }
+
+
+NOT_NULL: dict[str, Callable[[Collection, Collection], Collection]] = {
+    "a filter goes past what another one says, and stays above it": lambda ab, cd: cd.filter(
+        col.d > 0
+    ).filter(col.d < 2),
+    "and so does what asks for nulls": lambda ab, cd: cd.filter(col.d > 0).filter(
+        col.d.is_null() | (col.c > 0)
+    ),
+    "what was said stays above an operator that its filter goes past": lambda ab, cd: (
+        cd.distinct().filter(col.d.is_not_null()).with_columns(d=col.d + 1)
+    ),
+    "above a join, one side of which has the filter": lambda ab, cd: (
+        ab.join(cd, on={"a": "c"}).filter((col.d > 0) & (col.b > col.d)).select("d")
+    ),
+    "above a join by what may be null": lambda ab, cd: (
+        cd.join(ab.select(d=col.a, e=col.b), on="d", null_safe=True).filter(col.d < 2).filter(col.e > 0)
+    ),
+    "above sums, by a key that may be null": lambda ab, cd: (
+        cd.group_by("d").agg(n=dd.count()).filter(col.d > 0).join(ab.select(d=col.a), on="d")
+    ),
+    "above a sum of collections": lambda ab, cd: (
+        cd.concat(cd.negate(), cd.select(c=lit(1), d=lit(None, "int"))).filter(~(col.d < 1)).filter(col.d < 9)
+    ),
+    "a column that goes takes with it what is said of it": lambda ab, cd: (
+        cd.filter(col.d > 0).join(ab.select(c=col.a), on="c").select("c")
+    ),
+    "what was said keeps a set one": lambda ab, cd: cd.distinct().filter(col.d > 0).distinct(),
+    "in a loop": lambda ab, cd: (
+        cd.filter(col.d > 0).iterate(lambda x: x.concat(cd.filter(col.d < 1)).distinct()).filter(col.d < 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_NULL)
+def test_guard_what_a_filter_says_of_nulls_is_said_behind_it(name: str) -> None:
+    """The interpreter looks whether it is so."""
+
+    @examples(2)
+    @given(rows, rows_with_nulls)
+    def holds(ab: Rows, cd: Rows) -> None:
+        flow = Dataflow("tested")
+        tables = [dd.input(flow, name, schema) for name, schema in INPUTS.items()]
+        NOT_NULL[name](*tables).output("out")
+        plan = Plan.of(flow)
+        (before,), (after,) = plan.roots, improved(plan).roots
+        assert before.schema == after.schema
+        assert any(isinstance(node, NotNull) for node in beneath([before]))
+        assert meaning(after, {"ab": ab, "cd": cd}) == meaning(before, {"ab": ab, "cd": cd})
+
+    holds()
+
+
+def test_fires_filters_go_past_what_is_said_of_nulls() -> None:
+    found = kinds_beneath(lambda ab, cd: cd.distinct().filter(col.d > 0).filter(col.c > 0))
+    assert found == "input filter filter distinct not_null output"
+    one_way = kinds_beneath(
+        lambda ab, cd: ab.select(c=col.a).join(cd, on="c").filter(col.d > 0).filter(col.d < 9).consolidate()
+    )
+    assert one_way == "input select input filter filter join not_null consolidate output"
+    dropped = kinds_beneath(lambda ab, cd: cd.filter(col.d > 0).join(ab.select(c=col.a), on="c").select("c"))
+    assert "not_null" not in dropped
+    one_set = kinds_beneath(lambda ab, cd: cd.distinct().filter(col.d > 0).distinct())
+    assert one_set == "input filter distinct not_null output"
 
 
 def _read_by_two(joined: Collection) -> Collection:

@@ -26,8 +26,8 @@ from differential.trace import trace as trace_module
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.view import View
+from progress.arrays import Int64s
 from progress.errors import InternalError
-from progress.kernel import Int64s
 from progress.times.timestamp import Timestamp
 
 CODE = CODES[2]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from progress.times import open_times
-from progress.times.antichain import minimal_words
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import ROOT, TimeShape
+from progress.times.word_antichain import minimal_words
 
 DEEPER = [ROOT, ROOT.loop(), ROOT.loop().loop(), ROOT.loop().loop().loop()]
 SHAPES = [*DEEPER, ROOT.prioritized_loop()]

@@ -1,29 +1,16 @@
-"""Words: one integer per time, compared as the tuples are.
-
-against_*   each kernel against its twin on tuples, for all kinds of scopes, up to the limits of the fields
-code_*      packing, fields, limits and what is refused
+"""Words: one integer per time; packing, fields, limits and what is refused. How they are compared:
+`test_word_order.py`.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies_progress import codes, times, wide_times
 
 from progress.errors import GraphError, MisuseError, TimeOverflowError
-from progress.times.time_words import (
-    LEVELS_MAX,
-    TimeCode,
-    TimeLayout,
-    word_advance,
-    word_glb,
-    word_is_beyond,
-    word_less_equal,
-    word_lub,
-    words_are_beyond,
-)
+from progress.times.time_words import LEVELS_MAX, TimeCode, TimeLayout
 from progress.times.timestamp import ROOT
 
 
@@ -33,48 +20,6 @@ def test_code_unpacking_gives_back_what_was_packed(data: st.DataObject, code: Ti
     word = code.pack(time)
     assert code.unpack(word) == time
     assert 0 <= word < 2**63 and word & ~code.valid == 0
-
-
-@given(st.data(), codes())
-def test_against_tuples_words_have_the_same_order(data: st.DataObject, code: TimeCode) -> None:
-    for strategy in (wide_times(code), times(code.shape)):
-        a, b = data.draw(strategy), data.draw(strategy)
-        assert word_less_equal(code.pack(a), code.pack(b), code.guards) == code.shape.less_equal(a, b)
-        if code.shape.less_than(a, b):
-            assert code.pack(a) < code.pack(b)
-
-
-@given(st.data(), codes())
-def test_against_tuples_lub_and_glb_are_the_same(data: st.DataObject, code: TimeCode) -> None:
-    for strategy in (wide_times(code), times(code.shape)):
-        a, b = data.draw(strategy), data.draw(strategy)
-        x, y = code.pack(a), code.pack(b)
-        assert code.unpack(word_lub(x, y, code.guards)) == code.shape.lub(a, b)
-        assert code.unpack(word_glb(x, y, code.guards)) == code.shape.glb(a, b)
-
-
-@given(st.data(), codes())
-def test_against_tuples_advancing_and_being_beyond_are_the_same(data: st.DataObject, code: TimeCode) -> None:
-    time = data.draw(times(code.shape))
-    frontier = data.draw(st.lists(times(code.shape), max_size=4))
-    words = np.array([code.pack(element) for element in frontier], dtype=np.int64)
-    advanced = word_advance(code.pack(time), words, code.guards)
-    assert code.unpack(advanced) == code.shape.advance_by(time, frontier)
-    beyond = any(code.shape.less_equal(element, time) for element in frontier)
-    assert word_is_beyond(code.pack(time), words, code.guards) == beyond
-
-
-@given(st.data(), codes())
-def test_against_single_words_whole_columns_are_the_same(data: st.DataObject, code: TimeCode) -> None:
-    column = np.array(
-        [code.pack(t) for t in data.draw(st.lists(times(code.shape), max_size=6))], dtype=np.int64
-    )
-    frontier = np.array(
-        [code.pack(t) for t in data.draw(st.lists(times(code.shape), max_size=3))], dtype=np.int64
-    )
-    beyond = np.empty(column.shape, dtype=np.bool_)
-    words_are_beyond(column, frontier, code.guards, beyond)
-    assert beyond.tolist() == [word_is_beyond(word, frontier, code.guards) for word in column.tolist()]
 
 
 @given(st.data(), codes())

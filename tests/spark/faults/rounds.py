@@ -130,15 +130,18 @@ class Round:
             for name in ("in", "struck", "done", "out", "tmp"):
                 (folder / name).mkdir()
             _write(folder / "in", batches)
-            cluster = stack.enter_context(timely.connect(workers=2))
-            flow = cluster.install(_running)
-            reading = stack.enter_context(timely.connect(cluster.addresses[0]))
             readers: list[Reader] = [
                 FolderReader(folder / "out" / job, wanted, last) for job in kind.jobs if job != "source"
             ]
-            readers.append(FilesReader(folder / "out" / "source", wanted))
-            readers.append(FlowReader(reading.flow(flow.index), "looked at", wanted))
-            life = Life(str(folder), kind.master, kind.jobs, tuple(faults), cluster.addresses[0], flow.index)
+            address, index = "", 0
+            if "source" in kind.jobs:
+                cluster = stack.enter_context(timely.connect(workers=2))
+                flow = cluster.install(_running)
+                reading = stack.enter_context(timely.connect(cluster.addresses[0]))
+                readers.append(FilesReader(folder / "out" / "source", wanted))
+                readers.append(FlowReader(reading.flow(flow.index), "looked at", wanted))
+                address, index = cluster.addresses[0], flow.index
+            life = Life(str(folder), kind.master, kind.jobs, tuple(faults), address, index)
             stack.callback(_forget_applications, folder)
             with Watch(readers) as watch:
                 self._live(life, watch)

@@ -14,8 +14,8 @@ from pyspark import TaskContext
 from pyspark.sql import types as T
 from pyspark.sql.datasource import InputPartition, WriterCommitMessage
 
-from timely.spark.epochs import EPOCH
 from timely.spark.source.data_source import NaiadSource
+from timely.spark.source.offsets import Offset
 from timely.spark.source.reading import OutputPartition, ReadPlan
 from timely.spark.source.streaming import StreamReader
 from timely.spark.source.writing import Staged, StreamWriter, WritePlan
@@ -38,12 +38,14 @@ class FaultySource(NaiadSource):
     def streamReader(self, schema: T.StructType) -> StreamReader:
         """See `DataSource`."""
         made = super().streamReader(schema)
+        assert isinstance(made, StreamReader)
         return _Reader(made.plan, schema, 2, self._strikes())
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter:
         """See `DataSource`."""
-        plan = super().streamWriter(schema, overwrite).plan
-        return _Writer(replace(plan, rows_per_part=_ROWS_PER_PART), self._strikes())
+        made = super().streamWriter(schema, overwrite)
+        assert isinstance(made, StreamWriter)
+        return _Writer(replace(made.plan, rows_per_part=_ROWS_PER_PART), self._strikes())
 
     def _strikes(self) -> Strikes:
         return Strikes.from_text(self.options["strikes"])
@@ -81,9 +83,9 @@ class _Reader(StreamReader):
         super().__init__(plan, asked, epochs_max)
         self.strikes = strikes
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> Sequence[InputPartition]:
         planned = super().partitions(start, end)
-        self.strikes.at("planned", range(start[EPOCH], end[EPOCH]))
+        self.strikes.at("planned", range(Offset.of(start).epoch, Offset.of(end).epoch))
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -93,6 +95,6 @@ class _Reader(StreamReader):
         yield from super().read(partition)
         self.strikes.at("was read", epochs)
 
-    def commit(self, end: Mapping[str, int]) -> None:
-        self.strikes.at("forgets", range(end[EPOCH]))
+    def commit(self, end: Mapping[str, object]) -> None:
+        self.strikes.at("forgets", range(Offset.of(end).epoch))
         super().commit(end)

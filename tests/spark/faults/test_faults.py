@@ -1,6 +1,6 @@
 """Kill -9 of everything that Spark has started, and of Spark: each epoch is in each sink once and right.
 
-rounds_*   ten faults by seed, or a hundred with the thorough profile
+rounds_*   ten faults of each kind by seed, twenty in all, or two hundred with the thorough profile
 chosen_*   which faults there are
 judge_*    each kind of wrong sink is seen
 """
@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ["one host"])
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_rounds_every_epoch_is_in_every_sink_once_and_right(kind: str, number: int, seed: int) -> None:
     game = Round(kind, seed + number)
     try:

@@ -74,6 +74,8 @@ def test_errors_of_a_query_name_its_line_in_one_line(orders: DataFrame) -> None:
     with pytest.raises(MisuseError, match=r"failing failed at .*test_querying.py:\d+: ValueError: ") as told:
         query_of(failing, {"orders": orders}, [])
     assert "\n" not in str(told.value)
+    with pytest.raises(MisuseError, match=r"^the query failed at .*: a collection has no 'sort'"):
+        query_of(lambda orders: orders.sort("day"), {"orders": orders}, [])
     with pytest.raises(MisuseError, match="query <lambda>.* does not fit the inputs orders"):
         query_of(lambda lines: lines, {"orders": orders}, [])
 

@@ -32,6 +32,21 @@ def test_an_answer_is_a_frame_by_its_name_or_without_if_it_is_the_only_one(spark
         both.table("c")
 
 
+def test_what_a_frame_can_is_said_to_be_of_an_answers_frames() -> None:
+    one, both = Result({"result": []}), Result({"a": [], "b": []})
+    for answer, name, said in (
+        (one, "show", r"^an answer has no 'show'\. Its DataFrames have: write to_df\(\)\.show"),
+        (both, "toPandas", r"write table\('a'\)\.toPandas"),
+        (one, "write", r"write to_df\(\)\.write"),
+    ):
+        with pytest.raises(AttributeError, match=said):
+            getattr(answer, name)
+    with pytest.raises(AttributeError, match="no attribute 'shown'"):
+        getattr(one, "shown")  # noqa: B009  # what is not there, mypy knows
+    assert repr(both) == "Result(outputs a, b; read table(name), changes(name))"
+    assert repr(one) == "Result(outputs result; read to_df(), changes())"
+
+
 def test_an_answer_that_went_to_callbacks_alone_is_not_there() -> None:
     with pytest.raises(MisuseError, match="output 'a' went to callbacks alone: name a folder as well"):
         Result({"a": []}, 1, None).table()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import traceback
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ import differential as dd
 import timely
 import timely.spark
 from differential import Collection, col
+from differential.errors import ExpressionError
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError, OutputError
 from timely.spark.jobs.feeding import Layout
@@ -278,6 +280,16 @@ def test_errors_of_a_call_say_what_to_write(
     with pytest.raises(MisuseError, match=message) as told:
         timely.spark.run(**call)  # type: ignore[arg-type]
     assert "\n" not in str(told.value)
+
+
+def test_errors_of_a_query_come_with_its_line_and_one_frame_of_ours(spark: SparkSession) -> None:
+    def misspelt(events: Collection) -> Collection:
+        return events.select("day", x=col.amounts + 1)
+
+    with pytest.raises(ExpressionError, match=r"there is no column 'amounts' .*test_run\.py:\d+") as told:
+        timely.spark.run(misspelt, {"events": frame_of(spark, [(1, 2, 0, 1)])})
+    shown = [step.name for step in traceback.extract_tb(told.value.__traceback__)]
+    assert shown == ["test_errors_of_a_query_come_with_its_line_and_one_frame_of_ours", "run", "misspelt"]
 
 
 def test_errors_while_rows_are_laid_out_leave_none_of_them_with_spark() -> None:

@@ -1,19 +1,22 @@
 """Folders and tables: what is in them, and what may not go on in them.
 
-folder_*     change log, snapshot, epochs; which of them are kept
+folder_*     change log, snapshot, epochs; which of them are kept; a disk without room
 restart_*    behind what is committed; not with other rows, epochs, or another job
 table_*      the same as tables of Spark's catalog
 """
 
 from __future__ import annotations
 
+import errno
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from timely.errors import MisuseError
@@ -79,6 +82,18 @@ def test_folder_keeps_what_it_is_told_to(spark: SparkSession, tmp_path: Path, ke
         assert sorted(map(tuple, sink.changes().collect())) == [(1, 0, 1), (1, 2, -1), (2, 0, 1)]
 
 
+def test_folder_of_changes_alone_that_are_no_table_is_not_summed_up_to_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = folder(spark, tmp_path, days="ab", keep="changes")
+    sink.commit(0, changes(0, 1, 1, 2))
+    sink.commit(1, changes(1, 3, diff=-1))
+    sink.close()
+    with pytest.raises(PySparkException, match="holds rows a negative number of times"):
+        sink.snapshot().collect()
+    assert len(sink.changes().collect()) == 4
+
+
 def committed(spark: SparkSession, path: Path) -> None:
     """Two epochs of three are committed."""
     sink = folder(spark, path, days="ab")
@@ -99,6 +114,20 @@ def test_restart_goes_on_behind_what_is_committed_with_more_epochs(
     sink.close()
     assert sorted(map(tuple, sink.changes().collect())) == [(1, 0, 1), (1, 1, -1), (2, 0, 1), (7, 2, 1)]
     assert "Epochs 0 to 2 are committed" in sink.progress()
+
+
+def test_folder_on_a_disk_without_room_is_one_error_and_goes_on_later(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", full)
+        with pytest.raises(OutputError, match="cannot be written: No space left on device. What is") as told:
+            folder(spark, tmp_path)
+        assert str(tmp_path) in str(told.value) and "\n" not in str(told.value)
+    committed(spark, tmp_path)
 
 
 def test_restart_with_other_rows_or_epochs_is_refused_in_one_line(

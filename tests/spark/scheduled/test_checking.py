@@ -58,6 +58,13 @@ def test_refused_is_dynamic_allocation() -> None:
         check_settings(session, 2)
 
 
+def test_refused_is_a_session_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "is_stopped", lambda context: True)
+    session: SparkSession = Session()  # type: ignore[assignment]
+    with pytest.raises(ScheduleError, match="was stopped: make another one, by SparkSession.builder"):
+        check_settings(session, 2)
+
+
 def test_refused_is_a_session_of_spark_connect() -> None:
     class Connect:
         @property

@@ -221,6 +221,19 @@ def test_over_is_a_cluster_whose_task_hangs_up(job: SparkJob, context: Context) 
         job.wait_ready()
 
 
+def test_over_is_a_cluster_whose_session_is_stopped_and_another_session_is_asked_for(
+    job: SparkJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = come(job, 0), come(job, 1)
+    job.wait_for_tasks(5)
+    monkeypatch.setattr(module, "is_stopped", lambda context: True)
+    first.close()
+    second.close()
+    error = str(lost(job))
+    assert error.startswith("the session of Spark was stopped, and the tasks of the workers with it (Spark's")
+    assert "start another one in another session" in error and "restart()" not in error
+
+
 def test_over_is_a_cluster_whose_worker_fails_and_the_error_is_its_own(job: SparkJob) -> None:
     first, second = come(job, 0), come(job, 1)
     job.wait_for_tasks(5)

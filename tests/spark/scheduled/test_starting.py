@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,13 +24,16 @@ from pyspark.sql import SparkSession
 import differential as dd
 import timely
 import timely.spark
+from timely.client.connection import RemoteWorkers
 from timely.keys import ClientKeys
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import ClusterLostError, ScheduleError
 from timely.spark.feed import EpochFeed
 from timely.spark.scheduled import starting
 from timely.spark.scheduled.facts import facts
+from timely.spark.scheduled.job import SparkJob
 from timely.spark.scheduled.starting import ScheduledCluster
+from timely.spark.source import register
 
 
 def totals(dataflow: timely.Dataflow) -> None:
@@ -83,7 +87,7 @@ def _changes(flow: timely.Flow, epochs: int) -> Counter[tuple[int, ...]]:
 
 
 def test_fed_by_executors_it_answers_as_the_embedded_one_knows_its_own_and_leaves_nothing(
-    spark: SparkSession,
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     tracker = spark.sparkContext.statusTracker()
     rows = epoch_rows(spark.range(2000).selectExpr(*ROWS), writers=1)
@@ -99,6 +103,14 @@ def test_fed_by_executors_it_answers_as_the_embedded_one_knows_its_own_and_leave
         with pytest.raises(timely.RefusedError, match="take only clients with keys"):
             timely.connect(*cluster.addresses)
         assert isinstance(target.keys, ClientKeys) and "<secret>" not in repr(target)
+        keys = cluster.save_keys(tmp_path / "keys")  # for Spark's data source, and for other programs
+        register(spark)
+        read = spark.read.format("naiad").options(
+            cluster=cluster.addresses[0], output="totals", keys=str(keys)
+        )
+        assert dict(map(tuple, read.load().collect())) == {key: sum(range(key, 2000, 7)) for key in range(7)}
+        with timely.connect(*cluster.addresses, keys=keys) as joined:
+            assert joined.workers == 1
     _soon(process.has_ended)
     _soon(lambda: not tracker.getActiveJobsIds())
     cluster.close()
@@ -133,6 +145,15 @@ def test_lost_is_a_cluster_whose_worker_or_task_is_killed_and_another_one_starts
         with pytest.raises(ClusterLostError, match=rf"task of worker 0 \(task process {task} on .*is lost"):
             flow.output("totals").changes(5)
         _soon(process.has_ended)
+
+
+def test_refused_are_keys_of_an_insecure_cluster(tmp_path: Path) -> None:
+    workers = RemoteWorkers(["tcp://127.0.0.1:1"])
+    cluster = ScheduledCluster(workers, cast("SparkJob", None), lambda: cluster)
+    with pytest.raises(timely.MisuseError, match="an insecure cluster has no keys"):
+        cluster.save_keys(tmp_path / "keys")
+    assert not (tmp_path / "keys").exists()
+    cluster.close()
 
 
 def test_refused_are_more_workers_than_slots_but_one(spark: SparkSession) -> None:

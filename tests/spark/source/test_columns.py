@@ -1,6 +1,7 @@
 """Columns and rows of an output as Spark wants them.
 
 form_*       which columns
+written_*    columns of a DataFrame that is written, that of diffs above all
 batches_*    rows in batches of exactly that schema
 repeated_*   as often as they are there
 """
@@ -16,7 +17,15 @@ from pyspark.sql import types as T
 
 from timely.errors import MisuseError
 from timely.limits import SNAPSHOT_ROWS_MAX
-from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
+from timely.spark.source.columns import (
+    arrow_form,
+    as_batches,
+    check_asked,
+    check_written,
+    repeated,
+    spark_form,
+    with_diff,
+)
 
 SCHEMA = pa.schema(
     [
@@ -47,6 +56,59 @@ def test_form_is_refused_column_by_column() -> None:
     asked = T.StructType().add("id", "string").add("nam", "string").add("at", "timestamp")
     with pytest.raises(MisuseError, match="'id' is bigint, not string; 'nam' is not there$"):
         check_asked(form, asked)
+
+
+def test_form_has_no_column_twice_and_epoch_and_diff_only_of_changes() -> None:
+    with pytest.raises(MisuseError, match="the option 'columns' names 'id' more than once"):
+        spark_form(SCHEMA, ("id", "name", "id"), are_changes=False)
+    hint = r"Changes, by .option\('startingEpoch', 0\), have 'diff', which 'columns' need not name$"
+    with pytest.raises(MisuseError, match=rf"no column 'diff'; there are .*\. {hint}"):
+        spark_form(SCHEMA, ("id", "diff"), are_changes=True)
+    form = spark_form(SCHEMA, (), are_changes=False)
+    with pytest.raises(MisuseError, match=rf"'diff' is not there\. {hint}"):
+        check_asked(form, T.StructType([form["id"], T.StructField("diff", T.LongType())]))
+
+
+WRITTEN = T.StructType().add("id", "long").add("times", "integer").add("half", "double").add("diff", "string")
+
+
+@pytest.mark.parametrize(
+    ("columns", "diff", "said"),
+    [
+        (
+            "id",
+            "times",
+            "'diff' names 'times', which the DataFrame does not have: its columns are id bigint$",
+        ),
+        (
+            "id times",
+            "Times",
+            "'diff' names 'Times', .* its columns are id bigint, times int; 'times' is not one",
+        ),
+        (
+            "id half",
+            "half",
+            r"diffs, 'half', is double, and has to be of whole numbers \(tinyint, smallint, int",
+        ),
+        ("id diff", "diff", "diffs, 'diff', is string, and has to be"),
+        ("id", "id", "'diff' names 'id', which is one of them: diffs are a column beside those"),
+        ("id diff", None, r"'diff' is not one of them: .option\('diff', 'diff'\) if it says how often a row"),
+    ],
+)
+def test_written_diffs_are_refused_with_what_they_are_and_have_to_be(
+    columns: str, diff: str | None, said: str
+) -> None:
+    form = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    with pytest.raises(MisuseError, match=said):
+        check_written(T.StructType([WRITTEN[name] for name in columns.split()]), form, diff, "rows")
+
+
+def test_written_diffs_are_called_diff_and_are_never_null() -> None:
+    table = pa.table({"id": [1, 2, 3], "times": [1, None, None]})
+    assert with_diff(table, None) is table
+    assert with_diff(table.slice(0, 1), "times").to_pydict() == {"id": [1], "diff": [1]}
+    with pytest.raises(MisuseError, match=r"diffs, 'times', is null in 2 of 3 rows .* coalesce\(times, 1\)"):
+        with_diff(table, "times")
 
 
 def test_batches_have_exactly_the_schema_that_is_wanted() -> None:

@@ -19,6 +19,7 @@ from house import ROOT
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.datasource import InputPartition
 
 import differential as dd
 import timely
@@ -27,6 +28,7 @@ from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, PeerError, TimelyError
 from timely.spark.source.connecting import Whereabouts
 from timely.spark.source.data_source import NaiadSource, register
+from timely.spark.source.streaming import RefusedStream
 
 LOOK_UP = """
 import io
@@ -106,6 +108,43 @@ def test_refused_in_one_line(session: SparkSession, flow: Flow, more: dict[str, 
     assert said in message and "Traceback" not in message
     lines = [line for line in message.splitlines() if line.strip() and "SQLSTATE" not in line]
     assert len(lines) == 1, message
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "a stream of an output is its changes: say from where"),
+        (
+            {"startingEpoch": "0", "epochsPerBatch": "1.5"},
+            "'epochsPerBatch' is a whole number, 0 or more, not",
+        ),
+        ({"startingEpoch": "0", "restarted": "yes"}, "'restarted' is 'refuse' or 'allow', not 'yes'"),
+    ],
+)
+def test_refused_streams_in_one_line(
+    session: SparkSession, flow: Flow, more: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    stream = session.readStream.format("naiad").options(**options(flow, **more)).load().writeStream
+    query = stream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException) as raised:
+        query.awaitTermination(60)
+    (line,) = [line for line in str(raised.value).splitlines() if "STREAM_FAILED" in line]
+    assert said in line and "Traceback" not in str(raised.value)
+
+
+def test_refused_streams_say_why_whatever_they_are_asked(flow: Flow) -> None:
+    source = NaiadSource(options(flow))
+    refused = source.streamReader(source.schema())
+    assert isinstance(refused, RefusedStream)
+    for ask in (
+        refused.initialOffset,
+        refused.latestOffset,
+        lambda: refused.partitions({}, {}),
+        lambda: refused.read(InputPartition(0)),
+    ):
+        with pytest.raises(MisuseError, match="say from where"):
+            ask()
+    refused.stop()
 
 
 def test_found_rows_are_as_of_when_the_frame_was_made_though_its_schema_was_given(flow: Flow) -> None:

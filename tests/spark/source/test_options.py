@@ -58,11 +58,50 @@ def test_meant_is_the_dataflow_that_is_named_or_the_only_one() -> None:
     [
         ({"outptu": "x"}, "no option 'outptu' of naiad: write 'output'"),
         ({"startingEpochs": "1"}, "write 'startingEpoch'"),
+        ({"startingOffsets": "earliest"}, "no option 'startingoffsets' of naiad: write 'startingEpoch'"),
+        ({"startingVersion": "3"}, "write 'startingEpoch'"),
+        ({"versionAsOf": "3"}, "write 'epoch'"),
+        ({"maxOffsetsPerTrigger": "100"}, "write 'epochsPerBatch'"),
     ],
 )
 def test_refused_slips_are_told_what_was_meant(given: dict[str, str], said: str) -> None:
     with pytest.raises(MisuseError, match=said):
         Options.of(given)
+
+
+@pytest.mark.parametrize("digits", [str((1 << 61) + 1), "9" * 30, "9" * 5_000, "0" * 5_000 + "9" * 20])
+def test_refused_numbers_that_are_too_large_name_their_option(digits: str) -> None:
+    options = Options.of(dict.fromkeys(["epoch", "lag", "dataflow"], digits))
+    for name, ask in {
+        "epoch": lambda: options.epoch("epoch", SEALED, (SEALED,)),
+        "lag": lambda: options.count("lag", 8),
+        "dataflow": lambda: flow_in(options, "only"),
+    }.items():
+        with pytest.raises(
+            MisuseError, match=rf"'{name}' is a number of at most 23058\d+, not \d{{19,30}}…?$"
+        ):
+            ask()
+    assert Options.of({"lag": str(1 << 61)}).count("lag", 8) == 1 << 61
+
+
+def test_refused_values_that_are_long_are_not_told_in_full() -> None:
+    options = Options.of(
+        {"epoch": "x" * 5_000, "hold": "x" * 5_000, "lag": "x" * 5_000, "query": "x" * 5_000}
+    )
+    for ask in (
+        lambda: options.epoch("epoch", SEALED, (SEALED,)),
+        lambda: options.count("lag", 8),
+        lambda: options.hold_seconds,
+    ):
+        with pytest.raises(MisuseError) as raised:
+            ask()
+        assert len(str(raised.value)) < 200
+    with pytest.raises(MisuseError, match="'query' is a name of at most 4,000 characters, not of 5,000"):
+        _ = options.query
+    assert (
+        Options.of({"query": "x" * 4_000, "lag": "007"}).query
+        and Options.of({"lag": "007"}).count("lag", 8) == 7
+    )
 
 
 def test_refused_values_name_their_option() -> None:

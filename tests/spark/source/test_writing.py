@@ -9,32 +9,35 @@ refused_*   columns and modes
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 import differential as dd
 import timely
+from timely.client.connection import RemoteWorkers
 from timely.client.session import Flow
 from timely.errors import InternalError, MisuseError, WaitTimeoutError
-from timely.spark.source.connecting import Whereabouts
+from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
 from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, WritePlan, _stage, plan_of_write
 from timely.wire.requests import Reply, Request, Wait
-from timely.wire.task_requests import CheckAttempts, CommitAttempts
+from timely.wire.task_requests import CheckAttempts, CommitAttempts, Value
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -180,11 +183,10 @@ def test_stream_into_another_dataflow_than_before_is_refused(flow: Flow) -> None
         plan_of_write(Options.of(options(flow, query="q", gap=gap)), SCHEMA, overwrite=False)
         for gap in ("refuse", "allow")
     )
-    messages = [_stage(refusing, "q", 2, iter([batch]))]
     with pytest.raises(MisuseError, match="batch 2 of query q comes before batches 0 to 1, which"):
-        StreamWriter(refusing).commit(messages, 2)
+        StreamWriter(refusing).commit([_stage(refusing, "q", 2, iter([batch]))], 2)
     assert epochs(flow) == []
-    StreamWriter(allowing).commit(messages, 2)
+    StreamWriter(allowing).commit([_stage(allowing, "q", 2, iter([batch]))], 2)
     assert epochs(flow) == [Counter([1])]
 
 
@@ -209,7 +211,7 @@ def test_killed_between_a_batch_and_its_commit_the_batch_is_written_anew(flow: F
     plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
     first = BatchWriter(plan)
-    staged = [first.write(iter([batch])), first.write(iter([batch.slice(1)]))]
+    staged = [first.write(iter([batch.slice(1)])), first.write(iter([batch.slice(0, 1)]))]
     del first
     again = BatchWriter(plan)
     messages = [again.write(iter([batch])), again.write(iter([])), None]
@@ -217,9 +219,52 @@ def test_killed_between_a_batch_and_its_commit_the_batch_is_written_anew(flow: F
     assert epochs(flow) == [Counter([1, 2])]
     again.commit(staged)
     again.commit(messages)
-    assert again.write(iter([batch])).parts == (0, 0), "and what comes after it is not kept"
+    late = again.write(iter([batch] * 3))
+    assert (late.parts, late.rows) == ((0, 0), 6), "and what comes after it is not kept, but counted"
     flow.seal()
     assert epochs(flow) == [Counter([1, 2]), Counter()]
+
+
+def test_refused_is_a_batch_with_the_number_of_another_one(flow: Flow) -> None:
+    """The checkpoint is a new one or an older copy, or two streams have one name."""
+    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
+    writer = StreamWriter(plan)
+    for number in range(3):
+        writer.commit([_stage(plan, "q", number, iter([batch] * 2)), None], number)
+    same = [_stage(plan, "q", 2, iter([batch])) for _ in range(2)]
+    writer.commit(same, 2)
+    for rows in ([batch], [batch] * 3, []):
+        messages = [_stage(plan, "q", 2, iter(rows)), _stage(plan, "q", 2, iter([]))]
+        with pytest.raises(MisuseError, match=f"batch 2 of query q .* 4 rows, and now has {2 * len(rows)}:"):
+            writer.commit(messages, 2)
+        StreamWriter(replace(plan, may_skip=True)).commit(messages, 2)
+    for older, seals in ((0, True), (1, False)):
+        messages = [_stage(plan, "q", older, iter([batch] * 2))]
+        with pytest.raises(MisuseError, match=f"batch {older} of query q has come .* up to 2: .* older copy"):
+            StreamWriter(replace(plan, seals=seals, may_skip=True)).commit(messages, older)
+    assert epochs(flow) == [Counter([1, 2] * 2)] * 3
+
+
+def test_refused_is_a_stream_that_is_started_again_with_an_older_copy_of_its_checkpoint(
+    session: SparkSession, flow: Flow, tmp_path: Path
+) -> None:
+    """Its next batch has the number of one that has come, and a row that no batch had."""
+    rows, checkpoint = tmp_path / "rows", tmp_path / "checkpoint"
+    give(rows, "0", 0)
+    run(stream(session, rows), flow, checkpoint)
+    shutil.copytree(checkpoint, tmp_path / "older")
+    give(rows, "1", 1)
+    run(stream(session, rows), flow, checkpoint)
+    give(rows, "2", 2)
+    everything = session.readStream.schema("n long, text string").json(str(rows))
+    with pytest.raises(
+        StreamingQueryException, match="has come already, with 1 rows, and now has 2"
+    ) as raised:
+        run(everything, flow, tmp_path / "older")
+    assert "Traceback" not in str(raised.value)
+    run(stream(session, rows), flow, checkpoint)
+    assert epochs(flow) == [Counter([n]) for n in range(3)]
 
 
 def test_killed_or_slower_runs_of_a_task_that_ran_twice_at_once_do_not_count(flow: Flow) -> None:
@@ -242,11 +287,53 @@ def test_killed_or_slower_runs_of_a_task_that_ran_twice_at_once_do_not_count(flo
     assert epochs(flow) == [Counter([1, 2] * 2), Counter()]
 
 
+class Told:
+    """Workers of which the first says that batch 0 is committed; the second has not heard of that."""
+
+    count = 2
+
+    def __init__(self) -> None:
+        self.committed: list[CommitAttempts] = []
+        self.seconds: set[float] = set()
+
+    def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 300.0) -> list[Reply]:
+        self.seconds.add(seconds)
+        self.committed += [request for _, request, _ in requests if isinstance(request, CommitAttempts)]
+        replies = [Reply({"missing": ["a"], "last": 0, "open": 0}), Reply({"missing": [], "last": -1})]
+        return replies[: len(requests)]
+
+
+def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told()
+    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
+    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
+    BatchWriter(plan).commit([Staged("q", 0, "a", (1, 1), 2)])
+    with pytest.raises(MisuseError, match="batch 1 of query q is not committed"):
+        StreamWriter(plan).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
+
+
+def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told()
+    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
+    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
+    ran = {"000002/x": 1, "000000/z": 3, "000010/a": 2, "000001/y": 0}
+    BatchWriter(plan).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
+    assert [request.attempts for request in told.committed] == [["000000/z", "000002/x", "000010/a"]]
+    assert told.seconds == {300.0}
+    BatchWriter(replace(plan, timeout_seconds=900.0)).commit([])
+    assert told.seconds == {300.0, 900.0}, "a worker that computes is waited for as long as the user says"
+
+
 def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A commit that raised when the rows are in would have the user write them again."""
     asked: list[type[Request]] = []
+    waited: list[float] = []
 
     class Slow:
         count = 2
@@ -255,18 +342,88 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
             asked.extend(type(request) for _, request, _ in requests)
             if isinstance(requests[0][1], Wait):
                 assert requests[0][1].epoch == 5
+                waited.append(requests[0][1].timeout_seconds)
                 raise WaitTimeoutError("epoch 5 is not complete")
-            return [Reply({"missing": [], "last": -1, "open": 8})] * len(requests)
+            return [Reply({"missing": [], "last": -1, "last_rows": 0, "open": 8})] * len(requests)
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Slow()))
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)
     with pytest.raises(WaitTimeoutError):
         BatchWriter(plan).commit([])
     assert asked == [CheckAttempts] * 2 + [Wait] * 2
+    with pytest.raises(WaitTimeoutError):
+        BatchWriter(replace(plan, timeout_seconds=float("inf"))).commit([])
+    assert waited == [0.0, ATTEMPT_SECONDS_MAX / 2], "longer than that nothing of the batch is kept"
     for more in ({"lag": 9}, {"lag": 0}, {"seals": False}):
         asked.clear()
         BatchWriter(replace(plan, **more)).commit([])  # type: ignore[arg-type]
         assert asked == [CheckAttempts] * 2 + [CommitAttempts], more
+
+
+class Unanswered:
+    """Workers of which the first is too busy for a commit: it is made when `answer` is called."""
+
+    def __init__(self, workers: RemoteWorkers) -> None:
+        self.count = workers.count
+        self._workers = workers
+        self._late: list[tuple[int, Request, pa.Table | None]] = []
+
+    def ask(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], seconds: float = 300.0
+    ) -> list[Reply]:
+        if isinstance(requests[0][1], CommitAttempts):
+            self._late = list(requests)
+            raise WaitTimeoutError("no answer from worker 0")
+        return self._workers.ask(requests, seconds)
+
+    def answer(self) -> Reply:
+        (reply,) = self._workers.ask(self._late)
+        return reply
+
+
+def test_killed_is_no_part_of_a_batch_whose_commit_is_late_and_made_all_the_same(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark gives it up: what the commit names has to stay, on all workers."""
+    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
+    stream = StreamWriter(plan)
+    messages = [_stage(plan, "q", 0, iter([batch] * 3))]
+    assert messages[0].parts == (2, 1)
+    _stage(plan, "q", 0, iter([batch]))  # by a task that was run twice
+    with workers_at(plan.at) as workers:
+        busy = Unanswered(workers)
+        with monkeypatch.context() as patched:
+            patched.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(busy))
+            with pytest.raises(WaitTimeoutError):
+                stream.commit(messages, 0)
+            stream.abort(messages, 0)
+        assert busy.answer().values["is_new"]
+    assert epochs(flow) == [Counter({1: 3})]
+    again = [_stage(plan, "q", 0, iter([batch] * 3))]
+    stream.commit(again, 0)
+    assert epochs(flow) == [Counter({1: 3})], "and it does not count twice"
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """Worker 0 has refused it, or was never asked: 6 hours are long to wait for that."""
+    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
+    messages = [_stage(plan, "q", 1, iter([batch]))]
+    if not is_asked:
+        flow.wait(flow.seal())
+        plan = replace(plan, lag=1)
+        too_slow = Wait(plan.dataflow, "", 99, 0.0)
+        monkeypatch.setattr("timely.spark.source.writing.Wait", lambda *_: too_slow)
+    said = "comes before batch 0" if is_asked else "epoch 99 of .* is not complete"
+    with pytest.raises((MisuseError, WaitTimeoutError), match=said):
+        StreamWriter(plan).commit(messages, 1)
+    asked: list[Value] = [[messages[0].attempt, 1]]
+    (reply,) = flow._workers.ask([(0, CheckAttempts(plan.dataflow, "rows", "q", 1, asked), None)])
+    assert reply.values["missing"] == [messages[0].attempt]
 
 
 def test_refused_is_a_commit_that_no_task_has_named_its_query_for() -> None:
@@ -301,8 +458,9 @@ def test_killed_batches_are_let_go_of(flow: Flow) -> None:
 def test_refused_columns_are_told_one_by_one(flow: Flow) -> None:
     asked = T.StructType().add("n", "string").add("m", "integer").add("times", "double")
     said = (
-        "input 'rows' takes the columns n bigint, text string; the column of diffs, 'times', is no column of "
-        r"whole numbers; 'n' is string, not bigint; 'text' \(string\) is missing; 'm' is not one of them"
+        "input 'rows' takes the columns n bigint, text string; the column of diffs, 'times', is double, and "
+        r"has to be of whole numbers \(tinyint, smallint, int or bigint\); 'n' is string, not bigint; 'text' "
+        r"\(string\) is missing; 'm' is not one of them"
     )
     with pytest.raises(MisuseError, match=said):
         plan_of_write(Options.of(options(flow, diff="times")), asked, overwrite=False)
@@ -310,6 +468,68 @@ def test_refused_columns_are_told_one_by_one(flow: Flow) -> None:
         plan_of_write(Options.of(options(flow, input="row")), asked, overwrite=False)
     narrow = T.StructType().add("n", "short").add("text", "string")
     assert plan_of_write(Options.of(options(flow)), narrow, overwrite=False).input == "rows"
+
+
+def test_refused_diffs_that_are_null_are_told_in_one_line(session: SparkSession, flow: Flow) -> None:
+    rows = session.sql("SELECT 1L AS n, 'a' AS text, CAST(NULL AS int) AS times").write.format("naiad")
+    with pytest.raises(PySparkException) as raised:
+        rows.options(**options(flow, diff="times")).mode("append").save()
+    (line,) = [line for line in str(raised.value).splitlines() if "MisuseError" in line]
+    assert line.endswith("is null in 1 of 1 rows that were looked at: it says how often each row is added. "
+                         "Write coalesce(times, 1) if null means once")  # fmt: skip
+    assert "Traceback" not in str(raised.value) and epochs(flow) == []
+
+
+def test_refused_for_the_reason_that_a_task_had_though_the_batch_cannot_be_let_go_of_either(
+    flow: Flow,
+) -> None:
+    """Where the cluster has gone both fail, and Spark tells the second with 150 lines of Java."""
+    plan = plan_of_write(Options.of(options(flow)), SCHEMA, overwrite=False)
+    gone = replace(plan, dataflow=99)
+    batch, stream = BatchWriter(gone), StreamWriter(replace(gone, query="q"))
+    with pytest.raises(MisuseError, match="no dataflow 99"):
+        batch.write(iter([pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})]))
+    batch.abort([])
+    stream.abort([], 0)
+
+
+def test_refused_is_a_stream_whose_cluster_has_gone_for_the_reason_that_a_task_had(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark makes another writer where it gives a batch up; if that failed it would tell of nothing else."""
+
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int, text: string?").output("rows")
+
+    with timely.connect(workers=1) as cluster:
+        flow = cluster.install(passed_on)
+        (process,) = (int(str(counters["process"])) for counters in cluster.stats())
+
+        def killing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from batches
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+        give(tmp_path / "rows", "0", 1)
+        frame = stream(session, tmp_path / "rows").mapInArrow(killing, "n long, text string")
+        with pytest.raises(StreamingQueryException, match="PeerError: .*(worker 0|no worker)") as raised:
+            run(frame, flow, tmp_path / "checkpoint")
+    assert "Traceback" not in str(raised.value)
+
+
+def test_refused_where_a_batch_ends_is_said_of_its_commit_only(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = NaiadSource(options(flow, input="gone"))
+    with pytest.raises(MisuseError, match="has no input 'gone'"):
+        source.streamWriter(SCHEMA, overwrite=False)
+    monkeypatch.setattr(sys, "argv", ["daemon.py", "pyspark.sql.worker.python_streaming_sink_runner"])
+    refused = source.streamWriter(SCHEMA, overwrite=False)
+    refused.abort([], 0)
+    for what in (lambda: refused.commit([], 0), lambda: refused.write(iter([]))):
+        with pytest.raises(MisuseError, match="has no input 'gone'"):
+            what()
+    assert isinstance(NaiadSource(options(flow)).streamWriter(SCHEMA, overwrite=False), StreamWriter)
 
 
 def test_refused_modes_are_named(session: SparkSession, flow: Flow) -> None:

@@ -14,11 +14,12 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.pieces import Extent, OutputSlice, extent_of, hold_everywhere, pieces
+from timely.client.pieces import Extent, Held, OutputSlice, extent_of, hold_everywhere, pieces
 from timely.client.session import Flow
 from timely.errors import ForgottenError, PeerError, WaitTimeoutError
 from timely.limits import PIECE_BYTES_MAX
 from timely.wire.requests import Reply, Request
+from timely.wire.task_requests import Hold
 
 ROWS = 2 * PIECE_BYTES_MAX // 8 // 3 + 5
 """Of one word, and so several pieces on either of two workers."""
@@ -41,7 +42,7 @@ def wanted(start: int, *columns: str, stop: int = 1, timeout_seconds: float = 10
 
 
 def test_whole_pieces_of_all_workers_are_all_rows_with_their_columns(flow: Flow) -> None:
-    assert hold_everywhere(flow._workers, 0, "rows", "us", 1, 60.0) == (1, 0, 1)
+    assert hold_everywhere(flow._workers, Hold(0, "rows", "us", 1, 60.0))[:3] == (1, 0, 1)
     asked = wanted(-1, "diff", "n")
     extents = extent_of(flow._workers, asked)
     assert sum(extent.rows for extent in extents) == ROWS and not any(e.is_negative for e in extents)
@@ -50,6 +51,16 @@ def test_whole_pieces_of_all_workers_are_all_rows_with_their_columns(flow: Flow)
     table = pa.concat_tables(sum(tables, []))
     assert table.column_names == ["diff", "n"] and set(table.column("diff").to_pylist()) == {1}
     assert (np.sort(table.column("n").to_numpy()) == np.arange(ROWS)).all()
+
+
+def test_whole_pieces_have_their_columns_in_the_order_in_which_they_are_asked_for(flow: Flow) -> None:
+    """Also diffs that are all one, which do not travel."""
+    for names in (("n", "diff", "epoch"), ("epoch", "n", "diff"), ("diff", "epoch")):
+        some = pieces(flow._workers, 0, wanted(0, *names))
+        table = next(some)
+        assert tuple(table.column_names) == names
+        assert (table["diff"][0].as_py(), table["epoch"][0].as_py()) == (1, 0)
+        some.close()  # type: ignore[attr-defined]  # a generator
 
 
 def test_whole_a_reader_may_stop_in_the_middle(flow: Flow) -> None:
@@ -62,30 +73,40 @@ def test_told_an_epoch_that_is_not_sealed_and_one_that_is_forgotten(flow: Flow) 
     with pytest.raises(WaitTimeoutError, match="epoch 8 .* is not sealed yet"):
         list(pieces(flow._workers, 1, wanted(-1, "n", stop=9, timeout_seconds=0.0)))
     flow.output("rows").forget(1)
-    hold_everywhere(flow._workers, 0, "rows", "later", 1, 60.0)
+    hold_everywhere(flow._workers, Hold(0, "rows", "later", 1, 60.0))
     with pytest.raises(ForgottenError, match="asked for from 0"):
-        hold_everywhere(flow._workers, 0, "rows", "early", 0, 60.0)
+        hold_everywhere(flow._workers, Hold(0, "rows", "early", 0, 60.0))
 
 
-class Stuck:
-    """A worker that sends the first piece for ever."""
+class Workers:
+    """Workers that answer whatever they are asked by the same, each by its own."""
 
-    count = 1
-
-    def __init__(self) -> None:
+    def __init__(self, *replies: Reply) -> None:
         self.addresses: list[str] = []
+        self.count = len(replies)
+        self._replies = replies
 
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0.0
     ) -> list[Reply]:
         del timeout_seconds
-        return [Reply({"next": 0, "rows": 7}, pa.table({"n": [1]})) for _ in requests]
+        return [self._replies[worker] for worker, _, _ in requests]
 
     def close(self) -> None:
         return
 
 
+def test_told_is_what_holds_for_all_workers() -> None:
+    apart = Workers(
+        Reply({"complete": 9, "kept": 2, "last": 5, "origin": "a/0"}),
+        Reply({"complete": 7, "kept": 3, "last": 7, "origin": ""}),
+    )
+    wanted = Hold(0, "rows", "", 0, 0.0)
+    assert hold_everywhere(apart, wanted) == Held(complete=7, kept=3, last=7, origin="a/0")
+
+
 def test_told_a_worker_that_does_not_go_on_is_no_endless_read() -> None:
+    stuck = Workers(Reply({"next": 0, "rows": 7}, pa.table({"n": [1]})))  # the first piece, for ever
     with pytest.raises(PeerError, match="again in place of the next"):
-        list(pieces(Stuck(), 0, wanted(-1, "n")))
-    assert extent_of(Stuck(), wanted(-1, "n")) == [Extent(7, False)]
+        list(pieces(stuck, 0, wanted(-1, "n")))
+    assert extent_of(stuck, wanted(-1, "n")) == [Extent(7, False)]

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from timely import MisuseError
-from timely.keys import ClientKeys, folder, load_client, load_cluster
-from timely.keys.folder import add_client, client_keys, clients_of, make_cluster, revoke_client
+from timely.keys import ClientKeys, folder, load_client, load_cluster, new_client, new_cluster
+from timely.keys.folder import (
+    add_client,
+    client_keys,
+    clients_of,
+    make_cluster,
+    revoke_client,
+    save_client,
+)
 
 
 @pytest.fixture
@@ -82,6 +89,19 @@ def test_a_cluster_and_a_client_are_made_once(cluster: Path, tmp_path: Path) -> 
     with pytest.raises(MisuseError, match="holds the keys of a client already"):
         add_client(cluster, "bob", tmp_path / "ada")
     assert list(clients_of(cluster)) == ["ada"]
+
+
+def test_keys_that_a_program_has_are_put_into_a_folder_and_again_when_they_are_new(tmp_path: Path) -> None:
+    _, first = new_client(new_cluster(), "driver")
+    _, second = new_client(new_cluster(), "driver")
+    for keys in (first, second):
+        assert save_client(keys, tmp_path / "driver") == tmp_path / "driver"
+        assert load_client(tmp_path / "driver") == keys
+        assert (tmp_path / "driver" / "client.key").stat().st_mode & 0o777 == 0o600
+    _, ada = new_client(new_cluster(), "ada")
+    with pytest.raises(MisuseError, match="holds the keys of client 'driver': choose another folder"):
+        save_client(ada, tmp_path / "driver")
+    assert load_client(tmp_path / "driver") == second
 
 
 def test_a_list_is_full_at_its_bound(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

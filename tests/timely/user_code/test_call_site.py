@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -53,8 +54,58 @@ def test_an_error_of_a_query_names_its_line_once_where_it_has_none_of_its_own() 
             assert f"{__file__}:{line + (3 if query is another else 0)}" in str(caught.value)
 
 
+_TYPED = """
+import contextlib
+
+import differential as dd
+import timely
+
+
+def expression(flow):
+    dd.input(flow, "rows", "k: int").select(k=dd.col.nope).output("k")
+
+
+def operator(flow):
+    dd.input(flow, "rows", "k: int").group_by("nope").count().output("k")
+
+
+def row(flow):
+    rows = dd.input(flow, "rows", "k: int")
+    stack = contextlib.ExitStack()
+    stack.callback(lambda: rows.select(k=1 // dd.col.k).output("k"))
+    stack.close()  # a frame of Python's own in between
+
+
+with timely.connect(workers=1, embedded=True) as cluster:
+    for query in (expression, operator, row):
+        try:
+            flow = cluster.install(query)
+            flow.input("rows").insert([(0,)])
+            flow.seal()
+        except timely.TimelyError as error:
+            print(error)
+"""
+
+
+def test_the_lines_of_what_is_typed_behind_c_are_told() -> None:
+    ran = subprocess.run([sys.executable, "-c", _TYPED], capture_output=True, text=True, timeout=100)
+    lines = _TYPED.splitlines()
+    for number, marked in enumerate(lines, 1):
+        if any(each in marked for each in (".nope)", '"nope"', "1 // ")):
+            assert f"<string>:{number}" in ran.stdout, (marked, ran.stdout, ran.stderr)
+    assert "unknown line" not in ran.stdout and "contextlib" not in ran.stdout
+
+
+def test_code_that_dataclasses_make_of_ours_is_no_line_of_a_user() -> None:
+    ours, users = {"__name__": "differential.made"}, {"__name__": "__main__"}
+    inner = eval("lambda site: site()", ours)
+    assert call_site().file == __file__
+    assert inner(call_site).file == __file__
+    assert eval("lambda site: inner(site)", users | {"inner": inner})(call_site) == ("<string>", 1)
+
+
 def test_an_error_that_passes_no_line_of_a_user_is_told_without_one() -> None:
-    builder = eval("lambda flow: (flow.input('a'), flow.input('a'))")
+    builder = eval("lambda flow: (flow.input('a'), flow.input('a'))", {"__name__": "timely.made"})
     with pytest.raises(GraphError) as caught:
         build_dataflow(builder, "twice", {})
     assert "already has an input 'a'" in str(caught.value) and "asked for" not in str(caught.value)

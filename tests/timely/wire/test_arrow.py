@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.wire.arrow import aligned_buffer, binary_array, int64_array
+from timely.wire.arrow import aligned_buffer, binary_array, int64_array, int64s_of, text_array
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -24,6 +24,26 @@ def test_byte_strings_are_what_arrow_makes_of_them(values: list[bytes]) -> None:
     array = binary_array(values)
     array.validate(full=True)
     assert array == pa.array(values, pa.binary())
+
+
+@given(st.lists(st.text()))
+def test_texts_are_what_arrow_makes_of_them(values: list[str]) -> None:
+    array = text_array(values)
+    array.validate(full=True)
+    assert array == pa.array(values, pa.string())
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1))), st.integers(0, 3))
+def test_integers_of_a_column_are_those_of_all_its_chunks(chunks: list[list[int]], begin: int) -> None:
+    arrays = [pa.array(chunk, pa.int64())[begin:] for chunk in chunks]
+    found = int64s_of(pa.chunked_array(arrays, pa.int64()))
+    assert found.dtype == np.int64
+    assert found.tolist() == [value for chunk in chunks for value in chunk[begin:]]
+
+
+def test_integers_of_another_column_are_what_arrow_makes_of_them() -> None:
+    assert int64s_of(pa.chunked_array([[1, 2]], pa.int32())).tolist() == [1, 2]
+    assert np.isnan(int64s_of(pa.chunked_array([[1, None]], pa.int64()))).tolist() == [False, True]
 
 
 @given(st.binary(min_size=1, max_size=100), st.integers(0, 40))

@@ -15,10 +15,15 @@ import pytest
 
 import differential as dd
 import timely
+from differential.columns.schema import Schema
+from differential.operators.table_io import TableLog
 from timely import ForgottenError, RequestError
 from timely.client.session import Flow
+from timely.operators.capture import CaptureVertex
+from timely.operators.places import Places
 from timely.wire.requests import Forget, Reply, Request
 from timely.wire.task_requests import Hold, Piece
+from timely.worker.tasks.pieces import hold, piece
 
 ALL = Piece(0, "rows", "", 0, 2, 0, 0, 1, ["n", "epoch", "diff"], [], 0.0)
 
@@ -44,12 +49,29 @@ def ask(flow: Flow, request: Request) -> Reply:
 
 
 def test_hold_keeps_what_others_forget_and_says_what_there_is(flow: Flow) -> None:
-    assert ask(flow, Hold(0, "rows", "us", 1, 60.0)).values == {"complete": 2, "kept": 0, "last": 2}
+    there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0"}
+    assert ask(flow, Hold(0, "rows", "us", 1, 60.0)).values == there
     assert ask(flow, Forget(0, "rows", "", 2)).integer("kept") == 1
     assert ask(flow, Hold(0, "rows", "", 0, 0.0)).integer("kept") == 1
     with pytest.raises(ForgottenError, match="before 1"):
         ask(flow, Hold(0, "rows", "others", 0, 60.0))
     assert ask(flow, replace(ALL, start=1, reader="us")).columns().num_rows == 1
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(30.0, 30.0), (1e9, 3600.0), (float("nan"), 0.0), (-1.0, 0.0)])
+def test_hold_ends_when_nobody_was_heard_of_for_so_long_whatever_was_asked(asked: float, kept: float) -> None:
+    """A piece that is asked for is heard."""
+    now = [0.0]
+    capture = CaptureVertex(TableLog(Schema.of("n: int")))
+    capture.places = Places(lambda: now[0])
+    hold(capture, Hold(0, "rows", "us", 0, asked))
+    now[0] = kept
+    assert capture.places.forget(5) == 0
+    piece(capture, replace(ALL, reader="us"))
+    now[0] = 2 * kept
+    assert capture.places.forget(5) == 0
+    now[0] += 0.5
+    assert capture.places.forget(5) == 5
 
 
 def test_piece_leaves_out_diffs_that_are_all_one_and_rows_that_are_not_asked_for(flow: Flow) -> None:

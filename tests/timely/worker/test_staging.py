@@ -17,7 +17,7 @@ import timely
 from timely import InputClosedError, MisuseError, RequestError
 from timely.client.session import Flow
 from timely.operators.inputs.attempts import Attempts
-from timely.wire.requests import Reply, Request, Value
+from timely.wire.requests import Enter, Reply, Request, Stage, Value
 from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
 
 
@@ -64,6 +64,18 @@ def test_commit_lets_in_exactly_the_attempts_that_it_names_on_all_workers(flow: 
     assert commit(flow, 0, "late").values == {"is_new": False, "epoch": 1, "open": 1}
     assert commit(flow, 1, "next").integer("epoch") == 1
     assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
+    with pytest.raises(MisuseError, match="batch 0 of query q has come already, and so have those up to 1"):
+        commit(flow, 0, "late", may_skip=True)
+    assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
+
+
+def test_commit_leaves_behind_how_many_rows_it_had_on_each_worker(flow: Flow) -> None:
+    assert stage(flow, 0, "a", 0, 1, 2) and stage(flow, 0, "a", 1, 3) and stage(flow, 0, "a", 2, 4, worker=1)
+    assert stage(flow, 0, "failed", 0, 5, worker=1)
+    commit(flow, 0, "a")
+    assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4)]
+    check = CheckAttempts(0, "rows", "q", 0, [])
+    assert [ask(flow, check, worker).values["last_rows"] for worker in range(2)] == [3, 1]
 
 
 def test_commit_may_leave_the_epoch_open_for_others(flow: Flow) -> None:
@@ -118,7 +130,7 @@ def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) ->
     stage(flow, 0, "b", 0, 2, worker=1)
     check = CheckAttempts(0, "rows", "q", 0, [["a", 1], ["b", 2], ["c", 1]])
     flow.seal()
-    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1, "open": 1}
+    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1, "last_rows": 0, "open": 1}
     ask(flow, DropAttempts(0, "rows", "q", 0, ["a"]), 1)
     assert ask(flow, check, 1).values["missing"] == ["a", "b", "c"]
     ask(flow, DropAttempts(0, "rows", "q", 0, ["b"]), 1)
@@ -126,6 +138,14 @@ def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) ->
     ask(flow, DropAttempts(0, "rows", "q", 0, []), 1)
     commit(flow, 0, "b", "d")
     assert rows(flow) == []
+
+
+@pytest.mark.parametrize("diffs", [[2, 2], [-2, -2], [1, 2]])
+def test_refused_is_a_value_by_key_that_is_said_twice(flow: Flow, diffs: list[int]) -> None:
+    table = pa.table({"k": [1, 2], "v": [3, 4], "diff": diffs})
+    with pytest.raises(MisuseError, match="'diff' says 1 for a value"):
+        ask(flow, StageAttempt(0, "last", "q", 0, "a", 0, 0), 1, table)
+    assert ask(flow, CheckAttempts(0, "last", "q", 0, [["a", 1]]), 1).values["missing"] == ["a"]
 
 
 def test_refused_is_a_query_too_many_before_it_has_staged_anything(
@@ -146,6 +166,20 @@ def test_refused_are_more_bytes_than_may_wait_and_an_attempt_without_rows_has_so
     assert stage(flow, 0, "a", 0)
     with pytest.raises(MisuseError, match="1,024 bytes in all"):
         stage(flow, 0, "b", 0)
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 22, 1 << 40])
+def test_refused_parts_of_an_insertion_that_have_no_place_among_rows_in_order(
+    flow: Flow, number: int
+) -> None:
+    """Once they are to enter it would be too late: the dataflow would end."""
+    table = pa.table({"k": [1], "v": [2]})
+    with pytest.raises(RequestError, match=f"numbered from 0 to 4194303, not {number}"):
+        ask(flow, Stage(0, "last", 0, "w", 0, number, 1), 0, table)
+    ask(flow, Stage(0, "last", 0, "w", 0, (1 << 22) - 1, 1), 0, table)
+    ask(flow, Enter(0, "last", 0, "w", 0))
+    flow.seal()
+    assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 2}]
 
 
 @pytest.mark.parametrize("attempts", [["a", "a"], [1], [["a", 1]]])

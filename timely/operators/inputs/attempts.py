@@ -8,10 +8,12 @@
 Laws:
   1. rows enter if and only if the commit of their batch names their attempt;
   2. a batch is committed once: what is staged for it afterwards, and a commit that is repeated, changes
-     nothing;
+     nothing. Only the last one can be meant to come again, with as many rows: who gives one before it, or
+     others under its number, has numbers of another life, and is refused;
   3. a commit leaves nothing staged of its query for its batch or one before;
-  4. what was found to be there, for a commit, stays until that comes, unless it is dropped by its own name:
-     who gives up a batch does not know of another driver that is about to commit it.
+  4. what was found to be there, for a commit, stays until that comes, unless it is dropped by its own name,
+     which says that the commit will not come. Who gives up a batch does not know of another driver that is
+     about to commit it, nor what has become of a commit that nobody has answered.
 
 For law 2 the last batch of each query is remembered as long as the input is there: a query too many is
 refused, since what is forgotten could count again. Only of queries that write once (`WRITES_ONCE`) the oldest
@@ -43,6 +45,8 @@ class Part:
     word: int
     batches: list[Batch]
     size_bytes: int
+    rows: int
+    """As they were given."""
 
 
 @dataclass
@@ -66,6 +70,7 @@ class Attempts:
         self._once_max = once_max
         self._staged: dict[tuple[str, int, str], _Attempt] = {}
         self._last: dict[str, int] = {}
+        self._last_rows: dict[str, int] = {}
         self._last_once: OrderedDict[str, int] = OrderedDict()
         self.bytes = 0
 
@@ -75,6 +80,10 @@ class Attempts:
     def last(self, query: str) -> int:
         """The last batch of a query that is committed; -1 if none is."""
         return self._last.get(query, self._last_once.get(query, -1))
+
+    def last_rows(self, query: str) -> int:
+        """How many rows of that batch have entered here."""
+        return self._last_rows.get(query, 0)
 
     def check_remembered(self, query: str) -> None:
         """Raise `MisuseError` if there is no room to remember that a batch of `query` is committed."""
@@ -97,6 +106,18 @@ class Attempts:
             "is it another one than before? Start the query with a new checkpoint, or, if it has their rows "
             "from elsewhere, with the option 'gap' set to 'allow'"
         )
+
+    def check_last(self, query: str, batch: int) -> None:
+        """Raise `MisuseError` if another batch came behind `batch`."""
+        last = self.last(query)
+        if batch < last:
+            raise MisuseError(
+                f"batch {batch} of query {query} has come already, and so have those up to {last}: a query "
+                "that goes on gives none of them again, so this one has an older copy of its checkpoint, or "
+                "a new one under the name of another. Its rows may be others than those that came, and are "
+                "not written. Start it with the checkpoint that it had last; or, if its rows are in no "
+                "batch that came, with a new checkpoint and a 'query' of its own"
+            )
 
     def stage(self, query: str, batch: int, attempt: str, number: int, part: Part) -> bool:
         """Keep one part of an attempt; the same number again replaces it. False: the batch is committed."""
@@ -144,6 +165,7 @@ class Attempts:
                 self._last_once.popitem(last=False)
         else:
             self._last[query] = batch
+            self._last_rows[query] = sum(part.rows for parts in taken for _, part in parts)
         return taken
 
     def drop(self, query: str, batch: int, attempts: Sequence[str] = ()) -> None:
@@ -165,7 +187,7 @@ class Attempts:
 
     def compared(self) -> object:
         """All that decides what it will do, but for the time."""
-        return self._staged, self._last, self._last_once
+        return self._staged, self._last, self._last_rows, self._last_once
 
     def _drop(self, key: tuple[str, int, str]) -> None:
         self.bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())

@@ -6,12 +6,12 @@ from typing import Protocol, runtime_checkable
 
 import msgpack
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from progress.arrays import Int64s
 from progress.errors import MisuseError
-from progress.kernel import Int64s
 
 from ...limits import NESTING_LEVELS_MAX
+from ...wire.arrow import int64s_of
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
@@ -109,11 +109,13 @@ def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: i
             f"input {name!r}: the column 'diff' holds integers without nulls, not {column.type}"
         )
     try:
-        diffs: Int64s = column.cast(pa.int64()).to_numpy()
+        diffs = int64s_of(column.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise MisuseError(f"input {name!r}: the column 'diff' holds integers of 64 bits: {error}") from error
     rows = table.remove_column(position)
     if not diffs.all():
+        import pyarrow.compute as pc  # as in `client.tables.summed`: who imports `timely` waits for less
+
         try:
             rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
         except pa.ArrowException as error:  # not every form of column can be filtered by every release

@@ -359,8 +359,10 @@ class InputHandle:
             sealed = self._sealed.popleft()
             for epoch, batches in sealed.entering:
                 word = self.epoch_word(epoch)
-                for batch in batches:
-                    self._entrance.let_in(batch, word)
+                # Each is let go of as it enters: what is made of it at once may be much less.
+                batches.reverse()
+                while batches:
+                    self._entrance.let_in(batches.pop(), word)
             self._entrance.advance(sealed.old, sealed.new)
 
     def symbols(self, mark: Mark) -> None:

@@ -105,7 +105,8 @@ def _described(build: Builder, called: str) -> _Described:
             raise
         except Exception as error:  # the user's own
             said = traceback.format_exception_only(error)[-1].strip()
-            raise MisuseError(f"the query {called} failed at {site_of(error)}: {said}") from None
+            which = "the query" if called == "query" else f"the query {called}"  # a lambda has no name
+            raise MisuseError(f"{which} failed at {site_of(error)}: {said}") from None
 
     dataflow = build_dataflow(plainly, called, {})
     told = cast("Callable[[timely.Dataflow], _Described]", _of_differential(f"{_QUERIES}:described"))(

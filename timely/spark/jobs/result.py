@@ -7,6 +7,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql import DataFrame
 
@@ -56,8 +57,18 @@ class Result:
         """The rows of the only output, as of the last epoch."""
         return self.table()
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            names = list(self.__dict__.get("_sinks", ()))
+            if name.startswith("_") or not names or not hasattr(DataFrame, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            frame = "to_df()" if len(names) == 1 else f"table({names[0]!r})"
+            raise AttributeError(f"an answer has no {name!r}. Its DataFrames have: write {frame}.{name}")
+
     def __repr__(self) -> str:
-        return f"Result(outputs {', '.join(self._sinks)})"
+        reading = "to_df(), changes()" if len(self._sinks) == 1 else "table(name), changes(name)"
+        return f"Result(outputs {', '.join(self._sinks)}; read {reading})"
 
     def _sink(self, name: str | None) -> Sink:
         if name is None and len(self._sinks) == 1:

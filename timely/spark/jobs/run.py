@@ -19,6 +19,7 @@ import timely
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError
 from timely.spark.lost import java_watched, spark_said, told_alone
+from timely.user_code.short_traces import told_shortly
 
 from .calendar import calendar_of
 from .feeding import Layout, lay_out
@@ -75,11 +76,11 @@ def run(
     and what is committed stays.
 
     Raises InputFormatError for inputs, MisuseError for what does not fit together, OutputError for outputs,
-    PeerError for a worker or Spark that is lost, and what the query raises; each in one line, and alone.
+    PeerError for a worker or Spark that is lost, and what the query raises; nothing of Spark is beside it.
     Costs: one Spark job to lay out an input and to count it, one for a chunk of about 262,144 rows; then work
     follows the change. Everything that has arrived for epochs to come waits in the workers.
     """
-    with told_alone(), java_watched(), Screen(progress) as screen:
+    with told_shortly(), told_alone(), java_watched(), Screen(progress) as screen:
         frames = _checked(inputs)
         _check_diff(frames, window, diff)
         stream = stream_of(frames, epochs, window)

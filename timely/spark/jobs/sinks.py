@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.errors import OutputError
+from timely.spark.errors import OutputError, first_line
 from timely.spark.frames import frame_of, quoted
 from timely.spark.lost import spark_said
 from timely.spark.output_folder import OutputFolder
@@ -42,6 +42,7 @@ __all__ = ["FolderSink", "Kept", "Sink", "TableSink", "sink_of"]
 
 R = TypeVar("R")
 
+_NO_TABLE = "the collection holds rows a negative number of times, so it is no table: read changes()"
 _TABLES = {"": "snapshot", "_changes": "changes", "_epochs": "epochs"}
 """What the name of a table ends with, and the folder that it is."""
 
@@ -144,12 +145,12 @@ class FolderSink:
         self._spark = spark
         self._log: ChangesSink | None = None
         self.wants = calendar.count
-        self._whole = _in_one_line(lambda: OutputFolder(self.folder, job, beside=True))
+        self._whole = _in_one_line(self.folder, lambda: OutputFolder(self.folder, job, beside=True))
         try:
             if keep != "snapshot":
-                self._log = _in_one_line(lambda: ChangesSink(spark, self.folder, job))
+                self._log = _in_one_line(self.folder, lambda: ChangesSink(spark, self.folder, job))
                 self.wants = self._log.committed
-            _in_one_line(lambda: self._note_epochs(calendar))
+            _in_one_line(self.folder, lambda: self._note_epochs(calendar))
         except BaseException:
             self.close()
             raise
@@ -278,7 +279,8 @@ def _accumulated(log: DataFrame) -> DataFrame:
     names = [name for name in log.columns if name not in (EPOCH, DIFF)]
     by = [quoted(name) for name in names]
     summed = log.groupBy(*by).agg({DIFF: "sum"}).withColumnRenamed(f"sum({DIFF})", DIFF)
-    return summed.selectExpr(*by, f"explode(array_repeat(0, int({DIFF})))").select(*by)
+    times = F.when(F.col(DIFF) < 0, F.raise_error(F.lit(_NO_TABLE)).cast("int")).otherwise(F.col(DIFF))
+    return summed.select(*by, F.explode(F.array_repeat(F.lit(0), times.cast("int")))).select(*by)
 
 
 def _difference(log: DataFrame, held: DataFrame) -> tuple[str, bool] | None:
@@ -338,10 +340,17 @@ def _path_of(uri: str) -> Path | None:
     return Path(unquote(parsed.path)) if parsed.scheme in ("", "file") else None
 
 
-def _in_one_line(make: Callable[[], R]) -> R:
-    """What `make` returns; the OutputError of a folder, which says several things, in one line."""
+def _in_one_line(where: Path, make: Callable[[], R]) -> R:
+    """What `make` returns; the OutputError of a folder, which says several things, in one line; and what the
+    file system says, as one.
+    """
     try:
         return make()
+    except OSError as error:
+        raise OutputError(
+            f"{where} cannot be written: {error.strerror or first_line(error)}. What is committed there "
+            "stays; make room, and start again, or give another folder"
+        ) from None
     except OutputError as error:
         said, *more = str(error).replace("another --output", "another folder").split("\n")
         listed = "; ".join(line.strip() for line in more if line.startswith(" "))

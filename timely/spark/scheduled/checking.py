@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from timely.counted import counted
 from timely.spark.errors import ScheduleError
+from timely.spark.lost import is_stopped
 from timely.spark.scheduled.status import slots_of
 
 __all__ = ["FIRST_SECONDS_MAX", "SLOT_SECONDS_MAX", "check_settings", "check_slots"]
@@ -39,6 +40,11 @@ def check_settings(spark: SparkSession, workers: int) -> SparkContext:
             "this session is one of Spark Connect, which starts no barrier tasks: make one with "
             "SparkSession.builder.master(…), or run the program with spark-submit"
         ) from error
+    if is_stopped(context):
+        raise ScheduleError(
+            "this session of Spark was stopped: make another one, by SparkSession.builder.getOrCreate() or "
+            "local_session(), and start the cluster in that"
+        )
     conf = context.getConf()
     if (conf.get("spark.dynamicAllocation.enabled") or "false").lower() == "true":
         raise ScheduleError(

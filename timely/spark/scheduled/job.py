@@ -28,7 +28,7 @@ from timely.failure import again
 from timely.keys import ClusterKeys
 from timely.limits import INSTALL_SECONDS_MAX, START_SECONDS_MAX, STOP_SECONDS_MAX
 from timely.spark.errors import ClusterLostError, ScheduleError, first_line
-from timely.spark.lost import spark_lost
+from timely.spark.lost import is_stopped, spark_lost
 from timely.spark.scheduled import facts, line, task
 from timely.spark.scheduled.line import LINE_BYTES_MAX, Line, is_proof, proof
 from timely.spark.scheduled.roster import End, Roster, Task, Trouble
@@ -296,9 +296,13 @@ class SparkJob:
             lost = self._roster.tasks[trouble.index]
             reason = reason_of(self._context, lost.stage, lost.index)
             text = f"Spark's task of {text}{f' ({reason})' if reason else ''}"
+        mend = "restart() starts all workers anew"
+        if is_stopped(self._context):
+            text = f"the session of Spark was stopped, and the tasks of the workers with it ({text})"
+            mend = "start another one in another session"
         error = ClusterLostError(
             f"{text}\nThe cluster of {counted(self._roster.count, 'worker')} that Spark ran is over, and "
-            "what it held is gone: restart() starts all workers anew, to be fed behind the last commit."
+            f"what it held is gone: {mend}, to be fed behind the last commit."
         )
         with self._changed:
             self._failure = error

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, greeted
+from timely.errors import MisuseError
 from timely.keys import new_client, new_cluster
+from timely.keys.folder import save_client
 from timely.spark.errors import ScheduleError
 from timely.spark.lost import java_watched
 from timely.spark.scheduled.checking import SLOT_SECONDS_MAX, check_settings, check_slots
@@ -35,6 +38,7 @@ class ScheduledCluster(Cluster):
 
     def __init__(self, workers: RemoteWorkers, job: SparkJob, again: Callable[[], ScheduledCluster]) -> None:
         super().__init__(workers)
+        self._driver_keys = workers.keys
         self._job = job
         self._again = again
         _running.add(self)
@@ -42,6 +46,17 @@ class ScheduledCluster(Cluster):
     def check(self) -> None:
         """Raise `ClusterLostError` if the cluster is over because a task is lost; otherwise nothing."""
         self._job.check()
+
+    def save_keys(self, folder: Path | str) -> Path:
+        """Put the keys of this program into `folder`, for its owner's eyes, and return it: for Spark's data
+        source, `.option("keys", folder)`, and for other programs, `timely.connect(…, keys=folder)`.
+
+        Whoever can read them is let in until the cluster ends. Another cluster, that of `restart` too, has
+        others: save them anew. Raises `MisuseError` if the cluster is `insecure`, or the folder another's.
+        """
+        if self._driver_keys is None:
+            raise MisuseError("an insecure cluster has no keys: leave out the option 'keys', and keys=")
+        return save_client(self._driver_keys, Path(folder))
 
     def restart(self) -> ScheduledCluster:
         """End what is left of this cluster, and start one with as many workers.
@@ -76,7 +91,8 @@ def cluster(
     travel as with `timely.connect(workers=…)`.
 
     Workers take only one another, this program, and what its tasks open by `append_target`: they have keys
-    that are made for this cluster and reach them inside of the job, unless it is `insecure`.
+    that are made for this cluster and reach them inside of the job, unless it is `insecure`. Who else is to
+    come in, `format("naiad")` too, takes them from a folder: `save_keys`.
 
     `wait`: how many seconds executors may take to come, and the tasks to be scheduled. Raises `ScheduleError`
     that names the setting if Spark cannot run them, and `ClusterLostError` if one ends while it starts.

@@ -12,6 +12,7 @@ Read in this order:
     connecting.py    the one place where a connection is opened
     columns.py       the columns of an input or output, and those of a DataFrame
     reading.py       an output at one epoch, or its changes
+    offsets.py       where a stream is, and whether it can go on there
     streaming.py     the same as a stream: an offset is an epoch
     writing.py       a DataFrame or a stream into an input: a batch is an epoch
     data_source.py   the door itself

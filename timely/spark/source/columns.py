@@ -6,7 +6,7 @@ which copies nothing where the types are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from timely.errors import MisuseError
 from timely.limits import SNAPSHOT_ROWS_MAX
+from timely.spark.epochs import DIFF
 from timely.wire.arrow import int64_array
 
 __all__ = [
@@ -26,10 +27,12 @@ __all__ = [
     "check_written",
     "repeated",
     "spark_form",
+    "with_diff",
 ]
 
 CHANGE_COLUMNS = ("epoch", "diff")
 _REPEATED_ROWS_MAX = 1 << 20
+_MEANT_DIFF = f": .option('diff', {DIFF!r}) if it says how often a row is added"
 
 
 def spark_form(schema: pa.Schema, names: Sequence[str], are_changes: bool) -> T.StructType:
@@ -40,7 +43,10 @@ def spark_form(schema: pa.Schema, names: Sequence[str], are_changes: bool) -> T.
     if unknown:
         raise MisuseError(
             f"the output has no column {', '.join(map(repr, unknown))}; there are {', '.join(schema.names)}"
+            + _of_changes(unknown)
         )
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise MisuseError(f"the option 'columns' names {', '.join(map(repr, twice))} more than once")
     picked = pa.schema([schema.field(name).remove_metadata() for name in names or schema.names])
     form = from_arrow_schema(picked)
     if are_changes:
@@ -61,7 +67,8 @@ def check_asked(form: T.StructType, asked: T.StructType) -> None:
     ]
     if wrong:
         listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in there.items())
-        raise MisuseError(f"the schema differs from that of the output ({listed}): {'; '.join(wrong)}")
+        hint = _of_changes([field.name for field in asked.fields if field.name not in there])
+        raise MisuseError(f"the schema differs from that of the output ({listed}): {'; '.join(wrong)}{hint}")
 
 
 def check_written(schema: T.StructType, form: pa.Schema, diff: str | None, name: str) -> None:
@@ -69,20 +76,60 @@ def check_written(schema: T.StructType, form: pa.Schema, diff: str | None, name:
     names the column of multiplicities, if there is one.
     """
     there = {field.name: field.type for field in arrow_form(schema)}
-    wrong: list[str] = []
-    if diff is not None and not pa.types.is_integer(there.pop(diff, pa.null())):
-        wrong.append(f"the column of diffs, {diff!r}, is no column of whole numbers")
     kinds = {field.name: field.dataType.simpleString() for field in from_arrow_schema(form)}
     shown = {field.name: field.dataType.simpleString() for field in schema.fields}
+    wrong = [] if diff is None else _wrong_diff(there.pop(diff, None), diff, form, shown)
     for field in form:
         if field.name not in there:
             wrong.append(f"{field.name!r} ({kinds[field.name]}) is missing")
         elif not _fits(there[field.name], field.type):
             wrong.append(f"{field.name!r} is {shown[field.name]}, not {kinds[field.name]}")
-    wrong += [f"{other!r} is not one of them" for other in there if other not in form.names]
+    wrong += [
+        f"{other!r} is not one of them" + (_MEANT_DIFF if other == DIFF and diff is None else "")
+        for other in there
+        if other not in form.names
+    ]
     if wrong:
         listed = ", ".join(f"{column} {kind}" for column, kind in kinds.items())
         raise MisuseError(f"input {name!r} takes the columns {listed}; {'; '.join(wrong)}")
+
+
+def _wrong_diff(given: pa.DataType | None, diff: str, form: pa.Schema, shown: Mapping[str, str]) -> list[str]:
+    """What is wrong with the column of multiplicities, if anything is."""
+    if given is None:
+        listed = ", ".join(f"{column} {kind}" for column, kind in shown.items())
+        return [
+            f"the option 'diff' names {diff!r}, which the DataFrame does not have: its columns are {listed}"
+        ]
+    if diff in form.names:
+        return [f"the option 'diff' names {diff!r}, which is one of them: diffs are a column beside those"]
+    if not pa.types.is_integer(given):
+        return [
+            f"the column of diffs, {diff!r}, is {shown[diff]}, and has to be of whole numbers "
+            "(tinyint, smallint, int or bigint)"
+        ]
+    return []
+
+
+def with_diff(table: pa.Table, diff: str | None) -> pa.Table:
+    """The rows as an append has them: the column of multiplicities, which has no nulls, is called diff."""
+    if diff is None:
+        return table
+    if nulls := table.column(diff).null_count:
+        raise MisuseError(
+            f"the column of diffs, {diff!r}, is null in {nulls:,} of {table.num_rows:,} rows that were "
+            f"looked at: it says how often each row is added. Write coalesce({diff}, 1) if null means once"
+        )
+    return table.rename_columns([DIFF if name == diff else name for name in table.column_names])
+
+
+def _of_changes(missing: Sequence[str]) -> str:
+    """What to say of columns that only changes have."""
+    asked = [name for name in missing if name in CHANGE_COLUMNS]
+    if not asked:
+        return ""
+    listed = " and ".join(map(repr, asked))
+    return f". Changes, by .option('startingEpoch', 0), have {listed}, which 'columns' need not name"
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -15,9 +15,10 @@ from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, discover
 from timely.client.session import Flow
 from timely.keys import ClientKeys
+from timely.limits import REPLY_SECONDS_MAX
 from timely.spark.source.options import Options
 
-__all__ = ["Whereabouts", "connected_to", "flow_of", "workers_at"]
+__all__ = ["Whereabouts", "answer_seconds", "connected_to", "flow_of", "workers_at"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Whereabouts:
 def flow_of(options: Options) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
     """The dataflow that the options name, and the workers of the cluster that they name."""
     keys = options.keys()
-    at = Whereabouts(tuple(discover(options.cluster, keys)), keys)
+    at = Whereabouts(tuple(discover(options.cluster, keys, options.timeout_seconds)), keys)
     with workers_at(at) as workers:
         yield at, workers, options.flow_in(Cluster(workers))
 
@@ -49,6 +50,11 @@ def workers_at(at: Whereabouts) -> Iterator[RemoteWorkers]:
         yield workers
     finally:
         workers.close()
+
+
+def answer_seconds(timeout_seconds: float) -> float:
+    """How long a worker may take until it is free to answer, for who waits so long for an epoch."""
+    return max(timeout_seconds, REPLY_SECONDS_MAX)
 
 
 def connected_to(at: Whereabouts) -> RemoteWorkers:

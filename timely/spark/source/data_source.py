@@ -8,19 +8,25 @@ same.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
+from timely.errors import TimelyError
 from timely.spark.source.options import Options
 from timely.spark.source.plainly import plainly
-from timely.spark.source.reading import OutputReader, ReadPlan, plan_of
-from timely.spark.source.streaming import StreamReader
-from timely.spark.source.writing import BatchWriter, StreamWriter, plan_of_write
+from timely.spark.source.reading import OutputReader, ReadPlan, place_name, plan_of
+from timely.spark.source.streaming import RefusedStream, StreamReader
+from timely.spark.source.writing import BatchWriter, RefusedWriter, StreamWriter, plan_of_write
 
 __all__ = ["NaiadSource", "register"]
 
 _NAME = "naiad"
+_ENDS_BATCHES = "python_streaming_sink_runner"
+"""The module of PySpark that commits a batch of a stream, or gives it up: its processes do nothing else."""
 
 
 class NaiadSource(DataSource):
@@ -48,21 +54,34 @@ class NaiadSource(DataSource):
         with plainly():
             return OutputReader(plan, schema)
 
-    def streamReader(self, schema: T.StructType) -> StreamReader:
-        """For `spark.readStream`."""
-        plan = self._planned()
-        with plainly():
-            return StreamReader(plan, schema, Options.of(self.options).count("epochsPerBatch", 0))
+    def streamReader(self, schema: T.StructType) -> StreamReader | RefusedStream:
+        """For `spark.readStream`. What is wrong is said when it is first asked something: of an error that is
+        raised here PySpark 4.3 tells that its own variable `reader` has no value.
+        """
+        try:
+            options = Options.of(self.options)
+            may_be_another = options.choice("restarted", ("refuse", "allow")) == "allow"
+            epochs_max = options.count("epochsPerBatch", 0)
+            # Two queries over one frame are not at the same place, though its plan is the same.
+            plan = replace(self._planned(), reader=place_name(options))
+            return StreamReader(plan, schema, epochs_max, may_be_another)
+        except TimelyError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> BatchWriter:
         """For `df.write`."""
         with plainly():
             return BatchWriter(plan_of_write(Options.of(self.options), schema, overwrite))
 
-    def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter:
-        """For `df.writeStream`."""
+    def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter | RefusedWriter:
+        """For `df.writeStream`: when a batch begins, and once more when it ends."""
         with plainly():
-            return StreamWriter(plan_of_write(Options.of(self.options), schema, overwrite))
+            try:
+                return StreamWriter(plan_of_write(Options.of(self.options), schema, overwrite))
+            except TimelyError as error:
+                if any(_ENDS_BATCHES in word for word in sys.argv):
+                    return RefusedWriter(error)
+                raise
 
     def _planned(self) -> ReadPlan:
         if self._plan is None:

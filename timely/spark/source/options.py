@@ -12,8 +12,10 @@
                     collection; `earliest`: from the first that is kept. Of a stream also `latest`, or
                     `snapshot`, with all rows as of one epoch first
     epochsPerBatch  of a stream: at most so many epochs in a micro-batch
+    restarted       of a stream: `refuse`, as it is by default, or `allow` a checkpoint that is of a dataflow
+                    before this one, which is fed the same epochs again
     columns         of a reader: only these, with commas between
-    timeout         seconds to wait until an epoch is complete
+    timeout         seconds to wait until an epoch is complete, and until a worker is free to answer
     hold            seconds for which what is being read is kept, after it was heard of last
 
     diff            of a writer: the column that says how often a row is added; without it each is added once
@@ -23,7 +25,8 @@
                     missing
     lag             of a writer: how many epochs may be sealed and not computed before it waits; 0: any number
 
-Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused.
+Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused, and
+so is one by which other sources call the same.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from timely.client.session import Flow
 from timely.errors import MisuseError
 from timely.keys import ClientKeys
 from timely.keys.folder import client_keys
-from timely.limits import HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX, REPLY_SECONDS_MAX
+from timely.limits import HOLD_SECONDS_DEFAULT, NAME_CHARS_MAX, READER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.task_requests import WRITES_ONCE
 
 __all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "Options"]
@@ -49,6 +52,10 @@ COLLECTION: Final = "collection"
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 SNAPSHOT: Final = "snapshot"
+_NUMBER_MAX: Final = 1 << 61
+"""Of an epoch, say: workers take 62 bits."""
+_QUERY_CHARS_MAX: Final = NAME_CHARS_MAX - 96
+"""It is part of longer names."""
 _KNOWN: Final = (
     "cluster",
     "keys",
@@ -58,6 +65,7 @@ _KNOWN: Final = (
     "epoch",
     "startingEpoch",
     "epochsPerBatch",
+    "restarted",
     "columns",
     "timeout",
     "hold",
@@ -67,6 +75,13 @@ _KNOWN: Final = (
     "gap",
     "lag",
 )
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("startingoffsets", "startingversion", "startingtimestamp"), "startingEpoch"),
+    **dict.fromkeys(("readchangefeed", "readchangedata"), "startingEpoch"),
+    **dict.fromkeys(("versionasof", "timestampasof", "snapshot-id", "endingoffsets"), "epoch"),
+    **dict.fromkeys(("maxoffsetspertrigger", "maxfilespertrigger", "maxbytespertrigger"), "epochsPerBatch"),
+}
+"""How Kafka, files, Delta and Iceberg call the same. Let pass, it would be an answer to another question."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +92,14 @@ class Options:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
-        """Those that were given; `MisuseError` for a name that is most likely a slip."""
+        """Those that were given; `MisuseError` for a name that is most likely a slip, or another source's."""
         given = {str(name).lower(): str(value) for name, value in options.items()}
         known = {name.lower(): name for name in _KNOWN}
         for name in given:
-            close = difflib.get_close_matches(name, known, 1, 0.8)
-            if name not in known and close:
-                raise MisuseError(f"there is no option {name!r} of naiad: write {known[close[0]]!r}")
+            close = [known[like] for like in difflib.get_close_matches(name, known, 1, 0.8)]
+            meant = _ELSEWHERE.get(name) or next(iter(close), None)
+            if name not in known and meant:
+                raise MisuseError(f"there is no option {name!r} of naiad: write {meant!r}")
         return cls(given)
 
     @cached_property
@@ -104,7 +120,7 @@ class Options:
         """The dataflow that is meant, or the only one that there is."""
         named = self.given.get("dataflow", "").strip()
         if named:
-            return cluster.flow(int(named) if named.isdecimal() else named)
+            return cluster.flow(self._whole("dataflow", named) if named.isdecimal() else named)
         flows = cluster.flows()
         if len(flows) == 1:
             return cluster.flow(next(iter(flows)))
@@ -134,6 +150,11 @@ class Options:
             raise MisuseError(
                 f"the option 'query' begins with {WRITES_ONCE!r}, which stands for writing without a name"
             )
+        if len(name) > _QUERY_CHARS_MAX:
+            raise MisuseError(
+                f"the option 'query' is a name of at most {_QUERY_CHARS_MAX:,} characters, not of "
+                f"{len(name):,}"
+            )
         return name
 
     def flag(self, name: str, default: bool) -> bool:
@@ -154,8 +175,8 @@ class Options:
         """A whole number, 0 or more."""
         value = self.given.get(name.lower(), str(default)).strip()
         if not value.isdecimal():
-            raise MisuseError(f"the option {name!r} is a whole number, 0 or more, not {value!r}")
-        return int(value)
+            raise MisuseError(f"the option {name!r} is a whole number, 0 or more, not {value!r:.60}")
+        return self._whole(name, value)
 
     def text(self, name: str, example: str) -> str:
         """An option that has to be there."""
@@ -171,8 +192,18 @@ class Options:
             return value
         if not value.isdecimal():
             others = "".join(f" or {word!r}" for word in words)
-            raise MisuseError(f"the option {name!r} is the number of an epoch{others}, not {value!r}")
-        return int(value)
+            raise MisuseError(f"the option {name!r} is the number of an epoch{others}, not {value!r:.60}")
+        return self._whole(name, value)
+
+    def _whole(self, name: str, digits: str) -> int:
+        """The number, unless it is too large for what workers are asked, or for Python to read."""
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > len(str(_NUMBER_MAX)) or int(digits) > _NUMBER_MAX:
+            raise MisuseError(
+                f"the option {name!r} is a number of at most {_NUMBER_MAX}, not {digits[:30]}"
+                + "…" * (len(digits) > 30)
+            )
+        return int(digits)
 
     def _number(self, name: str, default: float, maximum: float) -> float:
         value = self.given.get(name)
@@ -184,5 +215,5 @@ class Options:
             number = -1.0
         if not 0 <= number <= maximum:
             bound = "" if maximum == float("inf") else f", at most {maximum:g}"
-            raise MisuseError(f"the option {name!r} is a number of seconds{bound}, not {value!r}")
+            raise MisuseError(f"the option {name!r} is a number of seconds{bound}, not {value!r:.60}")
         return number

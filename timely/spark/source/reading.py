@@ -33,9 +33,18 @@ from timely.spark.source.columns import arrow_form, as_batches, check_asked, rep
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, Options
 from timely.spark.source.plainly import plainly
-from timely.wire.arrow import int64_array
+from timely.wire.arrow import int64_array, int64s_of
+from timely.wire.task_requests import Hold
 
-__all__ = ["OutputPartition", "OutputReader", "ReadPlan", "partitions_of", "plan_of", "read_partition"]
+__all__ = [
+    "OutputPartition",
+    "OutputReader",
+    "ReadPlan",
+    "partitions_of",
+    "place_name",
+    "plan_of",
+    "read_partition",
+]
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ def plan_of(options: Options) -> ReadPlan:
             at,
             flow.index,
             output.name,
-            f"spark/{options.query or uuid.uuid4().hex}",
+            place_name(options),
             starting,
             chosen if isinstance(chosen, int) else _sealed(flow, output),
             spark_form(output.schema, options.columns, starting != COLLECTION),
@@ -100,6 +109,11 @@ def plan_of(options: Options) -> ReadPlan:
         return plan
 
 
+def place_name(options: Options) -> str:
+    """By which name workers know the place of a reader: that of its query, or one that nobody else has."""
+    return f"spark/{options.query or uuid.uuid4().hex}"
+
+
 def _sealed(flow: Flow, output: FlowOutput) -> int:
     """The last epoch that somebody has sealed, or that is complete anyway."""
     return max(flow.epoch, output.complete_before_capped()) - 1
@@ -107,7 +121,7 @@ def _sealed(flow: Flow, output: FlowOutput) -> int:
 
 def _hold(workers: Workers, plan: ReadPlan, first: int) -> None:
     """Keep changes from `first` on; `ForgottenError` if some are gone."""
-    hold_everywhere(workers, plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds)
+    hold_everywhere(workers, Hold(plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds))
 
 
 class OutputReader(DataSourceReader):
@@ -130,7 +144,7 @@ class OutputReader(DataSourceReader):
         with plainly(), workers_at(plan.at) as workers:
             start = plan.starting if isinstance(plan.starting, int) else -1
             if plan.starting == EARLIEST:
-                _, start, _ = hold_everywhere(workers, plan.dataflow, plan.output, "", 0, 0.0)
+                start = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0)).kept
             _hold(workers, plan, start if plan.are_changes else plan.epoch + 1)
             return partitions_of(workers, plan.at, self._slice(start))
 
@@ -188,6 +202,6 @@ def _shown(table: pa.Table, partition: OutputPartition, names: Sequence[str]) ->
     if partition.wanted.start >= 0:
         return iter([table])
     if partition.epoch is None:
-        return repeated(table.drop_columns([DIFF]), table.column(DIFF).to_numpy())
+        return repeated(table.drop_columns([DIFF]), int64s_of(table.column(DIFF)))
     epochs = np.full(table.num_rows, partition.epoch, dtype=np.int64)
     return iter([table.append_column(EPOCH, int64_array(epochs)).select(list(names))])

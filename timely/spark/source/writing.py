@@ -7,7 +7,8 @@
 
 What a task stages that fails, is killed, or runs twice is not named by the commit; it is let go of then, or,
 if the batch is given up, when Spark says so. Everything that may fail comes before the commit, waiting for
-slow workers, too: Spark takes a batch for failed whose commit raises, and a user writes it again. A batch
+slow workers, too: Spark takes a batch for failed whose commit raises, and a user writes it again. A commit
+that nobody has answered may still be made, and half of a batch must not be: so what it names stays. A batch
 that Spark gives again, because the driver died before it had written down the commit, changes nothing
 (`timely/operators/inputs/attempts.py`).
 """
@@ -32,8 +33,9 @@ from pyspark.sql.datasource import (
 
 from timely.client.installed import Workers
 from timely.errors import InternalError, MisuseError, TimelyError
-from timely.spark.source.columns import check_written
-from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
+from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.spark.source.columns import check_written, with_diff
+from timely.spark.source.connecting import Whereabouts, answer_seconds, flow_of, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.plainly import plainly
 from timely.wire.requests import Reply, Wait
@@ -46,9 +48,11 @@ from timely.wire.task_requests import (
     Value,
 )
 
-__all__ = ["BatchWriter", "Staged", "StreamWriter", "WritePlan", "plan_of_write"]
+__all__ = ["BatchWriter", "RefusedWriter", "Staged", "StreamWriter", "WritePlan", "plan_of_write"]
 
 _ROWS_PER_PART = 1 << 17
+_LAG_SECONDS_MAX = ATTEMPT_SECONDS_MAX / 2
+"""What a commit is about to name has to be there when it comes."""
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
@@ -78,6 +82,7 @@ class Staged(WriterCommitMessage):
     attempt: str
     parts: tuple[int, ...]
     rows: int
+    """That it was given, also if none of them are kept because the batch is committed already."""
 
 
 def plan_of_write(options: Options, schema: T.StructType, overwrite: bool) -> WritePlan:
@@ -126,9 +131,10 @@ class BatchWriter(DataSourceArrowWriter):
             _commit(self.plan, self._query, 0, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What the driver does when they are not."""
-        with plainly():
-            _drop(self.plan, self._query, 0, messages)
+        """What the driver does when they are not; nothing that fails here hides what failed there."""
+        del messages
+        with contextlib.suppress(TimelyError):
+            _drop(self.plan, self._query, 0)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -158,15 +164,40 @@ class StreamWriter(DataSourceStreamArrowWriter):
             _commit(self.plan, query, batchId, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What the driver does when they are not."""
+        """What the driver does when they are not; nothing that fails here hides what failed there."""
         query = self._query_of(messages)
         if query:
-            with plainly():
-                _drop(self.plan, query, batchId, messages)
+            with contextlib.suppress(TimelyError):
+                _drop(self.plan, query, batchId)
 
     def _query_of(self, messages: Sequence[WriterCommitMessage | None]) -> str:
         told = [message.query for message in messages if isinstance(message, Staged)]
         return self.plan.query or (told[0] if told else "")
+
+
+class RefusedWriter(DataSourceStreamArrowWriter):
+    """Where a batch of a stream is to end and the cluster has gone: says why, unless it is given up anyway.
+
+    Spark makes a writer anew for that. If that fails while it gives a batch up, Spark says that writing has
+    failed, and nothing of what has failed first.
+    """
+
+    def __init__(self, error: TimelyError) -> None:
+        self._error = error
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Raises."""
+        del iterator
+        raise self._error
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Raises."""
+        del messages, batchId
+        with plainly():
+            raise self._error
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """What is not there cannot be told to let go of anything."""
 
 
 def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatch]) -> Staged:
@@ -178,26 +209,29 @@ def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatc
     attempt = f"{partition:06d}/{uuid.uuid4().hex}"
     with workers_at(plan.at) as workers, ThreadPoolExecutor(1, "staging") as sender:
         parts = [0] * workers.count
-        sent = 0
+        given = 0
+        is_wanted = True
         waiting: Future[list[Reply]] | None = None
         try:
             for number, table in enumerate(_parts(rows, plan.rows_per_part)):
+                given += table.num_rows  # also of a batch that is committed: is it the same again?
+                is_wanted = is_wanted and (waiting is None or _is_taken(waiting))
+                if not is_wanted:
+                    continue
                 worker = (partition + number) % workers.count
                 request = StageAttempt(
                     plan.dataflow, plan.input, query, batch, attempt, number, 1 if plan.diff is None else 0
                 )
-                if waiting is not None and not _is_taken(waiting):
-                    break
-                waiting = sender.submit(workers.ask, [(worker, request, _with_diff(table, plan.diff))])
+                asked = [(worker, request, with_diff(table, plan.diff))]
+                waiting = sender.submit(workers.ask, asked, answer_seconds(plan.timeout_seconds))
                 parts[worker] += 1
-                sent += table.num_rows
             if waiting is not None and not _is_taken(waiting):
                 parts = [0] * workers.count  # it is committed already: nothing is kept, nothing is missing
         except BaseException:
             with contextlib.suppress(TimelyError):
                 _drop_at(workers, plan, query, batch, [attempt])
             raise
-        return Staged(query, batch, attempt, tuple(parts), sent)
+        return Staged(query, batch, attempt, tuple(parts), given)
 
 
 def _is_taken(waiting: Future[list[Reply]]) -> bool:
@@ -218,55 +252,73 @@ def _parts(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Tabl
             waiting, rows = [], 0
 
 
-def _with_diff(table: pa.Table, diff: str | None) -> pa.Table:
-    """The rows as an append has them: the column of multiplicities is called diff."""
-    if diff is None or diff == "diff":
-        return table
-    return table.rename_columns(["diff" if name == diff else name for name in table.column_names])
-
-
 def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]) -> None:
     staged = sorted(
         (message for message in messages if isinstance(message, Staged)), key=lambda one: one.attempt
     )
     if any((one.query, one.batch) != (query, batch) for one in staged):
         raise InternalError(f"Spark commits batch {batch} of {query} with what was staged for another")
+    names: list[Value] = [one.attempt for one in staged if one.rows]
+    request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
     with workers_at(plan.at) as workers:
-        behind = _check_there(workers, plan, query, batch, staged) - plan.lag
-        if plan.seals and plan.lag and behind >= 0:
-            # What is sealed and not computed waits in the workers' memory: a stream that is quicker waits,
-            # too.
-            wait = Wait(plan.dataflow, "", behind, plan.timeout_seconds)
-            workers.ask([(worker, wait, None) for worker in range(workers.count)], plan.timeout_seconds + 1)
-        names: list[Value] = [one.attempt for one in staged if one.rows]
-        request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
-        workers.ask([(0, request, None)])
+        is_sent = False
+        try:
+            behind = _check_there(workers, plan, query, batch, staged) - plan.lag
+            if plan.seals and plan.lag and behind >= 0:
+                # What is sealed and not computed waits in the workers' memory: a stream that is quicker
+                # waits, too.
+                seconds = min(plan.timeout_seconds, _LAG_SECONDS_MAX)
+                wait = Wait(plan.dataflow, "", behind, seconds)
+                workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
+            is_sent = True
+            workers.ask([(0, request, None)], answer_seconds(plan.timeout_seconds))
+        except TimelyError as error:
+            # Spark says next that the batch is given up, in a process that does not know how far it was.
+            if names and (not is_sent or isinstance(error, MisuseError)):
+                with contextlib.suppress(TimelyError):
+                    _drop_at(workers, plan, query, batch, names)
+            raise
 
 
 def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]) -> int:
-    """Raise if what a task has staged is not there any more: then nothing is committed. Otherwise the open
-    epoch.
+    """Raise if what a task has staged is not there any more: then nothing is committed; or if the batch is
+    committed, and was another one. Otherwise the open epoch.
     """
     asked = []
     for worker in range(workers.count):
         here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
         asked.append((worker, CheckAttempts(plan.dataflow, plan.input, query, batch, here), None))
-    replies = workers.ask(asked)
+    replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
     missing = sum(len(reply.items("missing")) for reply in replies)
-    if missing and min(reply.integer("last") for reply in replies) < batch:
+    # Worker 0 decides: the others may not have heard yet of a commit that this one repeats.
+    if missing and replies[0].integer("last") < batch:
         raise MisuseError(
             f"batch {batch} of query {query} is not committed: what {missing} of its tasks staged is not "
             "there any more, since it waited for too long or the dataflow is another one. Write it again"
         )
+    if all(reply.integer("last") == batch for reply in replies) and not plan.may_skip:
+        _check_same(plan, query, batch, staged, sum(reply.integer("last_rows") for reply in replies))
     return replies[0].integer("open")
 
 
-def _drop(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Let go of what tasks of this driver have staged, who tell of it or not."""
-    names: list[Value] = [message.attempt for message in messages if isinstance(message, Staged)]
+def _check_same(plan: WritePlan, query: str, batch: int, staged: Sequence[Staged], rows: int) -> None:
+    """Raise if a batch that has entered comes again with another number of rows."""
+    given = sum(one.rows for one in staged)
+    if given != rows and not query.startswith(WRITES_ONCE):
+        raise MisuseError(
+            f"batch {batch} of query {query} has come already, with {rows:,} rows, and now has {given:,}: "
+            "it is another one, with the checkpoint or the name of that query, and is not written. Start a "
+            "stream with the checkpoint that it had last, or with a new checkpoint and a 'query' of its "
+            "own; give a DataFrame another 'query'. Where a query makes other rows of the same input, as by "
+            "rand(), say .option('gap', 'allow'): those that came first count"
+        )
+
+
+def _drop(plan: WritePlan, query: str, batch: int) -> None:
+    """Let go of what tasks have staged, who tell of it or not; but for what a commit names that is perhaps
+    still to come.
+    """
     with workers_at(plan.at) as workers:
-        if names:
-            _drop_at(workers, plan, query, batch, names)
         _drop_at(workers, plan, query, batch, [])
 
 

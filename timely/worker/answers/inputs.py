@@ -32,7 +32,7 @@ from ...wire.requests import (
 )
 from ..orders import Orders, open_epoch
 from ..replacing import Replacements
-from ..tasks.staging import check_attempts, drop_attempts, names_of, stage_attempt
+from ..tasks.staging import PARTS_MAX, check_attempts, drop_attempts, names_of, stage_attempt
 
 __all__ = ["Inputs"]
 
@@ -82,6 +82,8 @@ class Inputs:
         handle = self._input(request.dataflow, request.input)
         if table is None:
             raise RequestError(f"rows for {request.input!r} came without a table")
+        if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
+            raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
         identity = AppendId(request.writer, request.sequence)
         if isinstance(request, Append):
             word = handle.epoch_word(request.epoch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import TimelyError, WaitTimeoutError
+from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
 from ...wire.requests import (
@@ -25,7 +26,7 @@ from ...wire.requests import (
 )
 from ..orders import open_epoch
 from ..replacing import Replacements
-from ..tasks.pieces import hold, piece
+from ..tasks.pieces import held, hold, piece
 from .later import Later, now_or_later
 
 __all__ = ["Outputs"]
@@ -37,10 +38,14 @@ class Outputs:
     Args:
         worker: the worker. replacements: which version of a dataflow is asked.
         clock: seconds, only their differences count.
+        session: what no other worker was called, before or elsewhere.
     """
 
-    def __init__(self, worker: Worker, replacements: Replacements, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, worker: Worker, replacements: Replacements, clock: Callable[[], float], session: str = ""
+    ) -> None:
         self._worker = worker
+        self._session = session
         self._replacements = replacements
         self._clock = clock
 
@@ -76,7 +81,8 @@ class Outputs:
                     lambda _: piece(self._output(dataflow, output), request),
                 )
             case Hold(dataflow, output):
-                return hold(self._output(dataflow, output), request)
+                hold(self._output(dataflow, output), request)
+                return self._held(request)
             case Leave(dataflow, output, reader):
                 self._output(dataflow, output).places.leave(reader)
                 return Reply()
@@ -96,6 +102,23 @@ class Outputs:
         return self._once_complete(
             request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
         )
+
+    def _held(self, request: Hold) -> Reply | Later:
+        """At once, or, for who waits for news, when there are some or he has waited for long enough."""
+        dataflow, output = request.dataflow, request.output
+        seconds = max(0.0, min(request.wait_seconds, READER_SECONDS_MAX))
+        until = self._clock() + seconds
+
+        def ready() -> Reply | None:
+            capture = self._output(dataflow, output)  # perhaps of a new version by now
+            if capture.complete_before <= request.beyond and self._clock() < until:
+                return None
+            return held(capture, f"{self._session}/{self._replacements.first_of(dataflow, output)}")
+
+        def late() -> TimelyError:
+            return WaitTimeoutError(f"output {output!r} has nothing behind epoch {request.beyond}")
+
+        return now_or_later(ready, late, self._clock(), seconds)
 
     def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
         complete = min(stop, capture.complete_before)

@@ -13,24 +13,30 @@ from ...limits import READER_SECONDS_MAX
 from ...operators.capture import CaptureVertex, check_kept
 from ...operators.conditions import columns_of, fulfilling
 from ...operators.pieces import Wanted
+from ...wire.arrow import int64s_of
 from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import Hold, Piece
 
-__all__ = ["hold", "piece"]
+__all__ = ["held", "hold", "piece"]
 
 _PARTS_MAX = 65_536
 _DIFF = "diff"
 
 
-def hold(capture: CaptureVertex, request: Hold) -> Reply:
-    """Let a reader have its place, unless what it needs is gone; say what there is."""
+def hold(capture: CaptureVertex, request: Hold) -> None:
+    """Let a reader have its place, unless what it needs is gone."""
     if request.reader:
         kept, _ = capture.log.extent()
         check_kept(request.epoch, kept)
-        capture.places.come(request.reader, request.epoch, min(request.seconds, READER_SECONDS_MAX))
+        seconds = max(0.0, min(request.seconds, READER_SECONDS_MAX))
+        capture.places.come(request.reader, request.epoch, seconds)
+
+
+def held(capture: CaptureVertex, origin: str) -> Reply:
+    """What there is, in an output that began at `origin`."""
     kept, last = capture.log.extent()
-    return Reply({"complete": capture.complete_before, "kept": kept, "last": last})
+    return Reply({"complete": capture.complete_before, "kept": kept, "last": last, "origin": origin})
 
 
 def piece(capture: CaptureVertex, request: Piece) -> Reply:
@@ -63,4 +69,4 @@ def piece(capture: CaptureVertex, request: Piece) -> Reply:
 
 
 def _is_one(table: pa.Table) -> bool:
-    return bool((table.column(_DIFF).to_numpy() == 1).all())
+    return bool((int64s_of(table.column(_DIFF)) == 1).all())

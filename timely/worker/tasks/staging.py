@@ -6,6 +6,7 @@ What is committed is decided by worker 0 (`orders.py`); here rows are checked an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,10 +17,10 @@ from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import CheckAttempts, DropAttempts, StageAttempt, Value
 
-__all__ = ["check_attempts", "drop_attempts", "names_of", "stage_attempt"]
+__all__ = ["PARTS_MAX", "check_attempts", "drop_attempts", "names_of", "stage_attempt"]
 
-_PARTS_MAX = 1 << 22
-"""Of one attempt; where the order of rows counts, 64 bits hold this, the worker and the row."""
+PARTS_MAX: Final = 1 << 22
+"""Of one attempt or insertion; where the order of rows counts, 64 bits hold this, the worker and the row."""
 
 _PART_BYTES_MIN = 1 << 10
 """What a part takes though it has no rows."""
@@ -29,7 +30,7 @@ def stage_attempt(handle: InputHandle, request: StageAttempt, table: pa.Table | 
     """Keep rows for a commit. Everything that can be wrong with them is found before."""
     if table is None:
         raise RequestError(f"rows for {request.input!r} came without a table")
-    if request.batch < 0 or not 0 <= request.part < _PARTS_MAX:
+    if request.batch < 0 or not 0 <= request.part < PARTS_MAX:
         raise RequestError(f"batches and parts are numbered from 0: not {request.batch}, {request.part}")
     if request.batch <= handle.attempts.last(request.query):
         return Reply({"is_new": False})
@@ -38,7 +39,7 @@ def stage_attempt(handle: InputHandle, request: StageAttempt, table: pa.Table | 
     size_bytes = max(table.nbytes, _PART_BYTES_MIN)
     handle.check_room(size_bytes)
     word = handle.epoch_word(handle.epoch)
-    part = Part(word, handle.encode(table, request.diff, word), size_bytes)
+    part = Part(word, handle.encode(table, request.diff, word), size_bytes, table.num_rows)
     is_new = handle.attempts.stage(request.query, request.batch, request.attempt, request.part, part)
     return Reply({"is_new": is_new})
 
@@ -53,8 +54,8 @@ def check_attempts(handle: InputHandle, request: CheckAttempts) -> Reply:
                     missing.append(name)
             case _:
                 raise RequestError(f"an attempt is [name, parts], not {shown(entry)}")
-    last = handle.attempts.last(request.query)
-    return Reply({"missing": missing, "last": last, "open": handle.epoch})
+    last, rows = handle.attempts.last(request.query), handle.attempts.last_rows(request.query)
+    return Reply({"missing": missing, "last": last, "last_rows": rows, "open": handle.epoch})
 
 
 def drop_attempts(handle: InputHandle, request: DropAttempts) -> Reply:

@@ -14,7 +14,7 @@ from strategies_words import CODES, frontiers, rows
 from differential.kernels.rows.merge_runs import sort_times
 from differential.trace.merging import Merging
 from differential.trace.run import Run
-from progress.times.time_words import word_advance
+from progress.times.word_order import word_advance
 
 GUARDS = CODES[2].guards
 

@@ -12,7 +12,7 @@ from strategies_words import CODES, rows
 from differential.kernels.rows.memory import BUCKETS, DIRECTORY, LOW, SHIFT
 from differential.kernels.rows.search import cursors_of, locate
 from differential.trace import run as run_module
-from differential.trace.run import Run
+from differential.trace.run import Run, directory_shape
 
 GUARDS = CODES[2].guards
 
@@ -69,3 +69,24 @@ def test_a_key_behind_or_before_all_others_is_not_looked_for_outside_the_directo
         cursors = cursors_of(table)
         assert locate(table, cursors, np.array([[key]]), 0, 1) == each
         assert cursors[:, 0].tolist() == [row, row + each]
+
+
+def test_a_key_half_of_all_words_behind_the_first_is_not_taken_for_another() -> None:
+    """With a bucket for each key the number of its bucket leaves 63 bits."""
+    held: list[Row] = [(key, value, 0, 1) for key in range(-10_000, 0) for value in range(4)]
+    run = Run.from_words(as_words(held, 4), GUARDS)
+    table = run.line.reshape(1, -1).copy()
+    assert (int(table[0, SHIFT]), int(table[0, LOW])) == (0, -10_000)
+    for key in (2**63 - 10_001, 2**63 - 10_000, 2**63 - 1):
+        assert locate(table, cursors_of(table), np.array([[key]]), 0, 1) == 0, key
+
+
+@pytest.mark.parametrize("keys", [[7], [-(2**63), 2**63 - 1], [-(2**63), -5, 2**63 - 1]])
+def test_a_directory_of_few_rows_has_the_buckets_that_it_needs(
+    keys: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far apart they are: a word can be shifted by 63 bits, and no more."""
+    monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+    shift, buckets = directory_shape(keys[0], keys[-1], len(keys))
+    assert (shift, buckets) == ((0, 1) if len(keys) == 1 else (63, 2))
+    _check([(key, 0, 0, 1) for key in keys], [(key, 0, 0, 1) for key in (*keys, -6, 0, 8)], 1)

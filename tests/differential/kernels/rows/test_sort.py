@@ -6,6 +6,8 @@ large_*    the ways that are taken for many rows
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,15 @@ from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import rows
 
 from differential.kernels.rows.packing import survey
-from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
+from differential.kernels.rows.sort import (
+    MANY_ROWS,
+    PackedRows,
+    is_consolidated,
+    sort_consolidate,
+    sort_indexed,
+    sort_many,
+    sort_parts,
+)
 
 
 @given(st.integers(0, 3).flatmap(lambda words: st.tuples(st.just(words + 2), rows(words))))
@@ -35,6 +45,26 @@ def test_any_sorting_by_index_is_the_same(some: list[Row]) -> None:
     seen = np.empty((4, 4), np.int64)
     survey(words, seen, 1)
     assert rows_of(sort_indexed(words, seen)) == consolidated(some)
+
+
+@given(rows(2, rows_max=6))
+def test_any_rows_are_known_to_be_consolidated(some: list[Row]) -> None:
+    assert is_consolidated(as_words(some, 4)) == (some == consolidated(some))
+    assert is_consolidated(as_words(consolidated(some), 4))
+
+
+@given(rows(2, rows_max=40).filter(len), st.integers(1, 9), st.integers(0, 2))
+def test_any_rows_are_unpacked_in_blocks_that_keep_keys_together(
+    some: list[Row], at_a_time: int, columns: int
+) -> None:
+    packed = sort_many([as_words(some, 4)])
+    assert isinstance(packed, PackedRows)
+    blocks = [rows_of(block) for block in packed.blocks(at_a_time, columns)]
+    assert [row for block in blocks for row in block] == consolidated(some)
+    for block, following in itertools.pairwise(blocks):
+        assert len(block) <= at_a_time
+        if block[-1][:columns] == following[0][:columns]:  # one key has more rows than a block
+            assert {row[:columns] for row in block} == {following[0][:columns]}
 
 
 @pytest.mark.parametrize("count", [25, 300, 5_000, MANY_ROWS + 17])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ NAMES = {
 
 
 def _evaluated(
-    values: Values, asked: Sequence[int], is_float: bool, is_decimal: bool = False
+    values: Values, asked: Sequence[int], is_float: bool, is_decimal: bool = False, digits: int = 0
 ) -> list[int] | None:
     """The words that are asked for of a column without nulls; None if the group is absent."""
     number, square, limbs = (
@@ -47,7 +48,8 @@ def _evaluated(
     made = sort_consolidate(c.components_of(rows, 0, makers))
     totals = np.zeros(400, np.int64)
     totals[made[0]] = made[2]
-    columns = [(what, 1, 0, int(is_decimal) if what == a.TOTAL else limbs, 400, 1) for what in asked]
+    sizes = [int(is_decimal) if what == a.TOTAL else limbs for what in asked]
+    columns = [(what, 1, 0, size, digits, 400, 1) for what, size in zip(asked, sizes, strict=True)]
     table = np.array(columns, np.int64).T.copy()
     if totals[0] == 0:
         return None
@@ -118,3 +120,50 @@ def test_totals_of_decimals_have_18_digits_at_most(values: Values) -> None:
     else:
         found = _evaluated(values, [a.TOTAL], is_float=False, is_decimal=True)
         assert found == (None if rows == 0 else [total])
+
+
+@given(WHOLE, st.integers(0, 4))
+@example([(1, 1), (2, 1)], 0)
+@example([(-1, 1), (-2, 1)], 0)
+@example([(1, 1), (0, 2)], 4)
+@example([(10**18 - 1, 3)], 0)
+@example([(10**14, 1)], 4)
+@example([(-(10**14) + 1, 2)], 4)
+@example([(2**62, 3), (2**62, -2)], 0)
+@example([(10**18, 1), (10**18 - 1, 1)], 0)
+@example([(2**62, -1)], 4)
+def test_means_of_decimals_are_exact_and_rounded_half_up_or_refused(values: Values, digits: int) -> None:
+    total = sum(int(value) * count for value, count in values) * 10**digits
+    rows = sum(count for _, count in values)
+    if rows == 0:
+        assert _evaluated(values, [a.DECIMAL_MEAN], is_float=False, digits=digits) is None
+        return
+    sign = 1 if (total >= 0) == (rows > 0) else -1
+    mean = sign * ((2 * abs(total) + abs(rows)) // (2 * abs(rows)))
+    if abs(mean) >= 10**18:
+        with pytest.raises(OverflowError):
+            _evaluated(values, [a.DECIMAL_MEAN], is_float=False, digits=digits)
+    else:
+        assert _evaluated(values, [a.DECIMAL_MEAN], is_float=False, digits=digits) == [mean]
+
+
+@given(st.lists(st.tuples(st.integers(-(10**18), 10**18), st.integers(1, 3)), max_size=8), st.integers(0, 18))
+@example([(10**18 - 1, 3), (-(10**18) + 1, 2)], 18)
+@example([(7, 2)], 18)
+def test_spreads_of_decimals_are_those_of_the_values_and_not_of_their_digits(
+    values: list[tuple[int, int]], digits: int
+) -> None:
+    rows = sum(count for _, count in values)
+    given = [Fraction(value, 10**digits) for value, count in values for _ in range(count)]
+    found = _evaluated(list(values), list(NAMES.values())[1:], is_float=False, digits=digits)
+    if rows == 0:
+        assert found is None
+        return
+    assert found is not None
+    mean = sum(given, Fraction(0)) / rows
+    squares = sum(((value - mean) ** 2 for value in given), Fraction(0))
+    wanted = [float(squares / below) if below else 0.0 for below in (rows, rows - 1)]
+    answers = words_to_floats(np.array(found, np.int64)).tolist()
+    for place, want in enumerate(wanted):
+        assert math.isclose(answers[2 * place], want, rel_tol=1e-15)
+        assert math.isclose(answers[2 * place + 1], math.sqrt(want), rel_tol=1e-15)

@@ -13,8 +13,10 @@ from differential.columns.float_words import float_to_word
 from differential.kernels.sums.limbs import (
     HEADROOM,
     add_multiplied,
+    divided,
     extent,
     float_word,
+    multiply_by_tens,
     rounded,
     set_word,
     settle,
@@ -95,3 +97,27 @@ def test_words_of_floats(
     sign: int, mantissa: int, divisor: int, exponent: int, root: bool, value: float
 ) -> None:
     assert float_word(sign, mantissa, divisor, exponent, root) == float_to_word(value)
+
+
+@given(st.integers(0, 2**200), st.integers(0, 40))
+@example(2**200, 40)
+def test_tens_are_multiplied(number: int, digits: int) -> None:
+    limbs = _settled(number)
+    multiply_by_tens(limbs, digits)
+    assert _number(limbs.tolist()) == number * 10**digits
+
+
+MOST = 10**18 - 1
+
+
+@given(st.integers(0, 2**120), st.integers(1, 2**63 - 1))
+@example(2**63 - 1, 1)
+@example((2**63 - 1) * 5 + 2**62, 2**63 - 1)
+@example((2**63 - 1) * 5 + 2**62 - 1, 2**63 - 1)
+@example(3, 2)
+@example(2**64 + 1, 2)
+@example(MOST * 2**63, 2**63 - 1)
+@example(0, 1)
+def test_quotients_are_the_nearest_halves_up(number: int, divisor: int) -> None:
+    found, wanted = divided(_settled(number), divisor, MOST), (2 * number + divisor) // (2 * divisor)
+    assert found == wanted if wanted <= MOST else found > MOST

@@ -36,8 +36,8 @@ SUMS: dict[str, tuple[int, Aggregates | Accumulation]] = {
     "count": (0, Aggregates((("count", 0),))),
     "distinct": (0, Aggregates(())),
     "keys": (1, Aggregates(())),
-    "sum": (1, Accumulation(((COUNT_OF, 0, -1, 0), (TOTAL, 1, -1, 0)), 3, 1)),
-    "mean": (1, Accumulation(((MEAN, 1, 0, WHOLE_LIMBS),), 3, 1)),
+    "sum": (1, Accumulation(((COUNT_OF, 0, -1, 0, 0), (TOTAL, 1, -1, 0, 0)), 3, 1)),
+    "mean": (1, Accumulation(((MEAN, 1, 0, WHOLE_LIMBS, 0),), 3, 1)),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import differential as dd
 import timely
+from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.update_batch import words_of
 from differential.errors import SchemaError
@@ -52,8 +53,14 @@ def test_a_table_with_diffs_says_values_and_deletions() -> None:
         (1, 5, 1, 6, 1, 0, 0, 7, 1),
         (2, 0, 0, 0, 0, 0, 0, 7, 1),
     ]
-    with pytest.raises(MisuseError, match="'diff'"):
-        _words(CODEC, [(1, 5, 6)], np.array([2]))
+
+
+@pytest.mark.parametrize("diff", [2, -2, np.array([2]), np.array([1, -2]), np.array([-(2**63)])])
+def test_a_value_is_not_said_twice_also_where_all_rows_have_the_same_diff(diff: int | Int64s) -> None:
+    """Of a table whose diffs are all alike, an encoder is told the one: see `batches_of`."""
+    rows = [(row, 5, 6) for row in range(1 if isinstance(diff, int) else len(diff))]
+    with pytest.raises(MisuseError, match="the column 'diff' says 1 for a value and -1 for a key that is"):
+        _words(CODEC, rows, diff)
 
 
 def test_clients_learn_the_key_and_that_null_deletes() -> None:

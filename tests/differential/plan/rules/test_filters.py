@@ -73,3 +73,12 @@ def test_nothing_goes_below_functions_effects_loops_or_inputs() -> None:
     mapped = n.Apply(AB, "map", Function.of(len), AB.schema)
     looped = n.Leave(n.LetRec("loop", 1, (AB,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0)
     assert {pushed(below, col.a > 1) for below in (AB, looked, mapped, looped)} == {"stays"}
+
+
+def test_what_is_said_of_nulls_stays_behind_the_filter_that_says_it() -> None:
+    given = n.Input(Schema.of("a: int?, b: int"), "given")
+    said = n.NotNull(n.Filter(given, col.a > 1), ("a",))
+    assert pushed(said, (col.a < 9) & (6 // col.b > 1), readers=2) == (
+        "not null: a of [filter((col.a < 9) & (6 // col.b > 1)) of [filter(col.a > 1) of [input given]]]"
+    )
+    assert push_filter(said, lambda node: 1) is None

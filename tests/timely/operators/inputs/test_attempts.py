@@ -28,8 +28,8 @@ ENDS = st.tuples(
 )
 
 
-def part(row: object, size: int = 1) -> Part:
-    return Part(0, [Records([row])], size)
+def part(row: object, size: int = 1, rows: int = 1) -> Part:
+    return Part(0, [Records([row])], size, rows)
 
 
 @given(st.lists(STAGES | ENDS, max_size=30))
@@ -84,6 +84,22 @@ def test_counted_batches_follow_one_another() -> None:
         attempts.check_follows("q", 2)
     with pytest.raises(MisuseError, match="batch 7 of query r comes before batches 0 to 6, which"):
         attempts.check_follows("r", 7)
+
+
+def test_counted_is_only_the_last_batch_as_one_that_may_come_again() -> None:
+    attempts = Attempts()
+    for batch, rows in enumerate(([2, 3], [], [4, 5])):
+        for number, count in enumerate(rows):
+            attempts.stage("q", batch, f"a{number}", 0, part(number, rows=count))
+        attempts.stage("q", batch, "failed", 0, part("failed", rows=100))
+        attempts.check_last("q", batch)
+        attempts.commit("q", batch, [f"a{number}" for number in range(len(rows))])
+        assert attempts.last_rows("q") == sum(rows)
+        attempts.check_last("q", batch)
+    for batch in (0, 1):
+        with pytest.raises(MisuseError, match=f"^batch {batch} of query q has come already, .* up to 2: "):
+            attempts.check_last("q", batch)
+    assert attempts.last_rows("r") == 0
 
 
 def test_counted_queries_are_all_remembered_but_for_those_that_write_once() -> None:

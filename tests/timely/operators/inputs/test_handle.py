@@ -7,8 +7,11 @@ insertions_* into whichever epoch is open, by name; parts that wait, and for how
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
+from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
 from timely.limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX
@@ -42,6 +45,47 @@ def test_epochs_enter_when_they_are_sealed_each_at_its_time() -> None:
     assert (handle.seal(5), handle.epoch, handle.rows_waiting) == (5, 6, 0)
     assert entered(worker, instance) == [(0, "a"), (1, "b"), (2, "c")]
     assert instance.output("out").complete_before == 6
+
+
+class Batch(Records):
+    """One of which it can be seen that it has gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Entrance:
+    """Takes what enters, and keeps nothing but how many batches were there at the time."""
+
+    def __init__(self, code: TimeCode, batches: list[weakref.ref[Batch]]) -> None:
+        self.code = code
+        self.batches = batches
+        self.seen: list[tuple[object, int]] = []
+
+    def let_in(self, batch: Records, word: int) -> None:
+        assert word == 0
+        self.seen.append((batch.records[0], sum(each() is not None for each in self.batches)))
+
+    def wake(self) -> None:
+        pass
+
+    def advance(self, old: int, new: int | None) -> None:
+        assert (old, new) == (0, 1)
+
+
+def test_epochs_enter_batch_by_batch_and_what_has_entered_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load of many batches of which little is kept needs no room for all of them at once."""
+    _, instance, handle = running()
+    batches: list[weakref.ref[Batch]] = []
+    entrance = Entrance(instance.frozen.codes[0], batches)
+    monkeypatch.setattr(handle, "_entrance", entrance)
+    for number in range(3):
+        batch = Batch([number])
+        batches.append(weakref.ref(batch))
+        handle.append(0, batch)
+    del batch
+    handle.seal()
+    handle.release()
+    assert entrance.seen == [(0, 3), (1, 2), (2, 1)]
 
 
 def test_epochs_sealed_twice_stay_sealed() -> None:

@@ -1,16 +1,20 @@
 """What is asked of outputs, without a socket.
 
 later_*      answers that depend on what is still to come
+forgotten_*  what may be dropped
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from one_worker import LINES, answer, serving
 
 import timely
 from timely.client.tables import records_of
-from timely.wire.requests import Append, Changes, Forget, Frontier, Seal, Snapshot, Wait
+from timely.limits import READER_SECONDS_MAX
+from timely.wire.requests import Append, Changes, Forget, Frontier, Hold, Seal, Snapshot, Wait
 from timely.worker.answers.later import Later
 
 
@@ -50,6 +54,45 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
         timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
     ):
         raise later.late()
+
+
+def test_later_news_are_told_when_they_come_or_when_who_waits_has_waited_for_long_enough() -> None:
+    server, worker, clock = serving()
+    hold = Hold(0, "counts", "me", 0, 60.0)
+    assert answer(server, hold).integer("complete") == 0, "who does not wait is answered at once"
+    waits = replace(hold, beyond=0, wait_seconds=0.5)
+    first, second = (server.handle(waits) for _ in range(2))
+    assert isinstance(first, Later) and isinstance(second, Later) and second.deadline == 0.5
+    assert first.ready() is None
+    clock.now = first.deadline
+    told = first.ready()
+    assert told is not None and told.integer("complete") == 0
+    clock.now = 0.1
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    told = second.ready()
+    assert told is not None and told.integer("complete") == 1
+    assert answer(server, waits).integer("complete") == 1
+    assert isinstance(server.handle(replace(waits, beyond=1)), Later)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("-inf"), float("inf")])
+def test_later_is_never_for_ever_whatever_a_client_says(seconds: float) -> None:
+    server, _, _ = serving()
+    waits = server.handle(Hold(0, "counts", "", 0, 0.0, 0, seconds))
+    deadline = waits.deadline if isinstance(waits, Later) else 0.0
+    assert deadline <= READER_SECONDS_MAX
+
+
+def test_forgotten_is_nothing_that_is_still_to_come() -> None:
+    server, worker, _ = serving()
+    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
+    assert answer(server, Forget(0, "counts", "me", 9)).values == {"kept": 0}
+    answer(server, Seal(0, 0))
+    worker.run_until_idle()
+    changes = answer(server, Changes(0, "counts", "", 0, 1, False, -1.0)).columns()
+    assert sorted(records_of(changes)) == [(0, ("a", 2)), (0, ("b", 1))]
+    assert answer(server, Forget(0, "counts", "", 9)).values == {"kept": 0}, "nor what comes behind a place"
 
 
 def test_refusing_a_snapshot_of_records() -> None:

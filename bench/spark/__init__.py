@@ -1,0 +1,1 @@
+"""Benchmarks that run Spark beside the workers."""

@@ -1,0 +1,75 @@
+"""What do rows add to the sums of their groups? A step of a chain: rows of keys and values become rows of
+keys and components (`kernels/sums/components.py`), as few as there can be, in order.
+
+Rows are put in the order of their keys first, so that those of one key add up before anything is written.
+Many rows are one word each while they are sorted, and are unpacked again a block at a time, which stays in
+the processor's cache: all at once they would take twice the memory or more, and as long to write as to sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.overflow import component_overflow
+from differential.columns.schema import Schema
+from differential.kernels.rows.sort import (
+    MANY_ROWS,
+    PackedRows,
+    is_consolidated,
+    sort_consolidate,
+    sort_many,
+)
+from differential.kernels.sums.components import components_of
+
+__all__ = ["Accumulate"]
+
+_BLOCK_ROWS: Final = 1 << 15
+"""Unpacked at a time: a mebibyte of rows of four words."""
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """The components of each row, summed; `makers` are the columns of the table of `components_of`."""
+
+    key_words: int
+    makers: tuple[tuple[int, int, int, int], ...]
+    schema_out: Schema
+
+    def describe(self) -> str:
+        """That it is one; which components they are belongs to the stage behind it."""
+        return "components"
+
+    def compile(self) -> Callable[[Int64s], Int64s | None]:
+        """The step over words, time and diff last; None for no rows."""
+        makers = np.array(self.makers, np.int64).T.copy()
+
+        def accumulate(words: Int64s) -> Int64s | None:
+            try:
+                parts = [components_of(rows, self.key_words, makers) for rows in self._blocks(words)]
+                if not parts:
+                    return None
+                made = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+                if not is_consolidated(made):
+                    made = sort_consolidate(made)
+            except OverflowError:
+                raise component_overflow(words[-1]) from None
+            return made if made.shape[1] else None
+
+        return accumulate
+
+    def _blocks(self, words: Int64s) -> Iterator[Int64s]:
+        """The rows in the order of their keys, in one or more pieces; as they are if there is no key."""
+        if not self.key_words:
+            yield words
+            return
+        words = np.ascontiguousarray(words)  # columns put beside each other may come out in the other order
+        rows = sort_consolidate(words) if words.shape[1] < MANY_ROWS else sort_many([words])
+        if isinstance(rows, PackedRows):
+            yield from rows.blocks(_BLOCK_ROWS, self.key_words)
+        else:
+            yield rows

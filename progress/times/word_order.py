@@ -1,0 +1,88 @@
+"""Which of two times comes first, and which one is the earliest behind both, when times are words?
+
+`time_words.py` says what a word is and why one subtraction compares all fields at once. `guards` is that of
+the scope: the guard bit of the top level of each chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from progress.kernel import Bools, Int64s, kernel
+
+# -- one time --
+
+
+@kernel
+def word_less_equal(a: int, b: int, guards: int) -> bool:
+    """Whether time `a` comes before `b` or is `b`."""
+    return ((b | guards) - a) & guards == guards
+
+
+@kernel
+def word_lub(a: int, b: int, guards: int) -> int:
+    """The earliest time that both `a` and `b` come before: the larger field, chain by chain."""
+    larger = ((b | guards) - a) & guards
+    if larger == guards:
+        return b
+    chosen = 0
+    low = 1
+    rest = guards
+    while rest != 0:
+        guard = rest & -rest
+        field = guard - low
+        chosen |= (b if larger & guard else a) & field
+        low = guard << 1
+        rest ^= guard
+    return chosen
+
+
+@kernel
+def word_glb(a: int, b: int, guards: int) -> int:
+    """The latest time that comes before both `a` and `b`: what `word_lub` leaves of the two."""
+    return a + b - word_lub(a, b, guards)
+
+
+@kernel
+def word_advance(word: int, frontier: Int64s, guards: int) -> int:
+    """The time that stands for `word` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
+    if frontier.shape[0] == 0:
+        return word
+    advanced = word_lub(word, frontier[0], guards)
+    for index in range(1, frontier.shape[0]):
+        advanced = word_glb(advanced, word_lub(word, frontier[index], guards), guards)
+    return advanced
+
+
+@kernel
+def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
+    """Whether some element of `frontier` is ≤ `word`: the time can still be seen."""
+    for index in range(frontier.shape[0]):
+        if word_less_equal(frontier[index], word, guards):
+            return True
+    return False
+
+
+# -- a few times, in the interpreter: up to some dozens, a kernel and its arrays cost more --
+
+
+def few_are_beyond(words: Sequence[int], frontier: Sequence[int], guards: int) -> bool:
+    """Whether each of `words` is at or behind some element of `frontier`."""
+    for word in words:
+        guarded = word | guards
+        for bound in frontier:
+            if (guarded - bound) & guards == guards:
+                break
+        else:
+            return False
+    return True
+
+
+# -- whole columns; `out` has the length of `words` and may be the same array --
+
+
+@kernel
+def words_are_beyond(words: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
+    """`word_is_beyond` of every time. Cost: O(words · frontier), no allocation."""
+    for index in range(words.shape[0]):
+        out[index] = word_is_beyond(words[index], frontier, guards)

@@ -1,0 +1,114 @@
+"""short_traces.py: errors of queries come with the user's lines, bugs of ours with all.
+
+The programs are run as files of a user: the tests themselves stand for him, too.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+import differential as dd
+import timely
+from differential import col
+from timely.errors import InternalError, MisuseError, VertexError
+from timely.own_files import OWN_FOLDERS
+from timely.user_code.short_traces import told_shortly, users_frames
+
+
+def unknown_column(flow: timely.Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int, s: string")
+    rows.select("k", x=col.kk + 1).output("o")
+
+
+def other_type(flow: timely.Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int, s: string")
+    rows.group_by("k").agg(n=dd.count()).filter(col.n > "3").output("o")
+
+
+def fails(flow: timely.Dataflow) -> None:
+    del flow
+    raise KeyError("mine")
+
+
+def _frames(error: BaseException) -> tuple[list[str], list[str]]:
+    """Functions on the way of an error: the user's, and ours."""
+    steps = traceback.extract_tb(error.__traceback__)
+    ours = [step.name for step in steps if step.filename.startswith(OWN_FOLDERS)]
+    return [step.name for step in steps if step.name not in ours], ours
+
+
+@pytest.mark.parametrize("query", [unknown_column, other_type])
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_query_that_is_refused_shows_the_call_and_no_more_of_us(query: object, embedded: bool) -> None:
+    with (
+        timely.connect(workers=1, embedded=embedded) as cluster,
+        pytest.raises(timely.TimelyError, match=r"test_short_traces\.py:\d+") as caught,
+    ):
+        cluster.install(query)  # type: ignore[arg-type]  # one of the above
+    users, ours = _frames(caught.value)
+    assert ours == ["install"]
+    assert users[0].startswith("test_") and users[1:] == ([] if embedded else [query.__name__])  # type: ignore[attr-defined]
+
+
+def test_a_new_version_that_is_refused_alike() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int")
+        rows.export("rows")
+        rows.output("o")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        with pytest.raises(timely.TimelyError, match="goes on as it was") as caught:
+            cluster.replace(flow, unknown_column)
+    assert _frames(caught.value)[1] == ["replace"]
+
+
+def test_a_builder_that_fails_is_shown_with_its_line_and_no_more_of_us() -> None:
+    with timely.connect(workers=1) as cluster, pytest.raises(VertexError, match="in fails") as caught:
+        cluster.install(fails)
+    assert _frames(caught.value)[1] == ["install"] and isinstance(caught.value.__cause__, KeyError)
+
+
+def test_what_is_no_error_of_ours_keeps_its_way() -> None:
+    rows = dd.input(timely.Dataflow("rows"), "rows", "k: int")
+
+    def broken(_: dd.Collection) -> dd.Collection:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError) as caught, told_shortly():
+        rows.iterate(broken)
+    assert len(_frames(caught.value)[1]) > 1
+
+
+def _deep(error: Exception, depth: int = 3) -> None:
+    if depth:
+        _deep(error, depth - 1)
+    raise error
+
+
+@pytest.mark.parametrize(("error", "frames"), [(InternalError("a bug"), 5), (MisuseError("wrong"), 5)])
+def test_bugs_keep_all_frames_and_frames_of_users_stay(error: Exception, frames: int) -> None:
+    with pytest.raises(type(error)) as caught, told_shortly():
+        _deep(error)
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == frames
+
+
+def test_bugs_keep_frames_of_ours() -> None:
+    flow = timely.Dataflow("bug")
+    found = []
+    for raised in (MisuseError, InternalError):
+
+        def bug(_: dd.Collection, raised: type[Exception] = raised) -> dd.Collection:
+            raise raised("found")
+
+        rows = dd.input(flow, raised.__name__, "k: int")
+        with pytest.raises(raised) as caught, told_shortly():
+            rows.iterate(bug)
+        found.append(len(_frames(caught.value)[1]))
+    assert found[0] == 0 < found[1]
+
+
+def test_no_frames_of_users_are_none() -> None:
+    assert users_frames(None) is None
