@@ -363,19 +363,17 @@ def added_up(name: str, values: Collection) -> Hashable:
 
 
 def _of_numbers(name: str, known: dict[float, int], number: int) -> float | None:
-    finite = {value: count for value, count in known.items() if math.isfinite(value)}
-    others = sum(value * count for value, count in known.items() if not math.isfinite(value))
-    total = sum((Fraction(value) * count for value, count in finite.items()), Fraction(0))
-    if name == "sum":
-        if all(isinstance(value, int) for value in known):
-            return int(total)
-        return _rounded(total) + others
-    if name == "avg":
-        return _divided(total, number) + others / number
+    infinite = {value: count for value, count in known.items() if not math.isfinite(value)}
     if name in ("variance", "stddev") and number < 2:
         return None
-    if len(finite) < len(known):
-        return math.nan
+    if infinite:  # however large the finite ones are together: they are none of them infinite
+        total_of_these = sum(value * count for value, count in infinite.items())
+        return {"sum": total_of_these, "avg": total_of_these / number}.get(name, math.nan)
+    total = sum((Fraction(value) * count for value, count in known.items()), Fraction(0))
+    if name == "sum":
+        return int(total) if all(isinstance(value, int) for value in known) else _rounded(total)
+    if name == "avg":
+        return _divided(total, number)
     squares = sum((Fraction(value) ** 2 * count for value, count in known.items()), Fraction(0))
     below = number * number if name.endswith("_pop") else number * (number - 1)
     found = _divided(number * squares - total**2, below)

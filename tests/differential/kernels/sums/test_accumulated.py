@@ -83,6 +83,8 @@ def _check(values: Values, is_float: bool) -> None:
 @given(FLOATS)
 @example([(1e308, 2), (-1e308, 2), (0.1, 1)])
 @example([(0.1, 1), (0.2, 1), (0.3, -1)])
+@example([(6e307, 3), (math.inf, -2)])
+@example([(1e308, 2), (-math.inf, 1)])
 def test_floats_are_as_if_summed_exactly_and_rounded_once(values: Values) -> None:
     _check(values, is_float=True)
 
