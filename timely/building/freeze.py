@@ -115,6 +115,17 @@ class FrozenDataflow:
         constants = (declared.stage for declared in self.constants)
         return tuple(self.stage_of[stage] for stage in (*inputs, *imports, *constants))
 
+    @property
+    def behind_loops(self) -> frozenset[int]:
+        """The stages, as `Graph` numbers them, that lie in a loop or behind one: what they get may come in as
+        many pieces as the loop goes round.
+        """
+        found = {number for number, stage in enumerate(self.stages) if stage.scope.level > 0}
+        for connector in self.connectors:  # by target: sources outside of loops come before what they feed
+            if connector.source in found:
+                found.add(connector.target)
+        return frozenset(found)
+
 
 @dataclass(frozen=True, eq=False)
 class _Path:

@@ -254,6 +254,8 @@ class _Channel:
         while pending or failures:
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
                 self._take(worker, pending, replies, failures)
+            if not pending and not failures:
+                break  # most often: nobody need be looked after
             lost = self._find_lost({worker for worker, _ in pending})
             now = time.monotonic()
             if (failures or lost) and grace == deadline:

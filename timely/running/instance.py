@@ -425,6 +425,7 @@ class Instance:
         """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""
         watched: list[list[int]] = []
         stages = len(self.runners)
+        in_pieces = self.frozen.behind_loops
         for stage, declaration in enumerate(self.frozen.stages):
             if declaration.vertex is None:
                 continue
@@ -432,7 +433,9 @@ class Instance:
             runner.vertex = declaration.vertex()
             runner.wants_frontier = runner.vertex.wants_frontier
             runner.wants_end = runner.vertex.wants_end
-            runner.is_patient = runner.vertex.is_patient
+            # Elsewhere all has come by the end of a step, and whoever waits for the next one only tells the
+            # other workers twice: of rows that are there, and of rows that are gone.
+            runner.is_patient = runner.vertex.is_patient and stage in in_pieces
             runner.notifies = not runner.vertex.word_times
             for port in range(declaration.inputs):
                 feeding = [

@@ -77,6 +77,22 @@ def test_contracted_transforms_of_a_path_are_run_in_order_and_stop_when_nothing_
     assert dropped.transform(Records(["r"])) is None
 
 
+def test_behind_loops_is_what_lies_in_one_or_gets_what_comes_out_of_one() -> None:
+    dataflow = Dataflow()
+    before = dataflow.input("numbers").stage("before", Vertex)
+    beside = before.stage("beside", Vertex)
+    with dataflow.loop("loop") as loop:
+        back = loop.feedback()
+        (out,) = dataflow.stage("body", Vertex, [loop.enter(before).feed(), back.stream.feed()])
+        back.connect(out)
+    (both,) = dataflow.stage("both", Vertex, [beside.feed(), loop.leave(out).feed()])
+    dataflow.output("looped", both.stage("then", Vertex))
+    dataflow.output("straight", beside)
+    frozen = dataflow.freeze()
+    names = {frozen.stages[number].name for number in frozen.behind_loops}
+    assert names == {"body", "both", "then", "output looped"}
+
+
 def test_contracted_nothing_at_all_is_refused() -> None:
     with pytest.raises(GraphError, match="is empty"):
         Dataflow("flow").freeze()

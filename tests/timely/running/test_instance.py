@@ -162,6 +162,28 @@ def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() ->
         assert before < output.activations <= before + 2 + number // PATIENCE_STEPS + 2
 
 
+def test_queue_outputs_that_are_behind_no_loop_take_what_comes_in_the_step_in_which_it_comes() -> None:
+    """Waiting would make a second step, and two more messages to each worker, of every change."""
+    dataflow = Dataflow()
+    dataflow.output("all", dataflow.input("numbers").stage("as they come", ForwardVertex))
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    worker.run_until_idle()
+    instance.inputs["numbers"].send([7])
+    instance.inputs["numbers"].seal()
+    worker.step()
+    assert instance.runners[-1].name == "output all" and not instance.runners[-1].inbox
+    worker.step()  # news of the frontier
+    assert instance.output("all").log.changes(0, 1).num_rows == 1
+
+
+class ForwardVertex(Vertex):
+    """Hands on what it gets."""
+
+    def on_recv(self, edge: int, message: object, time: tuple[int, ...]) -> None:
+        self.send_by(0, message, time)
+
+
 class CountsDownVertex(Vertex):
     """Sends each number less one, down to nought."""
 

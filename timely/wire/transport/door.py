@@ -26,7 +26,7 @@ import threading
 import time
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, cast
+from typing import Final
 
 import zmq
 from zmq.utils import z85
@@ -34,6 +34,7 @@ from zmq.utils import z85
 from ...limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX, LIST_LOOK_SECONDS_MAX
 from ..allowed import AllowList
 from ..keys import shown_key
+from .arrivals import has_come
 from .tcp import hang_up, peer_of, traffic
 
 __all__ = ["Door"]
@@ -124,7 +125,7 @@ class Door:
 
     def _follow(self) -> None:
         """Take in who has come and who has gone."""
-        while cast(int, self._monitor.get(zmq.EVENTS)) & zmq.POLLIN:
+        while has_come(self._monitor):
             event, number = _EVENT.unpack(self._monitor.recv_multipart(zmq.NOBLOCK)[0])
             if event == zmq.EVENT_ACCEPTED:
                 self._come(number)
@@ -166,7 +167,7 @@ class Door:
             self.hung_up += hang_up(number, peer)
 
     def _judge(self) -> None:
-        while cast(int, self._zap.get(zmq.EVENTS)) & zmq.POLLIN:
+        while has_come(self._zap):
             version, request, _, address, _, mechanism, *credentials = self._zap.recv_multipart(zmq.NOBLOCK)
             self.allowed.look()
             public = z85.encode(credentials[0]).decode() if mechanism == b"CURVE" and credentials else ""

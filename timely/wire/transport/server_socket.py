@@ -11,7 +11,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import zmq
 
@@ -25,6 +24,7 @@ from ...limits import (
 from ..batch import Frame
 from ..keys import ClusterKeys
 from ..refusals import taken_away
+from .arrivals import has_come
 from .door import Door
 from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
 from .tcp import hang_up, peer_of
@@ -70,9 +70,7 @@ class ServerSocket:
         """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
         arrived: list[tuple[bytes, list[memoryview]]] = []
         left = RECV_BYTES_MAX
-        while (
-            left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, self.socket.get(zmq.EVENTS)) & zmq.POLLIN
-        ):
+        while left > 0 and len(arrived) < RECV_COUNT_MAX and has_come(self.socket):
             client, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             if self._door is not None:
                 self._note(self._door, client)

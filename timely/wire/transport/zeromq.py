@@ -24,7 +24,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -43,6 +43,7 @@ from ..addresses import is_tcp
 from ..batch import Frame
 from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
+from .arrivals import has_come
 from .curve import lock_client
 from .door import Door
 from .server_socket import ServerSocket
@@ -95,7 +96,7 @@ class _Connection:
 
     def look(self) -> None:
         """Take in what has happened since the last look."""
-        while cast(int, self.monitor.get(zmq.EVENTS)) & zmq.POLLIN:
+        while has_come(self.monitor):
             news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
             event = news["event"]
             if event == zmq.EVENT_CONNECTED:
@@ -243,7 +244,7 @@ class WorkerMesh:
         arrived: list[tuple[int, list[memoryview]]] = []
         inbound = self._inbound
         left = RECV_BYTES_MAX
-        while left > 0 and len(arrived) < RECV_COUNT_MAX and cast(int, inbound.get(zmq.EVENTS)) & zmq.POLLIN:
+        while left > 0 and len(arrived) < RECV_COUNT_MAX and has_come(inbound):
             name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
             peer = self._names.get(name.bytes)
             # Not one of ours: another program that found the port. Its talk is not read.
@@ -336,7 +337,7 @@ class ClientSockets:
     def recv_nowait(self, worker: int) -> list[memoryview] | None:
         """The next message of a worker, if one has come in."""
         socket = self._sockets[worker]
-        if not cast(int, socket.get(zmq.EVENTS)) & zmq.POLLIN:
+        if not has_come(socket):
             return None
         return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
 
