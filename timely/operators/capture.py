@@ -170,10 +170,10 @@ def check_kept(start: int, forgotten_before: int) -> None:
     """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
     if start < forgotten_before:
         raise ForgottenError(
-            f"changes of epochs before {forgotten_before} are no longer kept, since a client said "
-            "that they may be "
-            f"forgotten; asked for from {start}. Read changes({forgotten_before}), or begin with what has "
-            "accumulated: follow(snapshot=True)"
+            f"changes of epochs before {forgotten_before} are no longer kept, since a client said that they "
+            f"may be forgotten; asked for from {start}. Read changes({forgotten_before}), or begin with what "
+            "has accumulated: follow(snapshot=True). From Spark, by the option startingEpoch: "
+            f"{forgotten_before}, or of a stream 'snapshot'"
         )
 
 

@@ -22,6 +22,7 @@ def kept(spark: SparkSession, *rows: int) -> Kept:
 def test_an_answer_is_a_frame_by_its_name_or_without_if_it_is_the_only_one(spark: SparkSession) -> None:
     one = Result({"result": [kept(spark, 1, 2)]}, 1, None)
     assert sorted(one.to_df().collect()) == [(1,), (2,)] == sorted(one.table("result").collect())
+    assert sorted(one.to_df("result").collect()) == [(1,), (2,)]
     assert sorted(one.changes().collect()) == [(1, 0, 1), (2, 0, 1)]
     both = Result({"a": [kept(spark, 1)], "b": [kept(spark)]}, 2, ["mon", "tue"])
     assert (both.names, both.epochs, both.values) == (["a", "b"], 2, ["mon", "tue"])

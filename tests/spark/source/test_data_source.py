@@ -110,6 +110,15 @@ def test_refused_in_one_line(session: SparkSession, flow: Flow, more: dict[str, 
     assert len(lines) == 1, message
 
 
+def test_refused_is_a_path_and_said_what_to_write(session: SparkSession, flow: Flow) -> None:
+    """As one reads files, or another source's tables: taken for nothing, it were of another output."""
+    with pytest.raises(PySparkException, match=r"naiad reads and writes no path, 'rows': write \.option"):
+        session.read.format("naiad").options(**options(flow)).load("rows").count()
+    frame = session.createDataFrame([(1, "a")], "n long, text string")
+    with pytest.raises(PySparkException, match="naiad reads and writes no path, 'rows'"):
+        frame.write.format("naiad").mode("append").options(**options(flow, input="rows")).save("rows")
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

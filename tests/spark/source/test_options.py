@@ -31,7 +31,7 @@ def flow_in(options: Options, *specs: str) -> object:
 
 
 def test_meant_names_are_read_with_and_without_capitals_and_others_are_not_ours() -> None:
-    options = Options.of({"CLUSTER": " a:1, b:2 ,", "startingepoch": "3", "path": "x", "columns": "a, b"})
+    options = Options.of({"CLUSTER": " a:1, b:2 ,", "startingepoch": "3", "owner": "x", "columns": "a, b"})
     assert options.cluster == ("a:1", "b:2")
     assert options.epoch("startingEpoch", COLLECTION, (COLLECTION,)) == 3
     assert options.columns == ("a", "b") and Options.of({}).columns == ()
@@ -61,6 +61,8 @@ def test_meant_is_the_dataflow_that_is_named_or_the_only_one() -> None:
         ({"startingOffsets": "earliest"}, "no option 'startingoffsets' of naiad: write 'startingEpoch'"),
         ({"startingVersion": "3"}, "write 'startingEpoch'"),
         ({"versionAsOf": "3"}, "write 'epoch'"),
+        ({"path": "counts"}, r"no path, 'counts': write \.option\('output', name\) and load\(\)"),
+        ({"paths": '["a", "b"]'}, "naiad reads and writes no path"),
         ({"maxOffsetsPerTrigger": "100"}, "write 'epochsPerBatch'"),
     ],
 )

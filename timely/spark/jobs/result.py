@@ -53,9 +53,9 @@ class Result:
         """The change log of an output: its columns, `epoch`, `diff`."""
         return self._sink(name).changes()
 
-    def to_df(self) -> DataFrame:
-        """The rows of the only output, as of the last epoch."""
-        return self.table()
+    def to_df(self, name: str | None = None) -> DataFrame:
+        """The same as `table`."""
+        return self.table(name)
 
     if not TYPE_CHECKING:
 

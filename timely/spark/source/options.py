@@ -95,6 +95,11 @@ class Options:
         """Those that were given; `MisuseError` for a name that is most likely a slip, or another source's."""
         given = {str(name).lower(): str(value) for name, value in options.items()}
         known = {name.lower(): name for name in _KNOWN}
+        if path := given.get("path", given.get("paths")):
+            raise MisuseError(
+                f"naiad reads and writes no path, {path!r}: write .option('output', name) and load(), or "
+                ".option('input', name) and save()"
+            )
         for name in given:
             close = [known[like] for like in difflib.get_close_matches(name, known, 1, 0.8)]
             meant = _ELSEWHERE.get(name) or next(iter(close), None)
