@@ -241,10 +241,16 @@ def _settled(loop: LetRec, plan: Plan) -> LetRec:
     return found
 
 
-def _renamed(loop: Node, depths: dict[int, int], plan: Plan) -> Node:
-    """The loop with variables at other depths; those of loops inside it follow."""
+def _renamed(loop: LetRec, depths: dict[int, int], plan: Plan) -> Node:
+    """The loop with its variables at another depth; those of loops inside it follow.
+
+    What does not depend on them stays as it is: loops of its own are numbered anew from 1, so that their
+    variables may have the very number that is given away here, and mean something else by it.
+    """
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        if node is not loop and node.free.isdisjoint(depths):
+            return node
         made = node.with_children(children)
         if isinstance(made, ByPriority | Variable | LetRec) and made.depth in depths:
             made = replace(made, depth=depths[made.depth])

@@ -124,6 +124,31 @@ def test_loop_in_a_loop_in_a_loop_follows_what_it_depends_on() -> None:
     assert isinstance(same.node, Leave) and same.node.loop is loops["middle"], "equal loops are one"
 
 
+def test_loop_that_is_used_in_another_that_comes_one_level_up_stays_as_it_is() -> None:
+    """What it calls its variables by is its own: the number that is given away may be among them."""
+    flow, edges = flow_with_edges()
+
+    def apart(y: Collection) -> Collection:
+        return y.iterate(lambda z: z.select(src=col.dst, dst=col.src).concat(y), name="inner", times=1)
+
+    twice = edges.iterate(apart, name="apart", times=1)
+    kept = loops_beneath(twice.node)
+    result = edges.iterate(
+        lambda x: x.concat(edges.iterate(lambda y: y.concat(twice), name="alone", times=1)),
+        name="around",
+        times=1,
+    )
+    loops = loops_beneath(result.node)
+    assert {name: loop.depth for name, loop in loops.items()} == {
+        "around": 1,
+        "alone": 1,
+        "apart": 1,
+        "inner": 2,
+    }
+    assert loops["inner"] is kept["inner"] and loops["apart"] is kept["apart"]
+    Plan.of(flow).check_invariants()
+
+
 def test_loop_of_another_limit_is_another_loop() -> None:
     _, edges = flow_with_edges()
     first, second = (edges.iterate(lambda x: x.distinct(), iterations_max=n) for n in (5, 6))
