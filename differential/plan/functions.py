@@ -167,7 +167,9 @@ class _Walk:
 
     def parts(self, thing: object, depth: int) -> Iterator[str]:
         """What makes `thing` what it is, as lines that are the same in every process."""
-        if type(thing) in _PLAIN:
+        if type(thing) is int:
+            yield f"int {thing:#x}"  # Python writes down no whole number of thousands of decimal digits
+        elif type(thing) in _PLAIN:
             yield f"{type(thing).__name__} {thing!r}"
         elif isinstance(thing, ModuleType):
             yield f"module {thing.__name__}"

@@ -92,10 +92,9 @@ class _Packer:
     def form(self, thing: object, depth: int = 0, names: Set[str] = frozenset()) -> list[object]:
         """The form of `thing`, which is used by a function with these names and attributes."""
         if depth > _DEPTH_MAX:
-            raise MisuseError(f"{thing!r:.100} is nested more than {_DEPTH_MAX} deep")
+            raise MisuseError(f"{_shown(thing)} is nested more than {_DEPTH_MAX} deep")
         if type(thing) in _PLAIN:
-            if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
-                raise MisuseError(f"{thing!r:.60} is beyond 64 bits, and cannot be sent to workers")
+            _check_fits(thing)
             return ["value", thing]
         if type(thing) in (tuple, list):
             assert isinstance(thing, tuple | list)
@@ -114,7 +113,7 @@ class _Packer:
                 self._functions.append(thing)
             return ["source", self._numbers[id(thing)]]
         raise MisuseError(
-            f"a {type(thing).__module__}.{type(thing).__qualname__} ({thing!r:.100}) cannot be sent to "
+            f"a {type(thing).__module__}.{type(thing).__qualname__} ({_shown(thing)}) cannot be sent to "
             "workers: functions of a query may use plain values, modules and functions. Put what needs it in "
             "a module that the workers can import"
         )
@@ -155,8 +154,30 @@ class _Packer:
                 used.append([name, self.form(value, 0, names)])
             except MisuseError as error:
                 raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
-        is_lambda = isinstance(tree, ast.Lambda)
-        return [text, is_lambda, code.co_filename, tree.lineno, used]
+        source: list[object] = [text, isinstance(tree, ast.Lambda), code.co_filename, tree.lineno]
+        _check_means_the_same(function, source, where)
+        return [*source, used]
+
+
+def _check_fits(thing: object) -> None:
+    """MisuseError for a plain value that msgpack does not hold."""
+    if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
+        raise MisuseError(
+            f"a number of {thing.bit_length():,} bits is beyond 64 bits, and cannot be sent to workers"
+        )
+    if isinstance(thing, str):
+        try:
+            thing.encode()
+        except UnicodeEncodeError as error:
+            raise MisuseError(f"{_shown(thing)} is no text that can be sent to workers: {error}") from None
+
+
+def _shown(thing: object) -> str:
+    """The beginning of its text, if it has one: that is code of the user, or has no end."""
+    try:
+        return f"{thing!r:.100}"
+    except Exception as error:
+        return f"a {type(thing).__name__} whose __repr__ raised {type(error).__name__}"
 
 
 def _submodules(name: str, names: Set[str]) -> list[str]:
@@ -167,25 +188,67 @@ def _submodules(name: str, names: Set[str]) -> list[str]:
 
 def _all_names(code: CodeType) -> set[str]:
     """Names and attributes."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _all_names(constant)
-    return found
+    return {name for each in _within(code) for name in each.co_names}
 
 
 def _check_kept_nothing(function: FunctionType, where: str) -> None:
     """What a function keeps between calls would be other ones in each worker, if it were there at all."""
     code = function.__code__
-    changed = {
-        str(one.argval) for one in dis.get_instructions(code) if one.opname in ("STORE_DEREF", "DELETE_DEREF")
-    } & set(code.co_freevars)
+    around = set(code.co_freevars)
+    changed = {name for each in _within(code) for name in _written(each, around)}
     if changed or vars(function):
         kept = ", ".join(sorted(changed | set(vars(function))))
         raise MisuseError(
             f"{function.__qualname__} ({where}) keeps something from call to call ({kept}), and cannot be "
             "sent: a function of a query gives the same for the same record, every time. Keep it in a module"
         )
+
+
+def _written(code: CodeType, around: Set[str]) -> Iterator[str]:
+    """Names of the module, and those of `around`, that these instructions write or delete."""
+    own = around & set(code.co_freevars)
+    for one in dis.get_instructions(code):
+        is_own = one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in own
+        if is_own or one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            yield str(one.argval)
+
+
+def _check_means_the_same(function: FunctionType, source: list[object], where: str) -> None:
+    """A worker compiles the text by itself, and gives it all that it uses as names of one module: MisuseError
+    where that would be another function.
+    """
+    code = function.__code__
+    both = sorted(names_used(code) & set(code.co_freevars))
+    if both:
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) means two things by {both[0]!r}, a name of its module and "
+            "one of what is around it, and cannot be sent: give one of them another name"
+        )
+    text, is_lambda, file, line = source
+    made = _compiled(cast("str", text), bool(is_lambda), (cast("str", file), cast("int", line))).__code__
+    private = sorted(_every_name(code) - _every_name(made))
+    if private:
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) uses {private[0]!r}, which has another name outside of its "
+            "class, and cannot be sent: call it by a name without two underscores in front"
+        )
+
+
+def _every_name(code: CodeType) -> set[str]:
+    """Names, attributes and variables, in functions within it, too."""
+    return {
+        name
+        for each in _within(code)
+        for name in (*each.co_names, *each.co_varnames, *each.co_freevars, *each.co_cellvars)
+    }
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """It, and the code of all functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _within(constant)
 
 
 def _uses(function: FunctionType) -> dict[str, object]:

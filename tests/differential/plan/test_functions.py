@@ -228,3 +228,9 @@ def test_whole_attributes_of_a_function_can_change() -> None:
     assert Function.of(counted).is_whole
     counted.rate = 3  # type: ignore[attr-defined]
     assert not Function.of(counted).is_whole
+
+
+def test_same_whole_numbers_of_any_length_and_no_others() -> None:
+    """Python refuses to write down so many digits."""
+    first, second, other = (adder(number) for number in (10**5_000, 10**5_000, 10**5_000 + 1))
+    assert Function.of(first).digest == Function.of(second).digest != Function.of(other).digest

@@ -21,6 +21,7 @@ from differential.plan.functions import Function
 from differential.plan.travelling import FUNCTION_BYTES_MAX, packed_functions, unpacked_functions
 from timely.errors import MisuseError
 
+COUNTED = 0
 FACTOR = 3
 TABLE = {"a": [1, (2, None)], 3: b"x"}
 
@@ -215,6 +216,67 @@ def keeping() -> Callable[[int], int]:
 def test_refused_is_what_would_be_another_one_there(function: object, why: str) -> None:
     with pytest.raises(MisuseError, match=why):
         packed(function)
+
+
+def test_refused_is_what_has_no_text() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise KeyError("text")
+
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    for thing, why in [
+        (Silent(), "a Silent whose __repr__ raised KeyError"),
+        (deep, "a list whose __repr__ raised RecursionError is nested more than 16 deep"),
+        ("\ud800", r"'\\ud800' is no text that can be sent"),
+        (10**5_000, "a number of 16,610 bits is beyond 64 bits"),
+    ]:
+        with pytest.raises(MisuseError, match=why):
+            packed(closed_over(thing))
+
+
+def test_refused_a_function_that_counts_in_its_module() -> None:
+    def counts(x: int) -> int:
+        def again() -> int:
+            global COUNTED  # noqa: PLW0603  # that it does is the point
+            COUNTED += x
+            return COUNTED
+
+        return again()
+
+    with pytest.raises(MisuseError, match=r"keeps something from call to call \(COUNTED\)"):
+        packed(counts)
+
+
+def test_refused_a_name_of_the_module_that_something_around_it_has_too() -> None:
+    def around(COUNTED: int) -> Callable[[int], tuple[int, int]]:
+        def both(x: int) -> tuple[int, int]:
+            def of_the_module() -> int:
+                global COUNTED  # noqa: PLW0602  # or it would be the one around it
+                return COUNTED
+
+            return COUNTED + x, of_the_module()
+
+        return both
+
+    assert around(7)(1) == (8, COUNTED)
+    with pytest.raises(MisuseError, match="means two things by 'COUNTED'"):
+        packed(around(7))
+
+
+def test_refused_private_names_of_a_class_that_the_source_does_not_say() -> None:
+    class Prices:
+        @staticmethod
+        def function() -> Callable[[int], int]:
+            __rate = 3
+            return lambda x: x * __rate
+
+    assert Prices.function()(2) == 6
+    with pytest.raises(
+        MisuseError, match=r"uses '_Prices__rate', which has another name outside of its class"
+    ):
+        packed(Prices.function())
 
 
 def test_refused_source_that_is_not_what_runs(tmp_path: Path) -> None:
