@@ -58,6 +58,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     if size > EXPRESSIONS_MAX:
         raise MisuseError(f"a query has expressions of {size:,} operators; up to {EXPRESSIONS_MAX:,} can be")
     functions: dict[str, Function] = {}
+    lines: dict[str, str] = {}
     for node in ordered:
         if isinstance(node, n.FromStream):
             raise MisuseError(
@@ -65,9 +66,11 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
                 "workers. Put its builder in a module, mark it by @timely.builder, and install it by name"
             )
         for function in functions_of(node):
-            functions.setdefault(identity_key(function.identity), function)
+            key = identity_key(function.identity)
+            functions.setdefault(key, function)
+            lines.setdefault(key, _sites(plan, node))
     try:
-        sources = packed_functions(functions.values())
+        sources = packed_functions(functions.values(), list(lines.values()))
     except MisuseError as error:
         raise MisuseError(f"the query cannot be sent to workers: {error}") from error
     sites = [[list(site) for site in plan.sites.get(node.digest, ())][:_SITES_MAX] for node in ordered]

@@ -15,21 +15,26 @@ is the same as itself and no other, which the plan says by a number.
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import dis
 import inspect
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache, partial
 from hashlib import blake2b
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final, TypeAlias
 
-from timely.user_code.code_digest import digest_of
+from timely.user_code.code_digest import digest_of, value_of
 
 __all__ = ["Function", "Syntax", "import_name", "names_used", "source_tree"]
 
-_PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
+_PLAIN: Final = (
+    *(int, float, complex, str, bytes, bool, type(None)),
+    *(dt.date, dt.datetime, dt.timedelta, Decimal, range),
+)
 _DEPTH_MAX: Final = 8
 
 Syntax: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -216,6 +221,7 @@ class _Walk:
             self._require(import_name(thing) is not None and (owner is None or isinstance(owner, ModuleType)))
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__} {digest_of(thing)}"
+            yield from self.parts(value_of(thing), depth + 1)
             self._require(False)
 
     def _parts_of_function(self, function: FunctionType, depth: int) -> Iterator[str]:

@@ -5,11 +5,13 @@
     a function    [name, digest, whether this says all, its serial, its form]
     a form        ["import", "module:name"]: workers import it. What they find must be the same function
                   ["source", number]: a source of the second list
-                  ["value", …], ["list", …], ["module", …] …: what functions name or have closed over
+                  ["value", …], ["list", …], ["date", …], ["module", …] …: what functions name or have
+                  closed over
     a source      [text, is a lambda, file, line, [[name, form], …]]: its text, and by name the plain values,
                   modules and functions that it uses or has closed over
 
 A source stands there once, whoever uses it: functions may share others, and call one another and themselves.
+What was read of a plan can travel on: its source is kept with it.
 
 Source runs with the rights of the worker. So workers take it from the client that has started them and from
 no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without
@@ -20,14 +22,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import datetime as dt
 import dis
 import importlib
 import inspect
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from types import CodeType, FunctionType, ModuleType
-from typing import Final, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import msgpack
 
 from timely.errors import MisuseError
 
@@ -43,13 +50,48 @@ _DEPTH_MAX: Final = 16
 _PLAIN: Final = (int, float, str, bytes, bool, type(None))
 
 
-def packed_functions(functions: Iterable[Function]) -> list[object]:
-    """`functions` as plain data; raises MisuseError if one of them cannot travel."""
+def _duration(text: str) -> dt.timedelta:
+    """The inverse of `repr`, within what it says between the brackets."""
+    inside = text.removeprefix("datetime.timedelta(").removesuffix(")")
+    parts = [part.partition("=") for part in inside.split(", ") if part != "0"]
+    return dt.timedelta(**{name: int(number) for name, _, number in parts})
+
+
+_AS_TEXT: Final[Mapping[type, tuple[str, Callable[[object], str], Callable[[str], object]]]] = {
+    dt.date: ("date", str, dt.date.fromisoformat),
+    dt.datetime: ("datetime", str, dt.datetime.fromisoformat),
+    dt.timedelta: ("timedelta", repr, _duration),
+    Decimal: ("decimal", str, Decimal),
+}
+"""Values that travel as text: the form's name, how it is written and read."""
+
+
+class _Written(NamedTuple):
+    """Where the source of a function that travels was written."""
+
+    text: str
+    is_lambda: bool
+    file: str
+    line: int
+
+
+_written: Final[WeakKeyDictionary[FunctionType, _Written]] = WeakKeyDictionary()
+"""Of functions that were made here of a plan: no file has what they were compiled from."""
+
+
+def packed_functions(functions: Iterable[Function], lines: Sequence[str] = ()) -> list[object]:
+    """`functions` as plain data; raises MisuseError if one of them cannot travel.
+
+    `lines`: where each was given to an operator, for errors.
+    """
     packer = _Packer()
-    packed = [
-        [function.name, function.digest, function.is_whole, function.serial, packer.form(function.function)]
-        for function in functions
-    ]
+    packed: list[object] = []
+    for position, function in enumerate(functions):
+        try:
+            form = packer.form(function.function)
+        except MisuseError as error:
+            raise MisuseError(f"{lines[position]}: {error}" if lines else str(error)) from error
+        packed.append([function.name, function.digest, function.is_whole, function.serial, form])
     return [packed, packer.sources()]
 
 
@@ -99,6 +141,14 @@ class _Packer:
         if type(thing) in (tuple, list):
             assert isinstance(thing, tuple | list)
             return [type(thing).__name__, [self.form(each, depth + 1) for each in thing]]
+        if type(thing) in (set, frozenset):
+            assert isinstance(thing, set | frozenset)
+            # In an order of their own: Python's is another one in each process.
+            entries = sorted((self.form(each, depth + 1) for each in thing), key=_packed)
+            return [type(thing).__name__, cast("object", entries)]
+        if type(thing) in _AS_TEXT and _is_read_back(thing):
+            kind, write, _ = _AS_TEXT[type(thing)]
+            return [kind, write(thing)]
         if type(thing) is dict:
             pairs = [[self.form(key, depth + 1), self.form(value, depth + 1)] for key, value in thing.items()]
             return ["dict", cast("object", pairs)]
@@ -114,8 +164,9 @@ class _Packer:
             return ["source", self._numbers[id(thing)]]
         raise MisuseError(
             f"a {type(thing).__module__}.{type(thing).__qualname__} ({_shown(thing)}) cannot be sent to "
-            "workers: functions of a query may use plain values, modules and functions. Put what needs it in "
-            "a module that the workers can import"
+            "workers: functions of a query may use plain values (numbers of Python, text, bytes, dates, "
+            "decimals; tuples, lists, sets and dicts of these), modules and functions. Put what needs it in a "
+            "module that the workers can import"
         )
 
     def sources(self) -> list[object]:
@@ -126,37 +177,60 @@ class _Packer:
         return found
 
     def _source(self, function: FunctionType) -> list[object]:
-        code = function.__code__
-        where = f"{code.co_filename}:{code.co_firstlineno}"
-        tree = source_tree(function)
-        if tree is None:
-            raise MisuseError(
-                f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to "
-                "workers. Put it in a module that they can import"
-            )
-        _check_kept_nothing(function, where)
-        if getattr(tree, "decorator_list", []):
-            raise MisuseError(
-                f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator "
-                "made of it. Put it in a module that they can import"
-            )
-        lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
-        text = ast.get_source_segment(lines, tree, padded=True) or ""
-        if len(text.encode()) > FUNCTION_BYTES_MAX:
-            raise MisuseError(
-                f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
-                "put it in a module"
-            )
+        where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        written = _written.get(function) or _written_of(function, where)
         used: list[object] = []
-        names = _all_names(code)
+        names = _all_names(function.__code__)
         for name, value in sorted(_uses(function).items()):
             try:
                 used.append([name, self.form(value, 0, names)])
             except MisuseError as error:
                 raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
-        source: list[object] = [text, isinstance(tree, ast.Lambda), code.co_filename, tree.lineno]
-        _check_means_the_same(function, source, where)
-        return [*source, used]
+        return [*written, used]
+
+
+def _written_of(function: FunctionType, where: str) -> _Written:
+    """Its source, out of the file or cell that it was written in; raises MisuseError if it cannot travel."""
+    code = function.__code__
+    tree = source_tree(function)
+    if tree is None:
+        raise MisuseError(
+            f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to workers"
+            f"{_HOW_IT_CAME.get(code.co_filename, '')}. Put it in a module that they can import"
+        )
+    _check_kept_nothing(function, where)
+    if getattr(tree, "decorator_list", []):
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator "
+            "made of it. Put it in a module that they can import"
+        )
+    lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    text = ast.get_source_segment(lines, tree, padded=True) or ""
+    if len(text.encode()) > FUNCTION_BYTES_MAX:
+        raise MisuseError(
+            f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
+            "put it in a module"
+        )
+    written = _Written(text, isinstance(tree, ast.Lambda), code.co_filename, tree.lineno)
+    _check_means_the_same(function, written, where)
+    return written
+
+
+_HOW_IT_CAME: Final = {
+    "<stdin>": ": Python keeps none of what is typed at its prompt (before 3.13) or read from standard input",
+    "<string>": ": Python keeps none of what comes by -c, exec or eval",
+}
+
+
+def _packed(form: list[object]) -> bytes:
+    return cast("bytes", msgpack.packb(form))
+
+
+def _is_read_back(thing: object) -> bool:
+    """Whether its text says all of it: not which zone a time is in that another has the offset of."""
+    if isinstance(thing, dt.datetime):
+        return not thing.fold and (thing.tzinfo is None or thing.tzinfo is dt.UTC)
+    return True
 
 
 def _check_fits(thing: object) -> None:
@@ -180,6 +254,7 @@ def _shown(thing: object) -> str:
         return f"a {type(thing).__name__} whose __repr__ raised {type(error).__name__}"
 
 
+
 def _submodules(name: str, names: Set[str]) -> list[str]:
     """Modules within a module that a function with these names and attributes can reach through it."""
     inside = (known for known in sys.modules if known.startswith(f"{name}."))
@@ -187,15 +262,15 @@ def _submodules(name: str, names: Set[str]) -> list[str]:
 
 
 def _all_names(code: CodeType) -> set[str]:
-    """Names and attributes."""
-    return {name for each in _within(code) for name in each.co_names}
+    """Names and attributes; also those closed over, which are names of its module where it arrives."""
+    return {name for each in _within(code) for name in (*each.co_names, *each.co_freevars)}
 
 
 def _check_kept_nothing(function: FunctionType, where: str) -> None:
     """What a function keeps between calls would be other ones in each worker, if it were there at all."""
     code = function.__code__
     around = set(code.co_freevars)
-    changed = {name for each in _within(code) for name in _written(each, around)}
+    changed = {name for each in _within(code) for name in _changed(each, around)}
     if changed or vars(function):
         kept = ", ".join(sorted(changed | set(vars(function))))
         raise MisuseError(
@@ -204,7 +279,7 @@ def _check_kept_nothing(function: FunctionType, where: str) -> None:
         )
 
 
-def _written(code: CodeType, around: Set[str]) -> Iterator[str]:
+def _changed(code: CodeType, around: Set[str]) -> Iterator[str]:
     """Names of the module, and those of `around`, that these instructions write or delete."""
     own = around & set(code.co_freevars)
     for one in dis.get_instructions(code):
@@ -213,7 +288,7 @@ def _written(code: CodeType, around: Set[str]) -> Iterator[str]:
             yield str(one.argval)
 
 
-def _check_means_the_same(function: FunctionType, source: list[object], where: str) -> None:
+def _check_means_the_same(function: FunctionType, written: _Written, where: str) -> None:
     """A worker compiles the text by itself, and gives it all that it uses as names of one module: MisuseError
     where that would be another function.
     """
@@ -224,8 +299,7 @@ def _check_means_the_same(function: FunctionType, source: list[object], where: s
             f"{function.__qualname__} ({where}) means two things by {both[0]!r}, a name of its module and "
             "one of what is around it, and cannot be sent: give one of them another name"
         )
-    text, is_lambda, file, line = source
-    made = _compiled(cast("str", text), bool(is_lambda), (cast("str", file), cast("int", line))).__code__
+    made = _compiled(written.text, written.is_lambda, (written.file, written.line)).__code__
     private = sorted(_every_name(code) - _every_name(made))
     if private:
         raise MisuseError(
@@ -286,6 +360,7 @@ class _Reader:
                 case [str(text), bool(is_lambda), str(file), int(line), [*names]]:
                     _require(is_trusted, f"a function of {file}:{line}")
                     self._made.append(_compiled(text, is_lambda, (file, line)))
+                    _written[self._made[-1]] = _Written(text, is_lambda, file, line)
                     used.append(names)
                 case _:
                     raise SchemaError(f"{source!r:.200} is no source of a function of a plan")
@@ -304,6 +379,12 @@ class _Reader:
                 return tuple(self.read(each, depth + 1) for each in entries)
             case ["list", [*entries]]:
                 return [self.read(each, depth + 1) for each in entries]
+            case ["set", [*entries]]:
+                return {self.read(each, depth + 1) for each in entries}
+            case ["frozenset", [*entries]]:
+                return frozenset(self.read(each, depth + 1) for each in entries)
+            case ["date" | "datetime" | "timedelta" | "decimal" as name, str(text)]:
+                return _read_text(name, text)
             case ["dict", [*pairs]]:
                 return {
                     self.read(key, depth + 1): self.read(value, depth + 1) for key, value in _pairs(pairs)
@@ -329,6 +410,14 @@ class _Reader:
             elif isinstance(value, tuple) and len(value) == 2:
                 function.__defaults__ = cast("tuple[object, ...] | None", value[0])
                 function.__kwdefaults__ = cast("dict[str, object] | None", value[1])
+
+
+def _read_text(name: str, text: str) -> object:
+    read = {known: function for known, _, function in _AS_TEXT.values()}
+    try:
+        return read[name](text)
+    except (ValueError, ArithmeticError, TypeError):
+        raise SchemaError(f"{text!r:.200} in a function of a plan is no {name}") from None
 
 
 def _pairs(entries: list[object]) -> Iterator[tuple[object, object]]:

@@ -7,11 +7,15 @@ same_*       the identity of a query
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 import differential as dd
 import timely
 from differential import Collection, col
+from differential.plan.building import Plan
+from differential.plan.installing import BUILDER, travelling_form
 from differential.queries import again, as_builder, described
 from timely.errors import MisuseError
 
@@ -68,6 +72,16 @@ def test_built_again_of_collections_that_are_written_already() -> None:
         flow.seal()
         assert flow.output("targets").snapshot().to_pylist() == [{"node": 2}]
         assert flow.output("rows").snapshot().num_rows == 1
+
+
+def test_built_again_it_can_be_sent_to_workers_functions_and_all() -> None:
+    edges = dd.input(timely.Dataflow("written"), "edges", "src: int, dst: int")
+    scale = 3
+    written = timely.Dataflow("again")
+    again(edges.map(lambda row: (row.src * scale, row.dst)))(written)
+    (plan,) = written.descriptions
+    builder, arguments = travelling_form(cast("Plan", plan))
+    assert builder == BUILDER and b"row.src * scale" in arguments["plan"]
 
 
 @pytest.mark.parametrize(

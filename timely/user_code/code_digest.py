@@ -2,23 +2,39 @@
 
 A digest of what a function does: its instructions and constants, the values that it has closed over, its
 defaults, and the functions of its module that it calls by name; of a class its methods and constants, and
-those of its bases; of an object that is called the same, and what it holds. File and line are not in it, so
+those of its bases; of an object that is called the same, and what it holds; of dates, patterns, arrays and
+other things that are values (`value_of`) which value it is. File and line are not in it, so
 that an edited comment changes nothing, and two lambdas on one line differ. It is the same in every process
 with the same version of Python; workers with different versions refuse each other before.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import re
 from collections.abc import Iterator
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
+from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType
 from typing import Final
+from uuid import UUID
 
-__all__ = ["digest_of"]
+import numpy as np
+
+__all__ = ["digest_of", "value_of"]
 
 _DEPTH_MAX: Final = 6
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
+_SHOWN: Final = (
+    *(dt.date, dt.time, dt.timedelta, dt.tzinfo, Decimal, Fraction, UUID),
+    *(range, slice, PurePath, np.generic, np.dtype),
+)
+"""What these are is all in what `repr` says of them."""
 
 
 def digest_of(thing: object) -> str:
@@ -61,6 +77,25 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
             if callable(thing) and isinstance(type(thing).__call__, FunctionType):
                 yield from _parts((type(thing), getattr(thing, "__dict__", None)), depth + 1, seen)
+            else:
+                yield from _parts(value_of(thing), depth + 1, seen)
+
+
+def value_of(thing: object) -> tuple[object, ...]:
+    """What tells `thing` from others of its class, where that is all that it is: of dates, patterns, arrays,
+    members of enumerations, dataclasses. Empty for other objects: what they hold need not be what they mean.
+    """
+    if isinstance(thing, _SHOWN):
+        return (repr(thing),)
+    if isinstance(thing, re.Pattern):
+        return thing.pattern, thing.flags
+    if isinstance(thing, Enum):
+        return thing.name, thing.value
+    if isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
+        return thing.dtype.str, thing.shape, thing.tobytes()
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return tuple((field.name, getattr(thing, field.name, None)) for field in dataclasses.fields(thing))
+    return ()
 
 
 def _parts_of_code(code: CodeType, depth: int, seen: set[int]) -> Iterator[str]:

@@ -89,6 +89,7 @@ def test_law_back_and_forth_is_the_same_plan() -> None:
     assert {digest: again.sites[digest] for digest in again.nodes} == {
         digest: plan.sites[digest] for digest in again.nodes
     }
+    assert encode_plan(again, roots) == packed
     again.check_invariants()
 
 

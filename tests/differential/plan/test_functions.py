@@ -9,16 +9,22 @@ named_*    what another process finds by import
 from __future__ import annotations
 
 import ast
+import datetime as dt
+import enum
 import importlib.util
 import math
 import re
 import sys
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+import numpy as np
 import pytest
 
 from differential.plan.functions import Function, import_name, source_tree
@@ -86,6 +92,17 @@ def test_other_when_a_function_or_a_constant_that_it_names_is(tmp_path: Path) ->
     assert digest(tmp_path, constant.format(1)) != digest(tmp_path, constant.format(2))
 
 
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    least: int
+    days: tuple[dt.date, ...]
+
+
 def adder(n: object) -> Callable[[int], object]:
     return lambda x: (x, n)
 
@@ -93,6 +110,28 @@ def adder(n: object) -> Callable[[int], object]:
 def test_other_when_what_it_has_closed_over_is() -> None:
     assert Function.of(adder(1)).digest == Function.of(adder(1)).digest
     assert len({Function.of(adder(n)).digest for n in (1, 1.0, True, "1", None, (1,), b"1")}) == 7
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (dt.date(2024, 1, 1), dt.date(2024, 1, 2)),
+        (dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
+        (Decimal("1.0"), Decimal("1.00")),
+        (frozenset({dt.date(2024, 1, 1)}), frozenset({dt.date(2024, 1, 2)})),
+        (range(3), range(4)),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (Colour.RED, Colour.BLUE),
+        (np.int64(1), np.int64(2)),
+        (np.arange(2000), np.arange(2000) * 2),
+        (Limits(1, (dt.date(2024, 1, 1),)), Limits(1, (dt.date(2024, 1, 2),))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_other_when_a_value_of_some_class_is(one: object, other: object) -> None:
+    """A job that goes on with another limit than before would mix two answers."""
+    assert Function.of(adder(one)).digest == Function.of(adder(deepcopy(one))).digest
+    assert Function.of(adder(one)).digest != Function.of(adder(other)).digest
 
 
 def test_other_lambdas_on_one_line_are_told_apart() -> None:
@@ -143,6 +182,7 @@ class Scale:
     [
         (adder(1), True),
         (adder((1, "a", (None,))), True),
+        (adder((dt.date(2024, 1, 1), dt.timedelta(1), Decimal(1))), True),
         (adder([1]), False),
         (adder({"a": 1}), False),
         (adder({1}), False),
@@ -156,6 +196,7 @@ class Scale:
     ids=[
         "int",
         "tuple",
+        "dates",
         "list",
         "dict",
         "set",

@@ -106,6 +106,14 @@ DIFFERENT = {
         "from functools import partial\nf = partial(pow, 2)",
         "from functools import partial\nf = partial(pow, 3)",
     ),
+    "value closed over": (
+        "import datetime as dt\nf = (lambda d: lambda x: x > d)(dt.date(2024, 1, 1))",
+        "import datetime as dt\nf = (lambda d: lambda x: x > d)(dt.date(2024, 1, 2))",
+    ),
+    "bound pattern": (
+        "import re\nfrom functools import partial\nf = partial(re.sub, re.compile('a'))",
+        "import re\nfrom functools import partial\nf = partial(re.sub, re.compile('b'))",
+    ),
     "bound keyword": (
         "from functools import partial\nf = partial(int, base=2)",
         "from functools import partial\nf = partial(int, base=3)",
