@@ -137,6 +137,7 @@ from differential.expressions.expression import (
 )
 from differential.linear.shapes import clock, session, sliding, tumbling
 from differential.other_spellings import explain_function as _explain_function
+from differential.plan.explaining import explain
 from differential.warming import warm
 
 __all__ = [
@@ -185,6 +186,7 @@ __all__ = [
     "decimal",
     "endswith",
     "exp",
+    "explain",
     "first",
     "floating",
     "floor",

@@ -57,7 +57,8 @@ class Collection(TimeOperators, LoopOperators):
         """How the collection is computed: the plan as it was written, after the rules, and as stages.
 
         Nothing is installed by asking. Each operator is shown with the line that wrote it; one that is read
-        several times is written out once, and referred to by its number.
+        several times is written out once, and referred to by its number. It is shown as if nobody asked for
+        others; all that a dataflow asks for: `dd.explain(dataflow)`.
         """
         return explain_plan(self.plan, [self.node])
 

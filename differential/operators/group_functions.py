@@ -61,7 +61,7 @@ def on_words(
         except Exception as error:
             raise UserFunctionError(
                 f"reduce({name}) ({site}) failed on the group {shown(key)}:\n"
-                f"  {type(error).__name__}: {text_of(error)}"
+                f"  {type(error).__name__}: {text_of(error)}{_by_place(error)}"
             ) from error
 
     def call(key_words: _Words, members: list[tuple[_Words, int]]) -> Sequence[_Words]:
@@ -77,6 +77,16 @@ def on_words(
             return [(*_encoded(given, [_zeros(given)], name)[0], *_encoded(_ERRORS, said, name)[0])]
 
     return GroupFunction(call, given.width + (0 if stage is None else _ERRORS.width))
+
+
+def _by_place(error: Exception) -> str:
+    """What to write for who took a key or a row for a record, as `map` gives them."""
+    if isinstance(error, AttributeError) and type(error.obj) is tuple:
+        return (
+            "\n  Keys and rows of a group are tuples, without names: "
+            "for (x, y), multiplicity in rows: …, the values beside the key in the order of their columns."
+        )
+    return ""
 
 
 _ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")

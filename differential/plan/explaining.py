@@ -20,13 +20,26 @@ from .stages.lowering import Lowering
 from .stages.terms import Leaves
 from .stages.timed import input_codec
 
-__all__ = ["explain_plan"]
+__all__ = ["explain", "explain_plan"]
 
 _SITE_COLUMN = 64
 
 
-def explain_plan(plan: Plan, roots: Sequence[Node]) -> str:
-    """What `roots` need of `plan`; roots inside a loop are shown as far as the loop's variables."""
+def explain(dataflow: Dataflow) -> str:
+    """How all that a dataflow is asked for by now is computed: outputs, exports, and effects as `inspect`.
+
+    As `Collection.explain`, which shows one collection as if nobody asked for others: what is kept once for
+    several outputs is seen here only, and so is which columns some of them need.
+    """
+    plan = Plan.of(dataflow)
+    return explain_plan(plan, plan.roots, are_asked_for=True)
+
+
+def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = False) -> str:
+    """What `roots` need of `plan`; roots inside a loop are shown as far as the loop's variables.
+
+    `are_asked_for`: they are outputs and effects, and not collections that somebody may ask for.
+    """
     scratch = Plan(Dataflow(plan.dataflow.name))
     for node in beneath(roots):
         for site in plan.sites.get(node.digest, ()):
@@ -39,7 +52,7 @@ def explain_plan(plan: Plan, roots: Sequence[Node]) -> str:
         f"== after the rules: {better.describe()} ==",
         *(_tree(scratch, better.roots) if better.fired else ()),
         f"== stages: {share(better.roots).describe()} ==",
-        *_stages(scratch, better.roots),
+        *_stages(scratch, better.roots, are_asked_for),
     ]
     return "\n".join(parts)
 
@@ -78,7 +91,7 @@ def _with_site(line: str, sites: Sequence[CallSite]) -> str:
     return f"{line:<{_SITE_COLUMN}}  {where}".rstrip()
 
 
-def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
+def _stages(plan: Plan, roots: Sequence[Node], are_asked_for: bool) -> Iterator[str]:
     """The stages that these roots become, made in a dataflow that is thrown away."""
     if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
         yield "(known once the loop, or the stages written by hand around it, are there)"
@@ -94,8 +107,10 @@ def _stages(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
     lowering = Lowering(dataflow, leaves, plan.sites)
     lowering.sharing = share(roots)
     for root in roots:
-        feeds = lowering.feeds(root)
-        dataflow.stage("result", _never, feeds)
+        if are_asked_for:
+            lowering.root(root)
+        else:
+            dataflow.stage("result", _never, lowering.feeds(root))
     for stage in dataflow.stages:
         if stage.kind == "vertex":
             yield from _stage(dataflow, stage)
@@ -109,9 +124,18 @@ def _stage(dataflow: Dataflow, stage: StageDeclaration) -> Iterator[str]:
     yield f"{stage.index:>3}  {stage.name}   in {stage.scope.path()}"
     for feed in stage.feeds:
         source = dataflow.stages[feed.stream.stage_index]
-        text = f"from {source.index} {source.name}"
+        text = f"from {source.index} {source.name}{_what_enters(dataflow, source)}"
         if feed.detail:
             text += f": {feed.detail}"
         if feed.route is not None:
             text += f"   [{feed.route.describe()}]"
         yield f"       {text}"
+
+
+def _what_enters(dataflow: Dataflow, stage: StageDeclaration) -> str:
+    """Of a way into a loop, or out of it, what goes there: such stages have no entry of their own."""
+    if stage.kind not in ("ingress", "egress"):
+        return ""
+    sources = [dataflow.stages[feed.stream.stage_index] for feed in stage.feeds]
+    said = [f"{source.index} {source.name}{_what_enters(dataflow, source)}" for source in sources]
+    return f" (of {', '.join(said)})"

@@ -15,6 +15,7 @@ _SCHEMA: Final = pa.schema(
     [
         ("worker", pa.int64()),
         ("arrangement", pa.string()),
+        ("loop", pa.string()),
         ("rows", pa.int64()),
         ("bytes", pa.int64()),
         ("reader", pa.string()),
@@ -48,18 +49,19 @@ def _rows(worker: int, reply: Reply, dataflow: int) -> Iterator[dict[str, Value]
             return
     for stage in stages:
         match stage:
-            case {"arrangements": [*arrangements]}:
+            case {"arrangements": [*arrangements], "loop": str(loop)}:
                 for kept in arrangements:
-                    yield from _readers(worker, kept)
+                    yield from _readers(worker, loop, kept)
 
 
-def _readers(worker: int, kept: Value) -> Iterator[dict[str, Value]]:
+def _readers(worker: int, loop: str, kept: Value) -> Iterator[dict[str, Value]]:
     match kept:
         case {"name": str(name), "rows": int(rows), "bytes": int(size), "readers": [*readers]}:
             for reader in readers:
                 yield {
                     "worker": worker,
                     "arrangement": name,
+                    "loop": loop,
                     "rows": rows,
                     "bytes": size,
                     "reader": reader["name"],

@@ -121,9 +121,10 @@ class Flow(Installed):
         """What the dataflow keeps once for several operators, and who of them holds what back.
 
         One row for each operator that reads an arrangement, on each worker: `worker`, `arrangement` (the
-        stage that keeps it), `rows` and `bytes` of it, `reader`, `hold` (the times that this may still ask
-        about), `lag` (inserts that it has not accepted; null if it reads by time) and `holds_back`: whether
-        times of its hold are the least of all, so that nothing before them is summed up until it moves on.
+        stage that keeps it), `loop` (the one that it is in, as `iterations` calls it; empty outside of all),
+        `rows` and `bytes` of it, `reader`, `hold` (the times that this may still ask about), `lag` (inserts
+        that it has not accepted; null if it reads by time) and `holds_back`: whether times of its hold are
+        the least of all, so that nothing before them is summed up until it moves on.
         """
         number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
         return arrangements_of(self.ask_all(Stats()), number)

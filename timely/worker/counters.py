@@ -64,10 +64,11 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         "stages": [
             {
                 "name": runner.name,
+                "loop": stage.scope.path_inside(),
                 "activations": runner.activations,
                 **({} if runner.vertex is None else runner.vertex.counters() | runner.vertex.report()),
             }
-            for runner in instance.runners
+            for stage, runner in zip(instance.frozen.stages, instance.runners, strict=True)
         ],
         "connectors": [
             {

@@ -80,6 +80,12 @@ def test_call_may_give_rows_without_columns() -> None:
 # refused_
 
 
+@pytest.mark.parametrize("function", [lambda key, rows: [key.name], lambda key, rows: [rows[0][0].x]])
+def test_refused_names_of_tuples_say_what_to_write(function: Callable[..., Iterable[object]]) -> None:
+    with pytest.raises(UserFunctionError, match=r"no attribute '(name|x)'\n  Keys and rows .* multiplicity in"):
+        _call(function, "n: int", [((MOMENT, 0.5), 2)])
+
+
 def _refused(
     function: Callable[[Row, list[tuple[Row, int]]], Iterable[object]], given: str
 ) -> UserFunctionError:

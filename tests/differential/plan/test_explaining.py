@@ -84,3 +84,26 @@ def test_what_is_kept_once_is_said_and_who_reads_it() -> None:
     text = rows.group_by("a").agg(most=dd.max("b")).join(pairs, on="a").explain()
     assert "== stages: kept once: input rows by a, answers of 1 operator ==" in text
     assert text.count("as it is kept there") == 4
+
+
+def test_a_dataflow_is_shown_with_all_that_it_asks_for_and_what_is_kept_for_several() -> None:
+    dataflow = Dataflow("whole")
+    rows = dd.input(dataflow, "rows", "a: int, b: int")
+    rows.export("rows", by="a")
+    pairs = rows.join(rows.select(a=col.a, c=col.b), on="a")
+    pairs.select("a", "c").output("pairs")
+    rows.group_by("a").agg(most=dd.max("b")).output("most")
+    rows.inspect(print)
+    before = len(dataflow.stages)
+    text = dd.explain(dataflow)
+    for asked in ("export rows by a", "output pairs", "output most", "inspect"):
+        assert f"\n{asked}" in text and f"  {asked}" in text.partition("== stages")[2], asked
+    assert "== stages: kept once: input rows by a" in text
+    assert "export rows by a: as it is kept there" in text and "result" not in text
+    assert len(dataflow.stages) == before and dd.explain(dataflow) == text
+
+
+def test_what_enters_and_leaves_a_loop_is_named() -> None:
+    edges = dd.input(Dataflow("shown"), "edges", "src: int, dst: int")
+    stages = reach(edges).explain().partition("== stages")[2]
+    assert "enter grow (of 0 input edges)" in stages and "leave grow (of 3 distinct)" in stages

@@ -28,7 +28,7 @@ def test_each_reader_is_a_row_and_says_what_it_holds() -> None:
     with timely.connect(workers=1, embedded=True) as cluster:
         found = _of(cluster)
         assert cluster.install(kept_once).arrangements().num_rows == 2, "of this dataflow alone"
-    assert {row["arrangement"] for row in found} == {"arrange by src"}
+    assert {(row["arrangement"], row["loop"]) for row in found} == {("arrange by src", "")}
     readers = {row["reader"]: row for row in found}
     assert sorted(readers) == ["group by src: most=max(dst)", "join on src"]
     assert [row["lag"] for _, row in sorted(readers.items())] == [None, 0]
@@ -52,3 +52,25 @@ def test_a_dataflow_that_keeps_nothing_for_others_has_no_rows() -> None:
 @timely.builder
 def alone(flow: timely.Dataflow) -> None:
     dd.input(flow, "edges", "src: int, dst: int").distinct().output("edges")
+
+
+@timely.builder
+def labelled(flow: timely.Dataflow) -> None:
+    edges = dd.input(flow, "edges", "src: int, dst: int")
+
+    own = edges.select(node=col.src, label=col.src).distinct()
+
+    def spread(labels: dd.Collection) -> dd.Collection:
+        further = labels.join(edges, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return further.concat(own).group_by("node").agg(label=dd.min("label"))
+
+    own.iterate(lambda labels: labels.iterate(spread, name="inner"), name="outer").output("labels")
+
+
+def test_what_is_kept_in_a_loop_says_in_which() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(labelled)
+        flow.input("edges").insert([(1, 2), (2, 3)])
+        flow.wait(flow.seal())
+        assert {row["loop"] for row in flow.arrangements().to_pylist()} == {"outer / inner"}
+        assert {row["loop"] for row in flow.iterations().to_pylist()} >= {"outer / inner"}
