@@ -165,8 +165,8 @@ class _Packer:
         raise MisuseError(
             f"a {type(thing).__module__}.{type(thing).__qualname__} ({_shown(thing)}) cannot be sent to "
             "workers: functions of a query may use plain values (numbers of Python, text, bytes, dates, "
-            "decimals; tuples, lists, sets and dicts of these), modules and functions. Put what needs it in a "
-            "module that the workers can import"
+            "decimals; tuples, lists, sets and dicts of these), modules and functions. Put what needs it in "
+            "a module that the workers can import"
         )
 
     def sources(self) -> list[object]:

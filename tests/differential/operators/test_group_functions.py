@@ -82,7 +82,9 @@ def test_call_may_give_rows_without_columns() -> None:
 
 @pytest.mark.parametrize("function", [lambda key, rows: [key.name], lambda key, rows: [rows[0][0].x]])
 def test_refused_names_of_tuples_say_what_to_write(function: Callable[..., Iterable[object]]) -> None:
-    with pytest.raises(UserFunctionError, match=r"no attribute '(name|x)'\n  Keys and rows .* multiplicity in"):
+    with pytest.raises(
+        UserFunctionError, match=r"no attribute '(name|x)'\n  Keys and rows .* multiplicity in"
+    ):
         _call(function, "n: int", [((MOMENT, 0.5), 2)])
 
 
