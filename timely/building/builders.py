@@ -191,7 +191,8 @@ def spec_of(builder: Builder) -> str:
     if module_name is None or not name.isidentifier():
         raise MisuseError(
             f"{builder!r} cannot be imported by worker processes: put it at the top of a module, "
-            "or run embedded: connect(workers=…, embedded=True)"
+            "or run embedded: connect(workers=…, embedded=True). A query of collections alone can be sent to "
+            "them from anywhere: leave @timely.builder off"
         )
     return f"{module_name}:{name}"
 
