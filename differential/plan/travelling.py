@@ -254,7 +254,6 @@ def _shown(thing: object) -> str:
         return f"a {type(thing).__name__} whose __repr__ raised {type(error).__name__}"
 
 
-
 def _submodules(name: str, names: Set[str]) -> list[str]:
     """Modules within a module that a function with these names and attributes can reach through it."""
     inside = (known for known in sys.modules if known.startswith(f"{name}."))
