@@ -268,8 +268,7 @@ def _all_names(code: CodeType) -> set[str]:
 def _check_kept_nothing(function: FunctionType, where: str) -> None:
     """What a function keeps between calls would be other ones in each worker, if it were there at all."""
     code = function.__code__
-    around = set(code.co_freevars)
-    changed = {name for each in _within(code) for name in _changed(each, around)}
+    changed = _changed(code, set(code.co_freevars))
     if changed or vars(function):
         kept = ", ".join(sorted(changed | set(vars(function))))
         raise MisuseError(
@@ -278,13 +277,19 @@ def _check_kept_nothing(function: FunctionType, where: str) -> None:
         )
 
 
-def _changed(code: CodeType, around: Set[str]) -> Iterator[str]:
-    """Names of the module, and those of `around`, that these instructions write or delete."""
-    own = around & set(code.co_freevars)
+def _changed(code: CodeType, around: Set[str]) -> set[str]:
+    """Names of its module, and of those of functions `around` it, that a function sets, or one within it."""
+    found: set[str] = set()
     for one in dis.get_instructions(code):
-        is_own = one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in own
-        if is_own or one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            yield str(one.argval)
+        if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (
+            one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in around
+        ):
+            found.add(str(one.argval))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            # What it finds around it may be a name of `code` itself, which is new at every call.
+            found |= _changed(constant, around & set(constant.co_freevars) - set(code.co_cellvars))
+    return found
 
 
 def _check_means_the_same(function: FunctionType, written: _Written, where: str) -> None:

@@ -240,6 +240,20 @@ def keeping() -> Callable[[int], int]:
     return count
 
 
+def keeping_within() -> Callable[[int], int]:
+    n = 0
+
+    def count(x: int) -> int:
+        def add() -> None:
+            nonlocal n
+            n += x
+
+        add()
+        return n
+
+    return count
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -247,8 +261,9 @@ def keeping() -> Callable[[int], int]:
         (closed_over(2**70), "64 bits"),
         (closed_over(dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))), "datetime"),
         (keeping(), r"keeps something from call to call \(n\)"),
+        (keeping_within(), r"keeps something from call to call \(n\)"),
     ],
-    ids=["enum", "large", "zone", "nonlocal"],
+    ids=["enum", "large", "zone", "nonlocal", "nonlocal within"],
 )
 def test_refused_is_what_would_be_another_one_there(function: object, why: str) -> None:
     with pytest.raises(MisuseError, match=why):
@@ -314,6 +329,23 @@ def test_refused_private_names_of_a_class_that_the_source_does_not_say() -> None
         MisuseError, match=r"uses '_Prices__rate', which has another name outside of its class"
     ):
         packed(Prices.function())
+
+
+def test_law_what_is_new_at_every_call_may_be_changed_by_a_function_within() -> None:
+    n = 3
+
+    def summed(x: int) -> int:
+        total = 0
+
+        def add(y: int) -> None:
+            nonlocal total
+            total += y * n
+
+        add(x)
+        add(x)
+        return total
+
+    assert there_and_back(summed)(5) == 30
 
 
 def test_refused_source_that_is_not_what_runs(tmp_path: Path) -> None:
