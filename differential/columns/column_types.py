@@ -124,11 +124,6 @@ class ColumnType:
         """Whether its words are whole numbers whose sum is the word of the sum (a bool counts as 0 or 1)."""
         return self.kind in ("int", "decimal", "bool")
 
-    @property
-    def is_day_or_time(self) -> bool:
-        """Whether it is a point in time: a date or a timestamp."""
-        return self.kind in ("date", "timestamp")
-
     def or_null(self, nullable: bool = True) -> ColumnType:
         """The same kind with nulls allowed (or, with `nullable=False`, as it is)."""
         return replace(self, nullable=True) if nullable and not self.nullable else self

@@ -164,13 +164,25 @@ class Replacements:
 
     # On every worker.
 
+    def announce(self, old: Instance, new: Instance) -> None:
+        """The new version is built: from now on no rows are taken here for epochs for which it has no room.
+
+        What waits was looked at by `kept_inputs` a moment ago. Were it told later, when the new version begins,
+        rows that come in between would end both of them.
+        """
+        for name in new.feeds:
+            old.input(name).heir = new.input(name)
+
+    def give_up(self, old: int) -> None:
+        """The new version will not take over what waits at the inputs of the old one, which goes on."""
+        instance = self._worker.instances.get(old)
+        if instance is not None:
+            for handle in instance.inputs.values():
+                handle.heir = None
+
     def begin(self, old: int, new: Instance) -> None:
         """The new version has begun to run."""
         new.is_standby = True
-        before = self._worker.instances.get(old)
-        if before is not None:
-            for name in new.feeds:
-                before.input(name).heir = new.input(name)
         self._under_way[new.index] = _Replacement(old, new.index)
         self._worker.on_step = self.look
 
@@ -213,11 +225,10 @@ class Replacements:
         if self._worker.on_failure is not None:
             # It may have ended here because of the old one, which elsewhere was done with already.
             self._worker.on_failure(one.new, error)
-        if old is not None and one.epoch >= 0:
-            self._worker.end(one.old, error)
+        if one.epoch < 0:
+            self.give_up(one.old)
         elif old is not None:
-            for handle in old.inputs.values():
-                handle.heir = None
+            self._worker.end(one.old, error)
 
     def switch(self, order: Switched) -> None:
         """Let clients feed the new version."""

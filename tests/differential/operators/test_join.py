@@ -14,7 +14,7 @@ from reference.words import Row, accumulated, as_words, closure_of, joined, less
 from strategies_words import CODES, RandomHistory
 
 from differential.operators import join as join_module
-from differential.operators.join import LEFT, RIGHT, JoinMachine
+from differential.operators.join import LEFT, RIGHT, JoinMachine, OwnRows
 
 Words = np.typing.NDArray[np.int64]
 
@@ -166,4 +166,6 @@ def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
     machine.set_frontiers(np.array([1]), np.empty(0, np.int64))
     assert len(machine.traces) == 1, "no row will come in on the right"
     assert sum(piece.shape[1] for piece in _pieces(machine, LEFT, words)) == 0
+    left = machine.inputs[LEFT].source
+    assert isinstance(left, OwnRows) and left.trace.rows == 0, "what comes afterwards is not kept at all"
     assert not machine.effort(100)
