@@ -2,6 +2,7 @@
 
 adopts_*   a join writes its rows in the layout that its only receiver wants
 looks_*    what it still asks about follows its frontiers where merges begin, and ends with them
+pieces_*   pairs that are too many for one activation
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from strategies_collections import NUMBERS
 
 import differential as dd
 from differential import Collection, col
+from differential.operators import join as join_module
 from differential.operators.join_vertex import JoinVertex
 from timely.building.dataflow import Dataflow
 
@@ -132,3 +134,23 @@ def test_looks_at_the_end_of_an_input_and_keeps_no_more_for_it() -> None:
     cluster.run()
     (kept,) = _join_of(cluster).traces()
     assert kept.rows == 0, "rows of the left meet nothing any more; what is left is the side of the right"
+
+
+# pieces_
+
+
+def test_pieces_hold_back_who_reads_until_the_last_one_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 10)
+    cluster = _two_inputs()
+    for name in ("left", "right"):
+        cluster.change(name, [((1, number), 1) for number in range(9)])
+    cluster.seal()
+    result = cluster.instances[0].output("result")
+    met = 0
+    while cluster.workers[0].step():
+        if not _join_of(cluster)._machine.is_done:
+            met += 1
+            assert result.complete_before == 0
+    assert met > 3
+    assert result.complete_before == 1
+    assert len(cluster.snapshot("result")) == 81
