@@ -66,6 +66,13 @@ def test_nothing_goes_below_what_others_read_too() -> None:
     assert pushed(n.Negate(AB), col.b > 1, readers=2) == "negate of [filter(col.b > 1) of [input ab]]"
 
 
+def test_nothing_goes_to_a_side_that_somebody_has_arranged() -> None:
+    left = n.Join(n.Arrange(AB, ("a",)), CD, (("a", "c"),))
+    assert pushed(left, (col.b > 1) & (col.d > 2)).startswith("filter(col.b > 1) of [join on a = c of [arr")
+    right = n.Join(AB, n.Select(n.Arrange(CD, ("c",)), (("c", col.c), ("d", col.d))), (("a", "c"),))
+    assert pushed(right, (col.b > 1) & (col.d > 2)).startswith("filter(col.d > 2) of [join on a = c of [fil")
+
+
 def test_nothing_goes_below_functions_effects_loops_or_inputs() -> None:
     from differential.plan.functions import Function
 

@@ -35,3 +35,11 @@ def test_whether_there_is_a_row_at_all_is_still_asked() -> None:
     whole = n.Reduce(AB, (), (("n", dd.count()),))
     assert drop_distinct(n.Keys(whole, ())) is None
     assert drop_distinct(n.Keys(n.Reduce(AB, ("a",), (("n", dd.count()),)), ("a",))) is not None
+
+
+def test_inside_a_loop_keys_of_a_group_are_still_asked() -> None:
+    """Without the other columns of the group its corrections cancel, and would go round for ever."""
+    counts = n.Accumulate((n.Variable(AB.schema, 1, 0),), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    assert drop_distinct(n.Keys(counts, ("a",))) is None
+    outside = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    assert drop_distinct(n.Keys(outside, ("a",))) is not None

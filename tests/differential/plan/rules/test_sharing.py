@@ -227,8 +227,8 @@ def _goes_on_by_keys_in_another_order(a: Collection, b: Collection) -> Collectio
 
 def _reduces_of_one_column_twice(a: Collection, b: Collection) -> Collection:
     twice = a.select(x=col.k, y=col.k)
-    one = twice.group_by("x").agg(s=dd.sum("y")).select(k=col.x, v=col.s)
-    two = twice.group_by("x").agg(m=dd.max("y"), n=dd.sum("y"))
+    one = twice.group_by("x").agg(s=dd.min("y")).select(k=col.x, v=col.s)
+    two = twice.group_by("x").agg(m=dd.max("y"), n=dd.min("y"))
     return two.select(k=col.x, v=col.m + col.n).concat(one)
 
 
