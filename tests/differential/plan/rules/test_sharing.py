@@ -243,7 +243,18 @@ def _goes_on_as_what_is_outside(a: Collection, b: Collection) -> Collection:
     return start.iterate(body)
 
 
+def _goes_on_until_it_stops(a: Collection, b: Collection) -> Collection:
+    """What goes on too late is dropped, and who reads the answers would miss what it is told of."""
+
+    def body(x: Collection) -> Collection:
+        found = x.join(b.select(k=col.k, to=col.v), on="k").select(k=col.to, v=col.v)
+        return found.concat(x).group_by("k").agg(v=dd.min("v"))
+
+    return a.iterate(body, times=2)
+
+
 GUARDS: dict[str, Build] = {
+    "what comes back stops": _goes_on_until_it_stops,
     "the keys of what comes back are in another order": _goes_on_by_keys_in_another_order,
     "two columns of a reduce that are one": _reduces_of_one_column_twice,
     "what comes back is kept outside": _goes_on_as_what_is_outside,
