@@ -167,8 +167,8 @@ class Replacements:
     def announce(self, old: Instance, new: Instance) -> None:
         """The new version is built: from now on no rows are taken here for epochs for which it has no room.
 
-        What waits was looked at by `kept_inputs` a moment ago. Were it told later, when the new version begins,
-        rows that come in between would end both of them.
+        What waits was looked at by `kept_inputs` a moment ago. If inputs were told when the new version
+        begins, rows that come in between would end both of them.
         """
         for name in new.feeds:
             old.input(name).heir = new.input(name)
