@@ -65,6 +65,15 @@ def test_commit_of_many_epochs_at_once_is_still_one_file_each(spark: SparkSessio
         assert set(table.column("epoch").to_pylist()) == ({epoch} if epoch % 4 else set())
 
 
+def test_commit_of_a_column_that_is_called_as_ours(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["node", "_Epoch_File", "epoch", "diff"]
+    with ChangesSink(spark, tmp_path, JOB) as sink:
+        for epoch in range(2):
+            sink.commit(epoch, changes(epoch, [7]).rename_columns(names))
+    assert spark.read.parquet(str(tmp_path / "changes")).columns == names
+    assert read(spark, tmp_path / "changes") == [(7, 0, 0, 1), (7, 0, 1, 1)]
+
+
 def test_commit_of_empty_epochs_only_leaves_a_readable_folder(spark: SparkSession, tmp_path: Path) -> None:
     with ChangesSink(spark, tmp_path, JOB) as sink:
         sink.commit(0, changes(0, []))

@@ -1,11 +1,20 @@
-"""Arrow tables as DataFrames, with all their rows; names of columns as Spark has to be told them."""
+"""Arrow tables and folders as DataFrames, with all their rows and no others; names of columns as Spark has to
+be told them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["frame_of", "quoted"]
+__all__ = ["frame_of", "free_name", "quoted", "read_folders"]
+
+_OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -13,15 +22,34 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
     `spark.createDataFrame` of PySpark 4.3 takes the chunks of a table one after another up to the first that
     is empty, and leaves out what is behind it, without a word. Tables put together of several, or filtered,
-    have such chunks; here they go before.
+    have such chunks; here they go before. Of times without a zone it makes those of the session's, which has
+    none for the hour that it leaves out in spring; here they stay what they are.
     """
     filled = [batch for batch in table.to_batches() if batch.num_rows]
     # Nor does it take a column of times without any chunk.
     nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
-    frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]))
+    form = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]), form)
     return frame
+
+
+def read_folders(spark: SparkSession, *folders: Path) -> DataFrame:
+    """The Parquet files in `folders`, which are called as they are called: Spark takes `run*` for a pattern,
+    and would read what is in `run1` beside it, too.
+    """
+    return spark.read.parquet(*(_OF_PATTERNS.sub(r"\\\g<0>", str(folder)) for folder in folders))
 
 
 def quoted(name: str) -> str:
     """The name of a column as expressions have to say it, dots and all."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """A name like `wanted` that no column of `taken` has, capitals or not: Spark would put another column in
+    the place of that one, without a word.
+    """
+    names = {name.lower() for name in taken}
+    while wanted.lower() in names:
+        wanted += "_"
+    return wanted

@@ -34,7 +34,7 @@ from progress.errors import MisuseError, TimelyError
 from timely.counted import counted
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, SparkLostError, first_line
-from timely.spark.frames import frame_of
+from timely.spark.frames import frame_of, free_name
 from timely.spark.lost import java_watched, spark_lost
 from timely.spark.output_folder import OutputFolder
 
@@ -168,12 +168,13 @@ class ChangesSink:
         """One Spark job for all of them, then one rename each, in order."""
         staged = self._folder.fresh_staging("epochs")
         changed = [table for _, table in epochs if table.num_rows]
+        file = free_name(_FILE, epochs[0][1].column_names)
         if changed:
-            frame = frame_of(self._spark, pa.concat_tables(changed)).withColumn(_FILE, F.col(EPOCH))
-            _one_file(frame).partitionBy(_FILE).parquet(str(staged))
+            frame = frame_of(self._spark, pa.concat_tables(changed)).withColumn(file, F.col(EPOCH))
+            _one_file(frame).partitionBy(file).parquet(str(staged))
         for epoch, table in epochs:
             source = (
-                _only_part(staged / f"{_FILE}={epoch}") if table.num_rows else self._copy_of_nothing(table)
+                _only_part(staged / f"{file}={epoch}") if table.num_rows else self._copy_of_nothing(table)
             )
             self._folder.publish(source, epoch)
         shutil.rmtree(staged, ignore_errors=True)

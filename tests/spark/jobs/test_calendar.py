@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError
-from timely.spark.jobs.calendar import calendar_of
+from timely.spark.jobs.calendar import _ticks, calendar_of
 from timely.spark.jobs.spans import Window, growing, sliding, tumbling
 
 
@@ -97,6 +99,61 @@ def test_window_holds_what_came_up_to_its_end(spark: SparkSession, window: Windo
                 held[change["k"]] += change.get("diff", 1)
         wanted = {key for key, time in times.items() if end - length < time <= end}
         assert {key for key, count in held.items() if count} == wanted and set(held.values()) <= {0, 1}
+
+
+SPRING = [
+    dt.datetime(2024, 3, 10, 1, 30),
+    dt.datetime(2024, 3, 10, 2, 30),
+    dt.datetime(2024, 3, 10, 2, 59, 59, 999_999),
+    dt.datetime(2024, 3, 10, 3, 30),
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    dt.datetime(1583, 2, 28),
+]
+"""Without a zone: in New York there is nothing between two and three on that day."""
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[SparkSession]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    assert before is not None
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_window_takes_times_without_a_zone_as_they_are_in_every_session(new_york: SparkSession) -> None:
+    spring = SPRING[:4]
+    rows = frame(new_york, ", ".join(f"({k}, timestamp_ntz'{at}')" for k, at in enumerate(spring)))
+    calendar = calendar_of({"rows": rows}, None, growing(every="1 hour", on="at"))
+    told = calendar.values()
+    assert told is not None
+    assert [end.hour for end in told.to_pylist()] == [2, 3, 4]
+    assert dated(calendar.dated(rows, ["k"])) == [(0, 0), (1, 1), (2, 1), (3, 2)]
+
+
+def test_window_counts_microseconds_before_1970_too(new_york: SparkSession) -> None:
+    rows = frame(new_york, ", ".join(f"({k}, timestamp_ntz'{at}')" for k, at in enumerate(SPRING)))
+    counted = rows.select("k", _ticks("at", T.TimestampNTZType()).alias("ticks")).collect()
+    start, micro = dt.datetime(1970, 1, 1), dt.timedelta(microseconds=1)
+    assert dict(map(tuple, counted)) == {k: (at - start) // micro for k, at in enumerate(SPRING)}
+
+
+def test_column_of_times_that_the_session_does_not_have(new_york: SparkSession) -> None:
+    rows = frame(new_york, ", ".join(f"({k}, timestamp_ntz'{at}')" for k, at in enumerate(SPRING)))
+    calendar = calendar_of({"rows": rows}, "at", None)
+    told = calendar.values()
+    assert told is not None and told.to_pylist() == sorted(SPRING)
+    assert dated(calendar.dated(rows, ["k"])) == [(0, 2), (1, 3), (2, 4), (3, 5), (4, 1), (5, 0)]
+    twice = frame(new_york, "(1, timestamp'2024-11-03 05:30:00Z'), (2, timestamp'2024-11-03 06:30:00Z')")
+    calendar = calendar_of({"rows": twice}, "at", None)
+    assert dated(calendar.dated(twice, ["k"])) == [(1, 0), (2, 1)], "01:30 comes twice on that day"
+
+
+def test_names_of_our_own_are_free_for_columns(spark: SparkSession) -> None:
+    rows = frame(spark, "(1, 10, 5), (2, 20, 6)", "k, _Epoch_At, at")
+    for made in ({"epochs": "at", "window": None}, {"epochs": None, "window": growing(every=1, on="at")}):
+        calendar = calendar_of({"rows": rows}, **made)  # type: ignore[arg-type]
+        assert dated(calendar.dated(rows, ["k", "_Epoch_At"])) == [(1, 10, 0), (2, 20, 1)]
 
 
 def test_window_over_days_ends_on_days(spark: SparkSession) -> None:

@@ -34,6 +34,8 @@ def test_fields_are_those_of_the_frame_without_the_ones_that_say_when(spark: Spa
         ("array(map('a', 1))", r"is array<map<string,int>>, which .* drop\('x'\), or to_json\('x'\)"),
         ("interval '1' day", r"is interval day, which .*cast\('string'\)\), or drop\('x'\)"),
         ("null", r"is void, which .*cast\('string'\)\), or another type"),
+        ("collate('a', 'UTF8_LCASE')", r"is string collate UTF8_LCASE, which .*cast\('string'\)\): texts"),
+        ("array(timestamp_ntz'2024-03-10 02:30:00')", r"is array<timestamp_ntz>, which .*to_json\('x'\)"),
         ("parse_json('1')", r"is variant, which .*drop\('x'\)"),
     ],
 )
@@ -50,6 +52,7 @@ def test_refused_column_by_name_type_and_what_to_write(
     [
         ("SELECT 1 AS k, 2 AS k", "two columns are called 'k'"),
         ("SELECT 1 AS k, 2 AS epoch", "a column cannot be called 'epoch', which tables of changes use"),
+        ("SELECT 1 AS k, 2 AS Diff", "a column cannot be called 'Diff', which tables of changes use"),
         ("SELECT 1 AS day", r"no column besides those that say when rows come \(day\)"),
     ],
 )

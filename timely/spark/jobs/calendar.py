@@ -24,7 +24,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError
-from timely.spark.frames import frame_of, quoted
+from timely.spark.frames import frame_of, free_name, quoted
 from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
@@ -119,12 +119,13 @@ class _OfColumn:
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         if self.column not in frame.columns:
             return _at_once(frame, keep)
+        at = free_name(_AT, keep)
         numbers = pa.array(range(self.count), pa.int64())
-        table = pa.Table.from_arrays([self.found, numbers], names=[_AT, EPOCH])
+        table = pa.Table.from_arrays([self.found, numbers], names=[at, EPOCH])
         numbered = frame_of(frame.sparkSession, table)
-        numbered = numbered.select(F.col(_AT).cast(self.kind).alias(_AT), EPOCH)
-        rows = frame.select(*map(quoted, keep), F.col(quoted(self.column)).alias(_AT))
-        return rows.join(F.broadcast(numbered), on=_AT).select(*map(quoted, keep), EPOCH)
+        numbered = numbered.select(F.col(at).cast(self.kind).alias(at), EPOCH)
+        rows = frame.select(*map(quoted, keep), F.col(quoted(self.column)).alias(at))
+        return rows.join(F.broadcast(numbered), on=at).select(*map(quoted, keep), EPOCH)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ class _OfWindow:
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         if self.window.on not in frame.columns:
             return _at_once(frame, keep)
-        rows = frame.select(*map(quoted, keep), _ticks(self.window.on, self.kind).alias(_AT))
-        return self.steps.changes(rows, time=_AT, keep=tuple(map(quoted, keep)), epochs=self.count)
+        at = free_name(_AT, keep)
+        rows = frame.select(*map(quoted, keep), _ticks(self.window.on, self.kind).alias(at))
+        return self.steps.changes(rows, time=at, keep=tuple(map(quoted, keep)), epochs=self.count)
 
 
 def _at_once(frame: DataFrame, keep: list[str]) -> DataFrame:
@@ -240,7 +242,11 @@ def _ticks(column: str, kind: T.DataType) -> Column:
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(time)
     if isinstance(kind, T.TimestampNTZType):
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted(column)})")
+        # `timestampdiff` takes it for a time of the session's zone, which leaves out an hour in spring.
+        minutes = F.hour(time) * F.lit(60) + F.minute(time)
+        seconds = F.unix_date(time.cast("date")).cast("bigint") * F.lit(_DAY) + minutes * F.lit(60)
+        micros = F.extract(F.lit("SECOND"), time) * F.lit(_MICROS)
+        return seconds * F.lit(_MICROS) + micros.cast("bigint")
     if isinstance(kind, T.DateType):
         return F.unix_date(time).cast("bigint") * F.lit(_DAY)
     return time.cast("bigint")

@@ -61,7 +61,7 @@ def input_fields(name: str, frame: DataFrame, beside: Iterable[str]) -> T.Struct
             raise InputFormatError(
                 f"input {name!r}: two columns are called {field.name!r}. Rename one: toDF('a', 'b', …)"
             )
-        if field.name in (EPOCH, DIFF):
+        if field.name.lower() in (EPOCH, DIFF):  # capitals or not, as Spark has it
             raise InputFormatError(
                 f"input {name!r}: a column cannot be called {field.name!r}, which tables of changes use. "
                 f"Write withColumnRenamed({field.name!r}, …), or name it in epochs= or diff="
@@ -118,6 +118,8 @@ def _widened(kind: T.DataType) -> pa.DataType:
 def _mend(kind: T.DataType, name: str) -> str:
     """What to write in place of a column of this type; "" if it can travel."""
     column = f"withColumn({name!r}, col({name!r})"
+    if isinstance(kind, T.StringType) and kind.simpleString() != "string":  # other texts are equal there
+        return f"{column}.cast('string')): texts are compared byte by byte"
     if isinstance(kind, _TAKEN):
         return ""
     if isinstance(kind, T.DecimalType):
@@ -142,7 +144,8 @@ def _mend_inside(kind: T.DataType, name: str) -> str:
         return ""
     if isinstance(kind, T.ArrayType | T.StructType):
         return _mend(kind, name)
-    return "" if isinstance(kind, _TAKEN) else f"drop({name!r}), or to_json({name!r}) in its place"
+    is_taken = isinstance(kind, _TAKEN) and not isinstance(kind, T.TimestampNTZType)
+    return "" if is_taken else f"drop({name!r}), or to_json({name!r}) in its place"
 
 
 def nested_types(inputs: Mapping[str, T.StructType]) -> dict[str, pa.DataType]:

@@ -37,7 +37,7 @@ from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
 from timely.spark.feed import TargetFactory
-from timely.spark.frames import quoted
+from timely.spark.frames import quoted, read_folders
 from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
 
 from .feeding import lay_out
@@ -155,7 +155,7 @@ class _Follower:
         spark = self.frames[self.stream].sparkSession
         batches = _Batches(self.stream, committed)
         with spark_said(f"what was written of the stream {self.stream!r} cannot be read"):
-            inputs[self.stream] = spark.read.parquet(*map(str, there))
+            inputs[self.stream] = read_folders(spark, *there)
             layout = lay_out(inputs, self.fields, batches, self.diff, wants)
         try:
             follow(layout, self.answers, self.target, batches)
@@ -193,7 +193,7 @@ class _Follower:
         rows.write.mode("overwrite").parquet(str(staged))
         shutil.rmtree(kept, ignore_errors=True)  # of a run that ended before the commit
         staged.replace(kept)
-        return batch.sparkSession.read.parquet(str(kept))
+        return read_folders(batch.sparkSession, kept)
 
 
 def follow_stream(

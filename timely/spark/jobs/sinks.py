@@ -30,7 +30,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, first_line
-from timely.spark.frames import frame_of, quoted
+from timely.spark.frames import frame_of, quoted, read_folders
 from timely.spark.lost import spark_said
 from timely.spark.output_folder import OutputFolder
 from timely.spark.sink import ChangesSink, write_snapshot
@@ -206,14 +206,14 @@ class FolderSink:
     def snapshot(self) -> DataFrame:
         """See `Sink`; summed up from the change log, if only that is kept."""
         if self.keep != "changes":
-            return self._spark.read.parquet(str(self.folder / "snapshot"))
+            return read_folders(self._spark, self.folder / "snapshot")
         return _accumulated(self.changes())
 
     def changes(self) -> DataFrame:
         """See `Sink`."""
         if self._log is None:
             raise MisuseError(f"{self.folder} keeps no change log: write to_parquet(…, keep='both')")
-        return self._spark.read.parquet(str(self.folder / "changes"))
+        return read_folders(self._spark, self.folder / "changes")
 
     def _note_epochs(self, calendar: Calendar) -> None:
         """Write what each epoch stands for, after a look at what those that are committed stood for."""
