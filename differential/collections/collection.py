@@ -16,6 +16,7 @@ from timely.building.stream import Feed
 from timely.errors import GraphError
 
 from ..errors import SchemaError
+from ..operators.table_io import DIFF, EPOCH
 from ..plan.building import OpenLoop
 from ..plan.explaining import explain_plan
 from .loops import LoopOperators
@@ -35,6 +36,12 @@ class Collection(TimeOperators, LoopOperators):
                 f"output {name!r}: the collection is inside {self.path(self.place)!r}: "
                 "only what `iterate` returns leaves a loop"
             )
+        for reserved in (DIFF, EPOCH):
+            if reserved in self.schema.names:
+                raise SchemaError(
+                    f"output {name!r}: a column cannot be called {reserved!r}, which tables of changes use: "
+                    f"write rename({reserved}='…') before it"
+                )
         self.plan.output(self.node, name)
 
     def export(self, name: str, by: str | Sequence[str] = ()) -> None:

@@ -209,6 +209,12 @@ def test_refused_a_column_that_is_not_there() -> None:
         assert "'missing'" in said and "k: int, v: int, name: string" in said
 
 
+@pytest.mark.parametrize("name", ["epoch", "diff"])
+def test_refused_an_output_with_a_column_that_tables_of_changes_use(name: str) -> None:
+    said = _refused(lambda c: c.rename(k=name).output("changed"), SchemaError)
+    assert f"output 'changed': a column cannot be called {name!r}" in said and f"rename({name}=" in said
+
+
 def test_refused_the_sum_of_different_columns() -> None:
     said = _refused(lambda c: c.concat(c.select("k", "v")), SchemaError)
     assert "concat" in said and "name is string in one, missing in the other" in said and "select" in said
