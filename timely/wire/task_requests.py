@@ -122,7 +122,8 @@ class CheckAttempts:
 class CommitAttempts:
     """Worker 0: what these attempts (names) have staged, on all workers, is batch `batch` of `query`. It
     enters the open epoch, which with `seals` is complete by that; nothing else of the batch enters ever.
-    Refused if batches before it are missing, unless `may_skip`, or one behind it is committed.
+    Refused if batches before it are missing or were those of another `stream` (empty: of none), unless
+    `may_skip`, or if one behind it is committed.
 
     Values: is_new (False: it was committed before), epoch (which it has entered), open.
     """
@@ -134,6 +135,7 @@ class CommitAttempts:
     attempts: list[Value]
     seals: bool
     may_skip: bool
+    stream: str
 
 
 @dataclass(frozen=True)

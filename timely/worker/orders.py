@@ -95,12 +95,15 @@ class Orders:
         batch: int,
         attempts: tuple[str, ...],
         may_skip: bool,
+        stream: str,
     ) -> tuple[bool, int]:
         """Let a batch, of which these attempts count, belong to the open epoch: (whether it was new, its
         epoch). A repetition changes nothing.
         """
         handle = self._worker.instance(dataflow).input(input_name)
         handle.attempts.check_last(query, batch)
+        if not may_skip:
+            handle.attempts.check_stream(query, batch, stream)
         if batch == handle.attempts.last(query):
             return False, handle.epoch
         handle.check_open()
@@ -111,6 +114,7 @@ class Orders:
         order = handle.next_call(len(attempts))
         entered = handle.epoch
         self._decide(Committed(dataflow, input_name, query, batch, entered, order, attempts))
+        handle.attempts.came_from(query, stream)
         return True, entered
 
     def close(self, dataflow: int, input_name: str) -> int:

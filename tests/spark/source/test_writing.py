@@ -32,6 +32,7 @@ from timely.client.connection import RemoteWorkers
 from timely.client.session import Flow
 from timely.errors import InternalError, MisuseError, WaitTimeoutError
 from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.spark.source import writing
 from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
@@ -246,6 +247,22 @@ def test_refused_is_a_batch_with_the_number_of_another_one(flow: Flow) -> None:
     assert epochs(flow) == [Counter([1, 2] * 2)] * 3
 
 
+def test_refused_is_a_second_stream_under_the_name_of_another_though_its_batches_are_as_long(
+    session: SparkSession, flow: Flow, tmp_path: Path
+) -> None:
+    """Of two batches with the same number one would be lost."""
+    for folder, row in (("one", 1), ("two", 2)):
+        give(tmp_path / folder, "0", row)
+    run(stream(session, tmp_path / "one"), flow, tmp_path / "checkpoint", query="both")
+    with pytest.raises(StreamingQueryException, match="batch 0 of query both is not written: another stream"):
+        run(stream(session, tmp_path / "two"), flow, tmp_path / "another", query="both")
+    assert epochs(flow) == [Counter([1])]
+    run(stream(session, tmp_path / "two"), flow, tmp_path / "fresh", query="its own")
+    give(tmp_path / "one", "1", 3)
+    run(stream(session, tmp_path / "one"), flow, tmp_path / "checkpoint", query="both")
+    assert epochs(flow) == [Counter([1]), Counter([2]), Counter([3])]
+
+
 def test_refused_is_a_stream_that_is_started_again_with_an_older_copy_of_its_checkpoint(
     session: SparkSession, flow: Flow, tmp_path: Path
 ) -> None:
@@ -308,10 +325,32 @@ def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its
 ) -> None:
     told = Told()
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
+    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
     BatchWriter(plan).commit([Staged("q", 0, "a", (1, 1), 2)])
     with pytest.raises(MisuseError, match="batch 1 of query q is not committed"):
         StreamWriter(plan).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
+
+
+def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commit(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two that write at the same time under one name: each finds that none is committed."""
+    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False)
+    batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
+    first, second = [_stage(plan, "q", 0, iter([batch] * 3))], [_stage(plan, "q", 0, iter([batch] * 5))]
+    look = writing._check_there
+
+    def looked(*asked: object) -> int:
+        found = look(*asked)  # type: ignore[arg-type]
+        monkeypatch.setattr(writing, "_check_there", look)
+        BatchWriter(plan).commit(first)
+        return found
+
+    monkeypatch.setattr(writing, "_check_there", looked)
+    with pytest.raises(MisuseError, match="has come already, with 3 rows, and now has 5"):
+        BatchWriter(plan).commit(second)
+    assert epochs(flow) == [Counter({1: 3})]
 
 
 def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named(
@@ -319,6 +358,7 @@ def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named
 ) -> None:
     told = Told()
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
+    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
     ran = {"000002/x": 1, "000000/z": 3, "000010/a": 2, "000001/y": 0}
     BatchWriter(plan).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
@@ -344,7 +384,8 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
                 assert requests[0][1].epoch == 5
                 waited.append(requests[0][1].timeout_seconds)
                 raise WaitTimeoutError("epoch 5 is not complete")
-            return [Reply({"missing": [], "last": -1, "last_rows": 0, "open": 8})] * len(requests)
+            told = {"missing": [], "last": -1, "last_rows": 0, "open": 8, "is_new": True}
+            return [Reply(told)] * len(requests)
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Slow()))
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)

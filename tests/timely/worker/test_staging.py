@@ -41,8 +41,10 @@ def stage(flow: Flow, batch: int, attempt: str, number: int, *rows: int, worker:
     return bool(ask(flow, request, worker, pa.table({"n": list(rows)})).values["is_new"])
 
 
-def commit(flow: Flow, batch: int, *attempts: str, seals: bool = True, may_skip: bool = False) -> Reply:
-    return ask(flow, CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip))
+def commit(
+    flow: Flow, batch: int, *attempts: str, seals: bool = True, may_skip: bool = False, stream: str = ""
+) -> Reply:
+    return ask(flow, CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip, stream))
 
 
 def full(attempts: Attempts, query: str) -> None:
@@ -78,6 +80,21 @@ def test_commit_leaves_behind_how_many_rows_it_had_on_each_worker(flow: Flow) ->
     assert [ask(flow, check, worker).values["last_rows"] for worker in range(2)] == [3, 1]
 
 
+def test_commit_of_another_stream_under_the_same_name_is_refused(flow: Flow) -> None:
+    for batch, stream in enumerate(("one", "one")):
+        assert stage(flow, batch, "a", 0, batch)
+        commit(flow, batch, "a", stream=stream)
+    assert stage(flow, 2, "b", 0, 9)
+    for batch in (1, 2):
+        for stream in ("two", ""):
+            with pytest.raises(MisuseError, match=f"batch {batch} of query q is not written: another stream"):
+                commit(flow, batch, "b", stream=stream)
+    assert not commit(flow, 1, "b", stream="one").values["is_new"]
+    assert commit(flow, 2, "b", may_skip=True, stream="two").values["is_new"]
+    assert stage(flow, 3, "c", 0, 7) and commit(flow, 3, "c", stream="two").values["is_new"]
+    assert rows(flow) == [(0, 0), (1, 1), (2, 9), (3, 7)]
+
+
 def test_commit_may_leave_the_epoch_open_for_others(flow: Flow) -> None:
     stage(flow, 0, "a", 0, 1)
     assert commit(flow, 0, "a", seals=False).values == {"is_new": True, "epoch": 0, "open": 0}
@@ -108,7 +125,7 @@ def test_order_of_calls_is_that_of_attempts_and_parts(flow: Flow) -> None:
     for attempt, number, worker, value in (("b", 0, 1, 5), ("a", 1, 0, 3), ("a", 0, 1, 9), ("b", 1, 1, 7)):
         request = StageAttempt(0, "last", "q", 0, attempt, number, 1)
         ask(flow, request, worker, pa.table({"k": [1], "v": [value]}))
-    ask(flow, CommitAttempts(0, "last", "q", 0, ["a", "b"], False, False))
+    ask(flow, CommitAttempts(0, "last", "q", 0, ["a", "b"], False, False, ""))
     flow.input("last").upsert([(2, 8)])
     flow.seal()
     assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 7}, {"k": 2, "v": 8}]
@@ -185,7 +202,7 @@ def test_refused_parts_of_an_insertion_that_have_no_place_among_rows_in_order(
 @pytest.mark.parametrize("attempts", [["a", "a"], [1], [["a", 1]]])
 def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Value]) -> None:
     with pytest.raises(RequestError, match="named, each once"):
-        ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False))
+        ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False, ""))
     with pytest.raises(RequestError, match=r"an attempt is \[name, parts\]"):
         ask(flow, CheckAttempts(0, "rows", "q", 0, ["a"]))
     for batch, number in ((-1, 0), (0, -1), (0, 1 << 22)):
@@ -194,7 +211,7 @@ def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Valu
     with pytest.raises(RequestError, match="without a table"):
         ask(flow, StageAttempt(0, "rows", "q", 0, "a", 0, 1))
     with pytest.raises(RequestError, match="asked of worker 0"):
-        ask(flow, CommitAttempts(0, "rows", "q", 0, [], True, False), 1)
+        ask(flow, CommitAttempts(0, "rows", "q", 0, [], True, False, ""), 1)
 
 
 def test_refused_once_the_input_is_closed_but_a_repetition_is_none(flow: Flow) -> None:

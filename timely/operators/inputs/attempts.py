@@ -9,7 +9,8 @@ Laws:
   1. rows enter if and only if the commit of their batch names their attempt;
   2. a batch is committed once: what is staged for it afterwards, and a commit that is repeated, changes
      nothing. Only the last one can be meant to come again, with as many rows: who gives one before it, or
-     others under its number, has numbers of another life, and is refused;
+     others under its number, has numbers of another life, and is refused; and so is another stream under
+     the same name;
   3. a commit leaves nothing staged of its query for its batch or one before;
   4. what was found to be there, for a commit, stays until that comes, unless it is dropped by its own name,
      which says that the commit will not come. Who gives up a batch does not know of another driver that is
@@ -72,6 +73,7 @@ class Attempts:
         self._last: dict[str, int] = {}
         self._last_rows: dict[str, int] = {}
         self._last_once: OrderedDict[str, int] = OrderedDict()
+        self._streams: dict[str, str] = {}
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -118,6 +120,23 @@ class Attempts:
                 "not written. Start it with the checkpoint that it had last; or, if its rows are in no "
                 "batch that came, with a new checkpoint and a 'query' of its own"
             )
+
+    def check_stream(self, query: str, batch: int, stream: str) -> None:
+        """Raise `MisuseError` if what came of `query` was of another stream. Asked of worker 0, which is
+        told by `came_from`.
+        """
+        if self._streams.get(query, stream) != stream:
+            raise MisuseError(
+                f"batch {batch} of query {query} is not written: another stream writes under that name, or "
+                "this one did with another checkpoint, and of two with the same number one would be lost. "
+                "Give each a 'query' of its own, and a stream the checkpoint that it had; where it gives the "
+                "same rows again, say .option('gap', 'allow')"
+            )
+
+    def came_from(self, query: str, stream: str) -> None:
+        """A batch of `query` is committed, and was of this stream; empty: of none."""
+        if not query.startswith(WRITES_ONCE):
+            self._streams[query] = stream
 
     def stage(self, query: str, batch: int, attempt: str, number: int, part: Part) -> bool:
         """Keep one part of an attempt; the same number again replaces it. False: the batch is committed."""
@@ -187,7 +206,7 @@ class Attempts:
 
     def compared(self) -> object:
         """All that decides what it will do, but for the time."""
-        return self._staged, self._last, self._last_rows, self._last_once
+        return self._staged, self._last, self._last_rows, self._last_once, self._streams
 
     def _drop(self, key: tuple[str, int, str]) -> None:
         self.bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -53,6 +54,9 @@ __all__ = ["BatchWriter", "RefusedWriter", "Staged", "StreamWriter", "WritePlan"
 _ROWS_PER_PART = 1 << 17
 _LAG_SECONDS_MAX = ATTEMPT_SECONDS_MAX / 2
 """What a commit is about to name has to be there when it comes."""
+_HEARD_SECONDS_MAX = 1.0
+_LOOK_SECONDS = 0.02
+"""How long a batch that is committed already waits for all workers to hear of that, and how often it asks."""
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
@@ -83,6 +87,8 @@ class Staged(WriterCommitMessage):
     parts: tuple[int, ...]
     rows: int
     """That it was given, also if none of them are kept because the batch is committed already."""
+    stream: str = ""
+    """By which name Spark knows the stream, as its checkpoint says; empty: it is none."""
 
 
 def plan_of_write(options: Options, schema: T.StructType, overwrite: bool) -> WritePlan:
@@ -151,7 +157,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         with plainly():
             if batch is None or query is None:
                 raise InternalError("Spark has not told a task of a stream which query and batch it is of")
-            return _stage(self.plan, self.plan.query or query, int(batch), iterator)
+            staged = _stage(self.plan, self.plan.query or query, int(batch), iterator)
+            return replace(staged, stream=query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """What the driver does when all tasks are done."""
@@ -259,7 +266,10 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
     if any((one.query, one.batch) != (query, batch) for one in staged):
         raise InternalError(f"Spark commits batch {batch} of {query} with what was staged for another")
     names: list[Value] = [one.attempt for one in staged if one.rows]
-    request = CommitAttempts(plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip)
+    stream = next((one.stream for one in staged), "")
+    request = CommitAttempts(
+        plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip, stream
+    )
     with workers_at(plan.at) as workers:
         is_sent = False
         try:
@@ -271,7 +281,10 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
                 wait = Wait(plan.dataflow, "", behind, seconds)
                 workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
             is_sent = True
-            workers.ask([(0, request, None)], answer_seconds(plan.timeout_seconds))
+            (reply,) = workers.ask([(0, request, None)], answer_seconds(plan.timeout_seconds))
+            if not reply.values.get("is_new"):
+                # It is committed already, perhaps since the look above and by another: then as what?
+                _check_there(workers, plan, query, batch, staged)
         except TimelyError as error:
             # Spark says next that the batch is given up, in a process that does not know how far it was.
             if names and (not is_sent or isinstance(error, MisuseError)):
@@ -289,6 +302,10 @@ def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, stag
         here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
         asked.append((worker, CheckAttempts(plan.dataflow, plan.input, query, batch, here), None))
     replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
+    until = time.monotonic() + _HEARD_SECONDS_MAX
+    while replies[0].integer("last") >= batch and not _are_alike(replies) and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+        replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
     missing = sum(len(reply.items("missing")) for reply in replies)
     # Worker 0 decides: the others may not have heard yet of a commit that this one repeats.
     if missing and replies[0].integer("last") < batch:
@@ -299,6 +316,10 @@ def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, stag
     if all(reply.integer("last") == batch for reply in replies) and not plan.may_skip:
         _check_same(plan, query, batch, staged, sum(reply.integer("last_rows") for reply in replies))
     return replies[0].integer("open")
+
+
+def _are_alike(replies: Sequence[Reply]) -> bool:
+    return len({reply.integer("last") for reply in replies}) == 1
 
 
 def _check_same(plan: WritePlan, query: str, batch: int, staged: Sequence[Staged], rows: int) -> None:

@@ -107,7 +107,13 @@ class Inputs:
         """
         attempts = names_of(request.attempts)
         is_new, epoch = self._orders.commit(
-            request.dataflow, request.input, request.query, request.batch, attempts, request.may_skip
+            request.dataflow,
+            request.input,
+            request.query,
+            request.batch,
+            attempts,
+            request.may_skip,
+            request.stream,
         )
         if is_new and request.seals:
             self._orders.seal(request.dataflow, epoch)

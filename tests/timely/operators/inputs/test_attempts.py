@@ -102,6 +102,19 @@ def test_counted_is_only_the_last_batch_as_one_that_may_come_again() -> None:
     assert attempts.last_rows("r") == 0
 
 
+def test_counted_are_batches_of_one_stream_under_one_name() -> None:
+    attempts = Attempts()
+    attempts.check_stream("q", 0, "one")
+    attempts.came_from("q", "one")
+    attempts.came_from("r", "")
+    attempts.came_from(f"{WRITES_ONCE}a", "")
+    attempts.check_stream("q", 1, "one")
+    attempts.check_stream(f"{WRITES_ONCE}a", 1, "one")
+    for query, stream in (("q", "two"), ("q", ""), ("r", "one")):
+        with pytest.raises(MisuseError, match=f"^batch 1 of query {query} is not written: another stream"):
+            attempts.check_stream(query, 1, stream)
+
+
 def test_counted_queries_are_all_remembered_but_for_those_that_write_once() -> None:
     attempts = Attempts(queries_max=2, once_max=2)
     once = [f"{WRITES_ONCE}{letter}" for letter in "abc"]
