@@ -8,6 +8,7 @@ kept_*       what is read is kept; what is gone is said to be
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import differential as dd
 import timely
 from timely.client.pieces import OutputSlice
 from timely.client.session import Flow
+from timely.errors import MisuseError
 from timely.operators.inputs.appends import place_of
 from timely.spark.source.connecting import workers_at
 from timely.spark.source.options import Options
@@ -89,6 +91,24 @@ def test_epoch_of_a_frame_is_the_one_that_was_sealed_when_it_was_made(
     assert rows_by_hand(flow) == [(2, "b")]
     assert rows_by_hand(flow, epoch=first) == [(1, "a"), (2, "b")]
     assert frame.rdd.getNumPartitions() == 2
+
+
+@pytest.mark.parametrize("more", [{}, {"startingEpoch": 0}, {"startingEpoch": "earliest"}])
+def test_epoch_of_a_cluster_that_was_started_anew_is_another_one(more: dict[str, object]) -> None:
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int, text: string").output("rows")
+
+    with timely.connect(workers=1) as before, timely.connect(workers=1) as now:
+        plans = []
+        for cluster in (before, now):
+            flow = cluster.install(passed_on)
+            flow.input("rows").insert([(len(plans), "")])
+            flow.seal()
+            plans.append(plan_of(Options.of(options(flow, **more))))
+        assert len(OutputReader(plans[0], plans[0].form).partitions()) == 1
+        exchanged = replace(plans[0], at=plans[1].at)
+        with pytest.raises(MisuseError, match="output 'rows' of dataflow 0 was installed anew .* epoch 0"):
+            OutputReader(exchanged, exchanged.form).partitions()
 
 
 def test_rows_of_a_frame_that_is_filtered_twice_are_those_of_each_filter(

@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from timely.client.installed import Workers
-from timely.client.pieces import OutputSlice, extent_of, hold_everywhere, pieces
+from timely.client.pieces import Held, OutputSlice, extent_of, hold_everywhere, pieces
 from timely.client.reading import FlowOutput
 from timely.client.session import Flow
 from timely.client.tables import summed
@@ -64,6 +64,8 @@ class ReadPlan:
     form: T.StructType
     hold_seconds: float
     timeout_seconds: float
+    origin: str = ""
+    """Where the output began that was there when this was made: an epoch is one of that."""
 
     @property
     def are_changes(self) -> bool:
@@ -104,9 +106,11 @@ def plan_of(options: Options) -> ReadPlan:
             options.hold_seconds,
             options.timeout_seconds,
         )
-        if not plan.are_changes:  # of a stream it is its checkpoint that says from where
-            _hold(workers, plan, plan.epoch + 1)
-        return plan
+        if plan.are_changes:  # of a stream it is its checkpoint that says from where
+            there = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0))
+        else:
+            there = _hold(workers, plan, plan.epoch + 1)
+        return replace(plan, origin=there.origin)
 
 
 def place_name(options: Options) -> str:
@@ -119,9 +123,21 @@ def _sealed(flow: Flow, output: FlowOutput) -> int:
     return max(flow.epoch, output.complete_before_capped()) - 1
 
 
-def _hold(workers: Workers, plan: ReadPlan, first: int) -> None:
+def _hold(workers: Workers, plan: ReadPlan, first: int) -> Held:
     """Keep changes from `first` on; `ForgottenError` if some are gone."""
-    hold_everywhere(workers, Hold(plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds))
+    return hold_everywhere(workers, Hold(plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds))
+
+
+def _check_same(plan: ReadPlan, there: Held) -> None:
+    """Raise `MisuseError` if the output is of another dataflow than when the DataFrame was made: it would be
+    read as of the epoch with the same number, which is another one.
+    """
+    if there.origin != plan.origin:
+        raise MisuseError(
+            f"output {plan.output!r} of dataflow {plan.dataflow} was installed anew since this DataFrame was "
+            f"made as of epoch {plan.epoch}, which is not that epoch of the new one: make the DataFrame, or "
+            "the view, anew"
+        )
 
 
 class OutputReader(DataSourceReader):
@@ -145,7 +161,7 @@ class OutputReader(DataSourceReader):
             start = plan.starting if isinstance(plan.starting, int) else -1
             if plan.starting == EARLIEST:
                 start = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0)).kept
-            _hold(workers, plan, start if plan.are_changes else plan.epoch + 1)
+            _check_same(plan, _hold(workers, plan, start if plan.are_changes else plan.epoch + 1))
             return partitions_of(workers, plan.at, self._slice(start))
 
     def _slice(self, start: int) -> OutputSlice:
