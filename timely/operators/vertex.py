@@ -122,7 +122,7 @@ class Vertex:
     wants_frontier: ClassVar[bool] = False
     wants_end: ClassVar[bool] = False
     is_patient: ClassVar[bool] = False
-    """Whether messages may wait for it until others have nothing to do: they come together then."""
+    """Whether what a loop sends to it may wait until others have nothing to do: it comes together then."""
 
     _bound: Runner | None = None
 

@@ -433,9 +433,10 @@ class Instance:
             runner.vertex = declaration.vertex()
             runner.wants_frontier = runner.vertex.wants_frontier
             runner.wants_end = runner.vertex.wants_end
-            # Elsewhere all has come by the end of a step, and whoever waits for the next one only tells the
-            # other workers twice: of rows that are there, and of rows that are gone.
-            runner.is_patient = runner.vertex.is_patient and stage in in_pieces
+            # Elsewhere all has come by the end of a step. And with other workers a step is at an end
+            # whenever it has to wait for them: who stays behind only tells them twice, of rows that are there
+            # and of rows that are gone.
+            runner.is_patient = runner.vertex.is_patient and self.workers == 1 and stage in in_pieces
             runner.notifies = not runner.vertex.word_times
             for port in range(declaration.inputs):
                 feeding = [

@@ -14,6 +14,7 @@ from progress.times.timestamp import Timestamp
 from timely import Dataflow, InternalError, Vertex
 from timely.running.core import Worker
 from timely.running.instance import PATIENCE_STEPS, Instance
+from timely.wire.transport.memory import MemoryNetwork
 
 
 class Passes(Vertex):
@@ -144,14 +145,7 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
 def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() -> None:
     """They wait until nothing else is ready, and no longer than some steps."""
     worker = Worker()
-    dataflow = Dataflow("counts down")
-    with dataflow.loop() as loop:
-        back = loop.feedback()
-        entered = loop.enter(dataflow.input("numbers"))
-        (out,) = dataflow.stage("less", CountsDownVertex, [entered.feed(), back.stream.feed()])
-        back.connect(out)
-    dataflow.output("all", loop.leave(out))
-    instance = worker.install(dataflow.freeze())
+    instance = worker.install(counts_down().freeze())
     output = next(runner for runner in instance.runners if runner.name == "output all")
     for epoch, number in enumerate((PATIENCE_STEPS // 2, 4 * PATIENCE_STEPS)):
         before = output.activations
@@ -160,6 +154,38 @@ def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() ->
         worker.run_until_idle()
         assert instance.output("all").log.changes(epoch, epoch + 1).num_rows == number
         assert before < output.activations <= before + 2 + number // PATIENCE_STEPS + 2
+
+
+def test_queue_outputs_of_a_loop_on_several_workers_wait_for_nobody() -> None:
+    """At the end of a step others are waited for, and told of whatever is left."""
+    network = MemoryNetwork(2)
+    workers = [Worker(index, 2, network.transport(index)) for index in range(2)]
+    instances = [worker.install(counts_down().freeze()) for worker in workers]
+
+    def step_all() -> bool:
+        return sum(worker.step() for worker in workers) > 0
+
+    while step_all():
+        pass
+    for instance in instances:
+        instance.input("numbers").send([5])
+        instance.input("numbers").seal()
+    while step_all():
+        assert not any(instance.runners[-1].inbox for instance in instances)
+    assert instances[0].runners[-1].name == "output all"
+    assert [instance.output("all").log.changes(0, 1).num_rows for instance in instances] == [5, 5]
+
+
+def counts_down() -> Dataflow:
+    """A loop out of which a row comes in each iteration."""
+    dataflow = Dataflow("counts down")
+    with dataflow.loop() as loop:
+        back = loop.feedback()
+        entered = loop.enter(dataflow.input("numbers"))
+        (out,) = dataflow.stage("less", CountsDownVertex, [entered.feed(), back.stream.feed()])
+        back.connect(out)
+    dataflow.output("all", loop.leave(out))
+    return dataflow
 
 
 def test_queue_outputs_that_are_behind_no_loop_take_what_comes_in_the_step_in_which_it_comes() -> None:
