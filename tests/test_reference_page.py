@@ -22,7 +22,7 @@ from differential import col
 from differential.collections.ordered import Ordered
 from differential.columns.column_types import Kind
 from differential.expressions.expression import Expr
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.tree import BinaryOp
 
 PAGE = (ROOT / "docs" / "reference.md").read_text()

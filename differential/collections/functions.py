@@ -11,7 +11,7 @@ from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
 from .handle import Row
-from .rows import RowOperators
+from .selecting import RowOperators
 
 __all__ = ["FunctionOperators"]
 

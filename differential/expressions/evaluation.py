@@ -33,9 +33,9 @@ from differential.expressions.compiled import (
 )
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 from differential.expressions.functions.casts import NEVER_FAIL
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
 from differential.expressions.functions.running import Refuse, cast_run, function_run, ranks
-from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.literals import constant_word
 from differential.expressions.operators import (
     ARITHMETIC,

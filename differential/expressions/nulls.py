@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.tree import ColumnTree, OperationTree, Tree
 
 __all__ = ["not_null_where"]

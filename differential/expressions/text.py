@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from differential.columns.symbols.packing import unpack
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 
 __all__ = ["text_of"]

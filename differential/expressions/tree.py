@@ -22,7 +22,7 @@ SpecialOp: TypeAlias = Literal[
     "min_of", "max_of", "least", "greatest",
 ]  # fmt: skip
 Op: TypeAlias = str
-"""A `BinaryOp`, a `SpecialOp`, or the name of a function in `functions/table.py`."""
+"""A `BinaryOp`, a `SpecialOp`, or the name of a function in `functions/catalogue.py`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -33,8 +33,8 @@ from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
-from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.text import text_of
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 from timely.user_code.call_site import call_site

@@ -23,7 +23,7 @@ from ..columns.schema import Column, Schema
 from ..columns.symbols.packing import unpack
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
-from ..expressions.functions.table import FUNCTIONS
+from ..expressions.functions.catalogue import FUNCTIONS
 from ..expressions.literals import Constant, constant_word
 from ..expressions.tree import BinaryOp, SpecialOp
 

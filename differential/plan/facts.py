@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from ..expressions.functions.table import FUNCTIONS
+from ..expressions.functions.catalogue import FUNCTIONS
 from .nodes import (
     Accumulate,
     Arrange,

@@ -16,7 +16,7 @@ from differential.columns.rows import datetime_to_micros, micros_to_datetime
 from differential.columns.schema import Schema
 from differential.columns.symbols.packing import unpack
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 
 __all__ = ["NoValue", "value_in_row"]
 

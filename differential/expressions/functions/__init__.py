@@ -1,3 +1,3 @@
-"""Functions over columns: one table, a file per family; who types, prints, sends or evaluates them reads
+"""Functions over columns: one catalogue, a file per family; who types, prints, sends or evaluates them reads
 it.
 """

@@ -1,6 +1,6 @@
 """Functions as methods of what they are of: `col.name.str.upper()`, `col.t.dt.year()`, `col.x.list.get(0)`.
 
-Each method writes the function of its name in `table.py`, whose docstring it has.
+Each method writes the function of its name in `catalogue.py`, whose docstring it has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is a function of the table, or a cast, computed on columns in natural form?
+"""How is a function of the catalogue, or a cast, computed on columns in natural form?
 
 Values cross to Arrow or Python and back once per column, and those of symbols once per *different* value: the
 words are numbered by Arrow's hash table, what they stand for is looked up, the function runs over that, and

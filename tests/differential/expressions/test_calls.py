@@ -11,7 +11,7 @@ from differential import col
 from differential.errors import ExpressionError
 from differential.expressions import calls
 from differential.expressions.expression import Expr
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 
 WRITTEN_OTHERWISE = {
     "trim": "strip", "ltrim": "lstrip", "rtrim": "rstrip", "initcap": "title",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from differential.expressions.functions.table import FUNCTIONS
+from differential.expressions.functions.catalogue import FUNCTIONS
 
 
 def test_the_last_parameter_of_some_may_be_repeated() -> None:

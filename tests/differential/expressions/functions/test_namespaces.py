@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from differential import col
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
 from differential.expressions.functions.namespaces import (
     ListMethods,
@@ -14,7 +15,6 @@ from differential.expressions.functions.namespaces import (
     TimeMethods,
     explain_method,
 )
-from differential.expressions.functions.table import FUNCTIONS
 
 CLASSES = {"str": StringMethods, "dt": TimeMethods, "list": ListMethods}
 

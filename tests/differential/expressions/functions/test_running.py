@@ -17,8 +17,8 @@ from differential.columns.rows import Row
 from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import column_at
 from differential.expressions.evaluation import Compiler
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.running import function_run, ranks
-from differential.expressions.functions.table import FUNCTIONS
 
 
 def test_a_function_sees_each_different_string_once() -> None:

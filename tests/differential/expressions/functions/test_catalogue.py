@@ -1,4 +1,4 @@
-"""The table of functions is whole: each is typed, printed, sent, and computed."""
+"""The catalogue of functions is whole: each is typed, printed, sent, and computed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from expression_values import EVERY, ROWS, values_of
 import differential as dd
 from differential import col, lit, when
 from differential.expressions.expression import Expr, call_function
+from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import ANY_KIND, Function
-from differential.expressions.functions.table import FUNCTIONS
 from differential.expressions.types import type_of
 from differential.plan.expressions import expr_data, expr_of
 

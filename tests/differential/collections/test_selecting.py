@@ -1,4 +1,4 @@
-"""rows.py: operators on single rows.
+"""selecting.py: operators on single rows.
 
 meaning_*   at times of depth 2 and 3
 refused_*   what a user may do wrong, and what he is told
@@ -68,13 +68,13 @@ def test_refused_an_expression_without_a_name() -> None:
 
 def test_refused_a_condition_that_is_none() -> None:
     said = _refused(lambda c: c.filter(col.k + 1), ExpressionError)
-    assert "needs a condition" in said and "int" in said and "test_rows.py" in said
+    assert "needs a condition" in said and "int" in said and "test_selecting.py" in said
 
 
 def test_refused_what_is_no_function() -> None:
     for build, name in ((lambda c: c.map(5), "map"), (lambda c: c.flat_map(5), "flat_map")):
         said = _refused(build, ExpressionError)
-        assert re.fullmatch(name + r"\(5\) \(.*test_rows.py:\d+\) needs a function\.", said)
+        assert re.fullmatch(name + r"\(5\) \(.*test_selecting.py:\d+\) needs a function\.", said)
 
 
 def _run_one(
@@ -105,7 +105,7 @@ def test_refused_a_function_that_raises_names_record_operator_and_line() -> None
     ):
         error = _run_one(build, (7, 0))
         assert "Record(k=7, v=0)" in str(error), error
-        assert "ZeroDivisionError" in str(error) and "test_rows.py:" in str(error)
+        assert "ZeroDivisionError" in str(error) and "test_selecting.py:" in str(error)
         assert isinstance(error.__cause__, ZeroDivisionError)
 
 
@@ -118,7 +118,7 @@ def test_refused_a_result_that_does_not_fit_its_columns() -> None:
 
 def test_refused_a_function_that_gives_no_condition() -> None:
     said = str(_run_one(lambda c: c.filter(lambda r: r.v), (7, 3)))
-    assert "filter(" in said and "failed on Record(k=7, v=3)" in said and "test_rows.py:" in said
+    assert "filter(" in said and "failed on Record(k=7, v=3)" in said and "test_selecting.py:" in said
     assert "it gave 3; a condition is True, or False or None" in said
 
 

@@ -1,4 +1,4 @@
-"""Operators on single rows by expressions: no state, no stage."""
+"""Operators on single rows by expressions, select and its like: no state, no stage."""
 
 from __future__ import annotations
 
