@@ -23,7 +23,7 @@ side of a comparison in parentheses.
     decimal   exact: + - * keep all digits, and stop the dataflow where there would be more than 18
 
 Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
-functions, as in PySpark (`dd.upper(col.name)`); both are written from one catalogue (`functions/catalogue.py`).
+functions, as in PySpark (`dd.upper(col.name)`); both come from one catalogue (`functions/catalogue.py`).
 
 Printing is in `text.py`, types in `types.py`, evaluation in `evaluation.py`.
 """
