@@ -300,11 +300,6 @@ class JoinMachine:
         except OverflowError:
             raise row_overflow([words], self._shows[side]) from None
 
-    def effort(self, rows: int) -> bool:
-        """Spend some rows of merging while idle; returns whether there is more to do."""
-        more = [trace.effort(rows) for trace in self.traces]
-        return any(more)
-
     def check_invariants(self) -> None:
         """Assert those of its own traces."""
         for trace in self.traces:

@@ -284,11 +284,6 @@ class ReduceMachine:
         """The minimal times at which something may still be sent: ascending words, to be held."""
         return self._pending.times(self._waiting.times(_NO_TIMES))
 
-    def effort(self, rows: int) -> bool:
-        """Spend some rows of merging while idle; returns whether there is more to do."""
-        more = [trace.effort(rows) for trace in (self.input, self.output)]
-        return any(more)
-
     def check_invariants(self) -> None:
         """Assert those of both traces, and that pending times are sorted and different."""
         self.input.check_invariants()

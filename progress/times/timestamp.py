@@ -109,10 +109,6 @@ class TimeShape:
         assert len(b) == self.coordinates, (b, self)
         return all(a[start:stop] <= b[start:stop] for start, stop in self.bounds)
 
-    def less_than(self, a: Timestamp, b: Timestamp) -> bool:
-        """Whether `a` comes before `b` and is not `b`."""
-        return a != b and self.less_equal(a, b)
-
     def lub(self, a: Timestamp, b: Timestamp) -> Timestamp:
         """The earliest time that both `a` and `b` come before."""
         assert len(a) == self.coordinates, (a, self)

@@ -71,12 +71,6 @@ class SlidingWindow:
         """The first epoch whose end is not before `time`."""
         return max(0, -(-(time - self.first_time) // self.slide) - 1)
 
-    def leave_epoch(self, time: int) -> int:
-        """The first epoch whose window begins at `time` or later; windows that grow have none."""
-        if self.window is None:
-            raise ValueError("nothing leaves a window that grows")
-        return -(-(time - self.first_time + self.window) // self.slide) - 1
-
     def changes(
         self,
         rows: DataFrame,

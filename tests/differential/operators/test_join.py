@@ -168,4 +168,3 @@ def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
     assert sum(piece.shape[1] for piece in _pieces(machine, LEFT, words)) == 0
     left = machine.inputs[LEFT].source
     assert isinstance(left, OwnRows) and left.trace.rows == 0, "what comes afterwards is not kept at all"
-    assert not machine.effort(100)

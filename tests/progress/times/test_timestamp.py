@@ -30,7 +30,6 @@ def test_law_less_equal_is_reflexive_transitive_and_antisymmetric(
     if shape.less_equal(a, b) and shape.less_equal(b, c):
         assert shape.less_equal(a, c)
     assert (shape.less_equal(a, b) and shape.less_equal(b, a)) == (a == b)
-    assert shape.less_than(a, b) == (shape.less_equal(a, b) and not shape.less_equal(b, a))
 
 
 @given(st.data(), shapes())
@@ -81,7 +80,7 @@ def test_law_times_that_nobody_can_tell_apart_are_advanced_to_the_same(
 @given(st.data(), shapes())
 def test_law_sort_key_never_puts_a_later_time_first(data: st.DataObject, shape: TimeShape) -> None:
     a, b = data.draw(times(shape)), data.draw(times(shape))
-    if shape.less_than(a, b):
+    if a != b and shape.less_equal(a, b):
         assert shape.sort_key(a) < shape.sort_key(b)
 
 

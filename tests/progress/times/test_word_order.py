@@ -26,7 +26,7 @@ def test_against_tuples_words_have_the_same_order(data: st.DataObject, code: Tim
     for strategy in (wide_times(code), times(code.shape)):
         a, b = data.draw(strategy), data.draw(strategy)
         assert word_less_equal(code.pack(a), code.pack(b), code.guards) == code.shape.less_equal(a, b)
-        if code.shape.less_than(a, b):
+        if a != b and code.shape.less_equal(a, b):
             assert code.pack(a) < code.pack(b)
 
 
