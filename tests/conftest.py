@@ -36,7 +36,7 @@ SESSION_MARK = "NAIAD_TEST_SESSION"
 
 # No deadline: the first call of a kernel compiles it. No example database: the seed alone decides.
 settings.register_profile(
-    "quick", max_examples=30, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=24, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile("quick")
