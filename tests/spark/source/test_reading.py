@@ -19,9 +19,9 @@ import differential as dd
 import timely
 from timely.client.pieces import OutputSlice
 from timely.client.session import Flow
-from timely.errors import MisuseError
+from timely.errors import ForgottenError, MisuseError
 from timely.operators.inputs.appends import place_of
-from timely.spark.source.connecting import workers_at
+from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
 
@@ -109,6 +109,58 @@ def test_epoch_of_a_cluster_that_was_started_anew_is_another_one(more: dict[str,
         exchanged = replace(plans[0], at=plans[1].at)
         with pytest.raises(MisuseError, match="output 'rows' of dataflow 0 was installed anew .* epoch 0"):
             OutputReader(exchanged, exchanged.form).partitions()
+
+
+def test_epoch_of_a_frame_is_kept_from_when_it_is_made_and_the_earliest_is_the_first_that_is(
+    cluster: timely.Cluster,
+) -> None:
+    """Also before the first query over it has been planned."""
+
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int, text: string").output("rows")
+
+    flow = cluster.install(passed_on)
+    for n in range(5):
+        flow.input("rows").insert([(n, "")])
+        flow.wait(flow.seal())
+    rows = flow.output("rows")
+    rows.forget(2)
+    plans = [
+        plan_of(Options.of(options(flow, **more))) for more in ({"epoch": 2}, {"startingEpoch": "earliest"})
+    ]
+    rows.forget(5)
+    collection, changes = (OutputReader(plan, plan.form) for plan in plans)
+    found = [
+        sorted(batch.column("n").to_pylist() for part in reader.partitions() for batch in reader.read(part))
+        for reader in (collection, changes)
+    ]
+    assert [sorted(sum(numbers, [])) for numbers in found] == [[0, 1, 2], [3, 4]]
+    with pytest.raises(ForgottenError):
+        plan_of(Options.of(options(flow, epoch=1)))
+
+
+@pytest.mark.parametrize("more", [{}, {"startingEpoch": 0}])
+def test_epoch_of_another_dataflow_is_not_kept_there_and_not_called_forgotten(
+    more: dict[str, object],
+) -> None:
+    def passed_on(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int, text: string").output("rows")
+
+    with timely.connect(workers=1) as before, timely.connect(workers=1) as now:
+        flows = [cluster.install(passed_on) for cluster in (before, now)]
+        for flow in flows:
+            for n in range(3):
+                flow.input("rows").insert([(n, "")])
+                flow.wait(flow.seal())
+        plan = plan_of(Options.of(options(flows[0], epoch=0, **more)))
+        assert len(OutputReader(plan, plan.form).partitions()) == 1
+        exchanged = replace(plan, at=Whereabouts(tuple(flows[1]._workers.addresses)))
+        for _ in range(2):  # before and after it is forgotten there, by who thinks that nobody needs it
+            with pytest.raises(MisuseError, match="output 'rows' of dataflow 0 was installed anew"):
+                OutputReader(exchanged, exchanged.form).partitions()
+            flows[1].output("rows").forget(3)
+            with pytest.raises(ForgottenError):
+                flows[1].output("rows").changes(1, 3)
 
 
 def test_rows_of_a_frame_that_is_filtered_twice_are_those_of_each_filter(

@@ -159,9 +159,13 @@ class OutputReader(DataSourceReader):
         plan = self.plan
         with plainly(), workers_at(plan.at) as workers:
             start = plan.starting if isinstance(plan.starting, int) else -1
+            # Before anything is held there: of another dataflow that would be for nobody, or be refused for
+            # a reason that is none.
+            there = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0))
+            _check_same(plan, there)
             if plan.starting == EARLIEST:
-                start = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0)).kept
-            _check_same(plan, _hold(workers, plan, start if plan.are_changes else plan.epoch + 1))
+                start = there.kept
+            _hold(workers, plan, start if plan.are_changes else plan.epoch + 1)
             return partitions_of(workers, plan.at, self._slice(start))
 
     def _slice(self, start: int) -> OutputSlice:
