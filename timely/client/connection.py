@@ -23,6 +23,7 @@ from ..failure import again
 from ..limits import (
     CONNECT_SECONDS_MAX,
     FRAME_BYTES_MAX,
+    HEADER_BYTES_MAX,
     KEEPER_SECONDS_MAX,
     REPLY_SECONDS_MAX,
     REQUEST_BYTES_MAX,
@@ -420,7 +421,14 @@ class append_target:
 
 
 def checked(frames: list[Frame]) -> list[Frame]:
-    """The frames of a request, unless one is too large for a worker to take."""
+    """The frames of a request, unless one is too large to be taken. What a worker cannot read it cannot
+    answer.
+    """
+    if memoryview(frames[0]).nbytes > HEADER_BYTES_MAX:
+        raise MisuseError(
+            f"a request whose values, without its rows, take {memoryview(frames[0]).nbytes:,} bytes is too "
+            f"large: {HEADER_BYTES_MAX:,} are the limit"
+        )
     for frame in frames:
         if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
             raise MisuseError(
