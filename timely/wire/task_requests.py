@@ -108,7 +108,7 @@ class CheckAttempts:
     """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait for the commit.
 
     Values: missing (names), last (the last batch of `query` that is committed; -1: none), last_rows (how
-    many rows of it have entered here), open (the open epoch).
+    many rows of it have entered here), open (the open epoch), seconds (what the clock of this worker says).
     """
 
     dataflow: int
@@ -123,7 +123,8 @@ class CommitAttempts:
     """Worker 0: what these attempts (names) have staged, on all workers, is batch `batch` of `query`. It
     enters the open epoch, which with `seals` is complete by that; nothing else of the batch enters ever.
     Refused if batches before it are missing or were those of another `stream` (empty: of none), unless
-    `may_skip`, or if one behind it is committed.
+    `may_skip`, or if one behind it is committed. Refused, too, when so much time has passed since `looked`,
+    by the `seconds` of worker 0, that some worker may have let go of what was found there.
 
     Values: is_new (False: it was committed before), epoch (which it has entered), open.
     """
@@ -136,6 +137,7 @@ class CommitAttempts:
     seals: bool
     may_skip: bool
     stream: str
+    looked: int
 
 
 @dataclass(frozen=True)

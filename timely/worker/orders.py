@@ -21,6 +21,7 @@ from ..operators.inputs.appends import AppendId
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control
+from ..wire.task_requests import CommitAttempts
 
 __all__ = ["Orders", "open_epoch"]
 
@@ -87,34 +88,28 @@ class Orders:
         self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered, order))
         return True, entered
 
-    def commit(
-        self,
-        dataflow: int,
-        input_name: str,
-        query: str,
-        batch: int,
-        attempts: tuple[str, ...],
-        may_skip: bool,
-        stream: str,
-    ) -> tuple[bool, int]:
+    def commit(self, request: CommitAttempts, attempts: tuple[str, ...]) -> tuple[bool, int]:
         """Let a batch, of which these attempts count, belong to the open epoch: (whether it was new, its
         epoch). A repetition changes nothing.
         """
-        handle = self._worker.instance(dataflow).input(input_name)
+        query, batch = request.query, request.batch
+        handle = self._worker.instance(request.dataflow).input(request.input)
         handle.attempts.check_last(query, batch)
-        if not may_skip:
-            handle.attempts.check_stream(query, batch, stream)
+        if not request.may_skip:
+            handle.attempts.check_stream(query, batch, request.stream)
         if batch == handle.attempts.last(query):
             return False, handle.epoch
         handle.check_open()
         handle.attempts.check_remembered(query)
-        if not may_skip:
+        if not request.may_skip:
             handle.attempts.check_follows(query, batch)
+        if attempts:
+            handle.attempts.check_looked(query, batch, request.looked)
         handle.epoch_word(handle.epoch + 1)
         order = handle.next_call(len(attempts))
         entered = handle.epoch
-        self._decide(Committed(dataflow, input_name, query, batch, entered, order, attempts))
-        handle.attempts.came_from(query, stream)
+        self._decide(Committed(request.dataflow, request.input, query, batch, entered, order, attempts))
+        handle.attempts.came_from(query, request.stream)
         return True, entered
 
     def close(self, dataflow: int, input_name: str) -> int:

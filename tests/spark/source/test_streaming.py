@@ -152,6 +152,9 @@ def test_offsets_are_bounded_by_epochs_per_batch_and_by_what_was_there_at_the_st
     told_nothing = reader_of(flow, 1, startingEpoch=0)
     told_nothing.partitions(at(flow, 1), at(flow, 2))
     assert told_nothing.latestOffset() == at(flow, 3), "PySpark 4.1: it begins where the last one ended"
+    only_committed = reader_of(flow, 1, startingEpoch=0)
+    only_committed.commit(at(flow, 2))
+    assert only_committed.latestOffset() == at(flow, 3), "or where a driver that is gone had come to"
 
 
 @pytest.mark.parametrize("word", ["latest", "earliest"])

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -30,13 +31,12 @@ import differential as dd
 import timely
 from timely.client.connection import RemoteWorkers
 from timely.client.session import Flow
-from timely.errors import InternalError, MisuseError, WaitTimeoutError
-from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.errors import MisuseError, WaitTimeoutError
 from timely.spark.source import writing
-from timely.spark.source.connecting import Whereabouts, workers_at
+from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
-from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, WritePlan, _stage, plan_of_write
+from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, _stage, plan_of_write
 from timely.wire.requests import Reply, Request, Wait
 from timely.wire.task_requests import CheckAttempts, CommitAttempts, Value
 
@@ -304,32 +304,52 @@ def test_killed_or_slower_runs_of_a_task_that_ran_twice_at_once_do_not_count(flo
     assert epochs(flow) == [Counter([1, 2] * 2), Counter()]
 
 
-class Told:
-    """Workers of which the first says that batch 0 is committed; the second has not heard of that."""
-
-    count = 2
-
-    def __init__(self) -> None:
-        self.committed: list[CommitAttempts] = []
-        self.seconds: set[float] = set()
-
-    def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 300.0) -> list[Reply]:
-        self.seconds.add(seconds)
-        self.committed += [request for _, request, _ in requests if isinstance(request, CommitAttempts)]
-        replies = [Reply({"missing": ["a"], "last": 0, "open": 0}), Reply({"missing": [], "last": -1})]
-        return replies[: len(requests)]
-
-
-def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its_commit(
-    monkeypatch: pytest.MonkeyPatch,
+def test_refused_is_a_batch_of_more_tasks_than_one_commit_can_name(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Told()
-    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
-    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
-    BatchWriter(plan).commit([Staged("q", 0, "a", (1, 1), 2)])
-    with pytest.raises(MisuseError, match="batch 1 of query q is not committed"):
-        StreamWriter(plan).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
+    """Of a request with too long a header the worker could not even say that, and was waited for."""
+    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    names = [f"{task:06d}/{'a' * 32}" for task in range(65_537)]
+    messages = [Staged("q", 0, name, (1, 0), 1) for name in names]
+    with pytest.raises(MisuseError, match=r"of 65,537 tasks with rows.* coalesce\(65536\)"):
+        BatchWriter(plan).commit(messages)
+    with pytest.raises(MisuseError, match="what 65536 of its tasks staged is not there any more"):
+        BatchWriter(plan).commit([*messages[1:], replace(messages[0], rows=0, parts=(0, 0))])
+
+
+def test_batch_parts_of_wide_rows_fit_a_request(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """131,072 rows of 2 KiB do not, and nobody who writes a DataFrame can say how many are sent at once."""
+    monkeypatch.setattr(writing, "APPEND_BYTES_MAX", 1_000)
+    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    sizes = []
+
+    def with_diff(table: pa.Table, diff: str | None) -> pa.Table:
+        sizes.append(table.nbytes)
+        return table
+
+    monkeypatch.setattr(writing, "with_diff", with_diff)
+    narrow = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a" * 100, None]})
+    wide = pa.RecordBatch.from_pydict({"n": range(100), "text": [f"{n:0100}" for n in range(100)]})
+    rows = [*[narrow] * 5, wide, *[narrow] * 9]
+    staged = _stage(plan, "q", 0, iter(rows))
+    assert staged.rows == 128 and sum(staged.parts) == len(sizes) > 10
+    assert all(size < 2_000 for size in sizes) and sum(size >= 900 for size in sizes) > 10
+    BatchWriter(plan).commit([staged])
+    assert sum(epochs(flow)[0].values()) == 128 and set(epochs(flow)[0]) == set(range(100))
+
+
+def test_batch_parts_begin_at_another_worker_for_each_partition(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most partitions have one part: all of these would be the first worker's."""
+    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
+    parts = []
+    for partition in range(3):
+        context = SimpleNamespace(partitionId=lambda partition=partition: partition)
+        monkeypatch.setattr(writing, "TaskContext", SimpleNamespace(get=lambda context=context: context))
+        parts.append(_stage(plan, "q", 0, iter([batch] * 3)).parts)
+    assert parts == [(2, 1), (1, 2), (2, 1)]
 
 
 def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commit(
@@ -351,54 +371,6 @@ def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commi
     with pytest.raises(MisuseError, match="has come already, with 3 rows, and now has 5"):
         BatchWriter(plan).commit(second)
     assert epochs(flow) == [Counter({1: 3})]
-
-
-def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told = Told()
-    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
-    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
-    ran = {"000002/x": 1, "000000/z": 3, "000010/a": 2, "000001/y": 0}
-    BatchWriter(plan).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
-    assert [request.attempts for request in told.committed] == [["000000/z", "000002/x", "000010/a"]]
-    assert told.seconds == {300.0}
-    BatchWriter(replace(plan, timeout_seconds=900.0)).commit([])
-    assert told.seconds == {300.0, 900.0}, "a worker that computes is waited for as long as the user says"
-
-
-def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A commit that raised when the rows are in would have the user write them again."""
-    asked: list[type[Request]] = []
-    waited: list[float] = []
-
-    class Slow:
-        count = 2
-
-        def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:
-            asked.extend(type(request) for _, request, _ in requests)
-            if isinstance(requests[0][1], Wait):
-                assert requests[0][1].epoch == 5
-                waited.append(requests[0][1].timeout_seconds)
-                raise WaitTimeoutError("epoch 5 is not complete")
-            told = {"missing": [], "last": -1, "last_rows": 0, "open": 8, "is_new": True}
-            return [Reply(told)] * len(requests)
-
-    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Slow()))
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)
-    with pytest.raises(WaitTimeoutError):
-        BatchWriter(plan).commit([])
-    assert asked == [CheckAttempts] * 2 + [Wait] * 2
-    with pytest.raises(WaitTimeoutError):
-        BatchWriter(replace(plan, timeout_seconds=float("inf"))).commit([])
-    assert waited == [0.0, ATTEMPT_SECONDS_MAX / 2], "longer than that nothing of the batch is kept"
-    for more in ({"lag": 9}, {"lag": 0}, {"seals": False}):
-        asked.clear()
-        BatchWriter(replace(plan, **more)).commit([])  # type: ignore[arg-type]
-        assert asked == [CheckAttempts] * 2 + [CommitAttempts], more
 
 
 class Unanswered:
@@ -465,12 +437,6 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
     asked: list[Value] = [[messages[0].attempt, 1]]
     (reply,) = flow._workers.ask([(0, CheckAttempts(plan.dataflow, "rows", "q", 1, asked), None)])
     assert reply.values["missing"] == [messages[0].attempt]
-
-
-def test_refused_is_a_commit_that_no_task_has_named_its_query_for() -> None:
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "", True, False, 8, 0.0)
-    with pytest.raises(InternalError, match="no task says of which query batch 3 is"):
-        StreamWriter(plan).commit([None], 3)
 
 
 def test_killed_batches_are_let_go_of(flow: Flow) -> None:

@@ -7,7 +7,9 @@ refused_*   what cannot be staged or committed changes nothing
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -16,7 +18,7 @@ import differential as dd
 import timely
 from timely import InputClosedError, MisuseError, RequestError
 from timely.client.session import Flow
-from timely.operators.inputs.attempts import Attempts
+from timely.operators.inputs.attempts import COMMIT_SECONDS_MAX, Attempts
 from timely.wire.requests import Enter, Reply, Request, Stage, Value
 from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
 
@@ -44,7 +46,13 @@ def stage(flow: Flow, batch: int, attempt: str, number: int, *rows: int, worker:
 def commit(
     flow: Flow, batch: int, *attempts: str, seals: bool = True, may_skip: bool = False, stream: str = ""
 ) -> Reply:
-    return ask(flow, CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip, stream))
+    request = CommitAttempts(0, "rows", "q", batch, list(attempts), seals, may_skip, stream, looked())
+    return ask(flow, request)
+
+
+def looked(seconds_ago: float = 0.0) -> int:
+    """By the clock of worker 0, which is that of this process."""
+    return int(time.monotonic() - seconds_ago)
 
 
 def full(attempts: Attempts, query: str) -> None:
@@ -125,7 +133,7 @@ def test_order_of_calls_is_that_of_attempts_and_parts(flow: Flow) -> None:
     for attempt, number, worker, value in (("b", 0, 1, 5), ("a", 1, 0, 3), ("a", 0, 1, 9), ("b", 1, 1, 7)):
         request = StageAttempt(0, "last", "q", 0, attempt, number, 1)
         ask(flow, request, worker, pa.table({"k": [1], "v": [value]}))
-    ask(flow, CommitAttempts(0, "last", "q", 0, ["a", "b"], False, False, ""))
+    ask(flow, CommitAttempts(0, "last", "q", 0, ["a", "b"], False, False, "", looked()))
     flow.input("last").upsert([(2, 8)])
     flow.seal()
     assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 7}, {"k": 2, "v": 8}]
@@ -140,6 +148,21 @@ def test_refused_batches_before_a_gap_unless_it_is_allowed(flow: Flow) -> None:
     assert rows(flow) == [(0, 1)]
 
 
+def test_refused_is_a_commit_that_comes_so_late_that_some_worker_may_have_let_go_of_rows(flow: Flow) -> None:
+    """Worker 0 may have computed all the time, and kept its own; half of the batch would enter."""
+    stage(flow, 0, "a", 0, 1)
+    stage(flow, 0, "a", 1, 2, worker=1)
+    late = CommitAttempts(0, "rows", "q", 0, ["a"], True, False, "", looked(COMMIT_SECONDS_MAX + 2))
+    with pytest.raises(MisuseError, match=r"batch 0 of query q is not committed: .* more than 4\.5 hours"):
+        ask(flow, late)
+    assert rows(flow) == [] and flow.refresh() == 0
+    in_time = replace(late, looked=looked(COMMIT_SECONDS_MAX - 60))
+    assert ask(flow, in_time).values["is_new"]
+    assert not ask(flow, late).values["is_new"], "a repetition is none, however late"
+    assert ask(flow, replace(late, batch=1, attempts=[])).values["is_new"], "nothing can be missing of it"
+    assert rows(flow) == [(0, 1), (0, 2)]
+
+
 def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) -> None:
     with pytest.raises(MisuseError, match="column 'n'"):
         ask(flow, StageAttempt(0, "rows", "q", 0, "a", 0, 1), 1, pa.table({"n": ["x"]}))
@@ -147,7 +170,10 @@ def test_refused_rows_keep_nothing_and_what_is_dropped_is_missing(flow: Flow) ->
     stage(flow, 0, "b", 0, 2, worker=1)
     check = CheckAttempts(0, "rows", "q", 0, [["a", 1], ["b", 2], ["c", 1]])
     flow.seal()
-    assert ask(flow, check, 1).values == {"missing": ["b", "c"], "last": -1, "last_rows": 0, "open": 1}
+    begin = looked()
+    told = ask(flow, check, 1).values
+    assert begin <= told.pop("seconds") <= looked()  # type: ignore[operator]
+    assert told == {"missing": ["b", "c"], "last": -1, "last_rows": 0, "open": 1}
     ask(flow, DropAttempts(0, "rows", "q", 0, ["a"]), 1)
     assert ask(flow, check, 1).values["missing"] == ["a", "b", "c"]
     ask(flow, DropAttempts(0, "rows", "q", 0, ["b"]), 1)
@@ -202,7 +228,7 @@ def test_refused_parts_of_an_insertion_that_have_no_place_among_rows_in_order(
 @pytest.mark.parametrize("attempts", [["a", "a"], [1], [["a", 1]]])
 def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Value]) -> None:
     with pytest.raises(RequestError, match="named, each once"):
-        ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False, ""))
+        ask(flow, CommitAttempts(0, "rows", "q", 0, attempts, True, False, "", looked()))
     with pytest.raises(RequestError, match=r"an attempt is \[name, parts\]"):
         ask(flow, CheckAttempts(0, "rows", "q", 0, ["a"]))
     for batch, number in ((-1, 0), (0, -1), (0, 1 << 22)):
@@ -211,7 +237,7 @@ def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Valu
     with pytest.raises(RequestError, match="without a table"):
         ask(flow, StageAttempt(0, "rows", "q", 0, "a", 0, 1))
     with pytest.raises(RequestError, match="asked of worker 0"):
-        ask(flow, CommitAttempts(0, "rows", "q", 0, [], True, False, ""), 1)
+        ask(flow, CommitAttempts(0, "rows", "q", 0, [], True, False, "", looked()), 1)
 
 
 def test_refused_once_the_input_is_closed_but_a_repetition_is_none(flow: Flow) -> None:
@@ -219,7 +245,7 @@ def test_refused_once_the_input_is_closed_but_a_repetition_is_none(flow: Flow) -
     commit(flow, 0, "a")
     stage(flow, 1, "b", 0, 2)
     flow.input("rows").close()
-    assert not commit(flow, 0, "a").values["is_new"]
+    assert not commit(flow, 0, "a").values["is_new"] and not stage(flow, 0, "late", 0, 1)
     with pytest.raises(InputClosedError, match="'rows' is closed"):
         commit(flow, 1, "b")
     with pytest.raises(InputClosedError, match="'rows' is closed"):

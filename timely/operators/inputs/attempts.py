@@ -14,7 +14,9 @@ Laws:
   3. a commit leaves nothing staged of its query for its batch or one before;
   4. what was found to be there, for a commit, stays until that comes, unless it is dropped by its own name,
      which says that the commit will not come. Who gives up a batch does not know of another driver that is
-     about to commit it, nor what has become of a commit that nobody has answered.
+     about to commit it, nor what has become of a commit that nobody has answered;
+  5. a commit comes so soon after it was found that no worker has let go of anything, or is refused. One that
+     waits for a worker 0 that computes would otherwise be of those rows that are left.
 
 For law 2 the last batch of each query is remembered as long as the input is there: a query too many is
 refused, since what is forgotten could count again. Only of queries that write once (`WRITES_ONCE`) the oldest
@@ -30,13 +32,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from ...errors import MisuseError
 from ...limits import ATTEMPT_SECONDS_MAX, QUERIES_MAX, WRITERS_MAX
 from ...wire.batch import Batch
 from ...wire.task_requests import WRITES_ONCE
 
-__all__ = ["Attempts", "Part"]
+__all__ = ["COMMIT_SECONDS_MAX", "Attempts", "Part"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class _Attempt:
     since: float
     parts: dict[int, Part] = field(default_factory=dict)
     is_checked: bool = False
+
+
+COMMIT_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX * 3 / 4
+"""How long after the look a commit is taken: nothing may be let go of before the last worker hears of it."""
 
 
 class Attempts:
@@ -121,6 +128,19 @@ class Attempts:
                 "batch that came, with a new checkpoint and a 'query' of its own"
             )
 
+    def check_looked(self, query: str, batch: int, looked: int) -> None:
+        """Raise `MisuseError` if what was found at `looked`, of `seconds`, may be gone on some worker."""
+        if self.seconds() - looked > COMMIT_SECONDS_MAX:
+            raise MisuseError(
+                f"batch {batch} of query {query} is not committed: its commit has come more than "
+                f"{COMMIT_SECONDS_MAX / 3600:g} hours after its tasks were done, and by then what they have "
+                "staged is let go of. Write it again"
+            )
+
+    def seconds(self) -> int:
+        """What its clock says, of which only differences count."""
+        return int(self._clock())
+
     def check_stream(self, query: str, batch: int, stream: str) -> None:
         """Raise `MisuseError` if what came of `query` was of another stream. Asked of worker 0, which is
         told by `came_from`.
@@ -129,8 +149,8 @@ class Attempts:
             raise MisuseError(
                 f"batch {batch} of query {query} is not written: another stream writes under that name, or "
                 "this one did with another checkpoint, and of two with the same number one would be lost. "
-                "Give each a 'query' of its own, and a stream the checkpoint that it had; where it gives the "
-                "same rows again, say .option('gap', 'allow')"
+                "Give each a 'query' of its own, and a stream the checkpoint that it had. To let this one go "
+                "on under that name, behind what has come, say .option('gap', 'allow')"
             )
 
     def came_from(self, query: str, stream: str) -> None:

@@ -22,7 +22,7 @@
     query           of a writer, or a stream that reads: a name that stays when it is started again
     seal            of a writer: true, as it is by default, if a batch completes its epoch
     gap             of a writer: `refuse`, as it is by default, or `allow` a batch whose predecessors are
-                    missing
+                    missing, or were another stream's
     lag             of a writer: how many epochs may be sealed and not computed before it waits; 0: any number
 
 Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused, and

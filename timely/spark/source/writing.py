@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,8 +35,9 @@ from pyspark.sql.datasource import (
 )
 
 from timely.client.installed import Workers
+from timely.client.tables import chunks
 from timely.errors import InternalError, MisuseError, TimelyError
-from timely.limits import ATTEMPT_SECONDS_MAX
+from timely.limits import APPEND_BYTES_MAX, ATTEMPT_SECONDS_MAX
 from timely.spark.source.columns import check_written, with_diff
 from timely.spark.source.connecting import Whereabouts, answer_seconds, flow_of, workers_at
 from timely.spark.source.options import Options
@@ -54,9 +57,12 @@ __all__ = ["BatchWriter", "RefusedWriter", "Staged", "StreamWriter", "WritePlan"
 _ROWS_PER_PART = 1 << 17
 _LAG_SECONDS_MAX = ATTEMPT_SECONDS_MAX / 2
 """What a commit is about to name has to be there when it comes."""
-_HEARD_SECONDS_MAX = 1.0
+_HEARD_SECONDS_MAX = 10.0
 _LOOK_SECONDS = 0.02
-"""How long a batch that is committed already waits for all workers to hear of that, and how often it asks."""
+"""How long a batch that is committed already waits for all workers to hear of that, and how often it asks.
+A link between workers that is silent for as long counts as lost."""
+_TASKS_MAX = 65_536
+"""Of one batch: a commit names them in one request, which has a header of so many bytes."""
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
@@ -220,7 +226,7 @@ def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatc
         is_wanted = True
         waiting: Future[list[Reply]] | None = None
         try:
-            for number, table in enumerate(_parts(rows, plan.rows_per_part)):
+            for number, table in enumerate(_parts(rows, plan.rows_per_part, APPEND_BYTES_MAX)):
                 given += table.num_rows  # also of a batch that is committed: is it the same again?
                 is_wanted = is_wanted and (waiting is None or _is_taken(waiting))
                 if not is_wanted:
@@ -246,17 +252,19 @@ def _is_taken(waiting: Future[list[Reply]]) -> bool:
     return bool(reply.values.get("is_new"))
 
 
-def _parts(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `rows_max` rows or a little more; none without rows."""
+def _parts(batches: Iterator[pa.RecordBatch], rows_max: int, bytes_max: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `rows_max` rows or `bytes_max`, or a little more; none without rows."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in itertools.chain(batches, [None]):
         if batch is not None and batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
-        if waiting and (batch is None or rows >= rows_max):
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            size += batch.nbytes
+        if waiting and (batch is None or rows >= rows_max or size >= bytes_max):
+            table = pa.Table.from_batches(waiting)
+            yield from [table] if size < 2 * bytes_max else chunks(table, bytes_max)
+            waiting, rows, size = [], 0, 0
 
 
 def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -266,20 +274,27 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
     if any((one.query, one.batch) != (query, batch) for one in staged):
         raise InternalError(f"Spark commits batch {batch} of {query} with what was staged for another")
     names: list[Value] = [one.attempt for one in staged if one.rows]
+    if len(names) > _TASKS_MAX:
+        raise MisuseError(
+            f"batch {batch} of query {query} is of {len(names):,} tasks with rows, all of which its commit "
+            f"has to name, and {_TASKS_MAX:,} are the limit: write fewer partitions, as by "
+            f"coalesce({_TASKS_MAX})"
+        )
     stream = next((one.stream for one in staged), "")
-    request = CommitAttempts(
-        plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip, stream
-    )
     with workers_at(plan.at) as workers:
         is_sent = False
         try:
-            behind = _check_there(workers, plan, query, batch, staged) - plan.lag
+            look = _check_there(workers, plan, query, batch, staged)
+            behind = look.open - plan.lag
             if plan.seals and plan.lag and behind >= 0:
                 # What is sealed and not computed waits in the workers' memory: a stream that is quicker
                 # waits, too.
                 seconds = min(plan.timeout_seconds, _LAG_SECONDS_MAX)
                 wait = Wait(plan.dataflow, "", behind, seconds)
                 workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
+            request = CommitAttempts(
+                plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip, stream, look.looked
+            )
             is_sent = True
             (reply,) = workers.ask([(0, request, None)], answer_seconds(plan.timeout_seconds))
             if not reply.values.get("is_new"):
@@ -293,15 +308,27 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
             raise
 
 
-def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]) -> int:
+class _Look(NamedTuple):
+    """All is there: the open epoch, and when that was, by the clock of worker 0, at the latest."""
+
+    open: int
+    looked: int
+
+
+def _check_there(
+    workers: Workers, plan: WritePlan, query: str, batch: int, staged: Sequence[Staged]
+) -> _Look:
     """Raise if what a task has staged is not there any more: then nothing is committed; or if the batch is
-    committed, and was another one. Otherwise the open epoch.
+    committed, and was another one.
     """
     asked = []
     for worker in range(workers.count):
         here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
         asked.append((worker, CheckAttempts(plan.dataflow, plan.input, query, batch, here), None))
+    begin = time.monotonic()
     replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
+    seconds = math.ceil(time.monotonic() - begin)  # so much earlier others may have answered than worker 0
+    looked = replies[0].integer("seconds") - seconds
     until = time.monotonic() + _HEARD_SECONDS_MAX
     while replies[0].integer("last") >= batch and not _are_alike(replies) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
@@ -315,7 +342,7 @@ def _check_there(workers: Workers, plan: WritePlan, query: str, batch: int, stag
         )
     if all(reply.integer("last") == batch for reply in replies) and not plan.may_skip:
         _check_same(plan, query, batch, staged, sum(reply.integer("last_rows") for reply in replies))
-    return replies[0].integer("open")
+    return _Look(replies[0].integer("open"), looked)
 
 
 def _are_alike(replies: Sequence[Reply]) -> bool:

@@ -106,15 +106,7 @@ class Inputs:
         comes between.
         """
         attempts = names_of(request.attempts)
-        is_new, epoch = self._orders.commit(
-            request.dataflow,
-            request.input,
-            request.query,
-            request.batch,
-            attempts,
-            request.may_skip,
-            request.stream,
-        )
+        is_new, epoch = self._orders.commit(request, attempts)
         if is_new and request.seals:
             self._orders.seal(request.dataflow, epoch)
         opened = open_epoch(self._replacements.instance(request.dataflow))

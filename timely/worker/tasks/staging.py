@@ -55,7 +55,10 @@ def check_attempts(handle: InputHandle, request: CheckAttempts) -> Reply:
             case _:
                 raise RequestError(f"an attempt is [name, parts], not {shown(entry)}")
     last, rows = handle.attempts.last(request.query), handle.attempts.last_rows(request.query)
-    return Reply({"missing": missing, "last": last, "last_rows": rows, "open": handle.epoch})
+    seconds = handle.attempts.seconds()
+    return Reply(
+        {"missing": missing, "last": last, "last_rows": rows, "open": handle.epoch, "seconds": seconds}
+    )
 
 
 def drop_attempts(handle: InputHandle, request: DropAttempts) -> Reply:

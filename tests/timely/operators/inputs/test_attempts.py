@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from timely import MisuseError, Records
 from timely.limits import ATTEMPT_SECONDS_MAX
-from timely.operators.inputs.attempts import Attempts, Part
+from timely.operators.inputs.attempts import COMMIT_SECONDS_MAX, Attempts, Part
 from timely.wire.task_requests import WRITES_ONCE
 
 STAGES = st.tuples(
@@ -73,6 +73,22 @@ def test_counted_are_the_rows_of_attempts_that_a_commit_names_once(
         assert (attempts.last("p"), attempts.last("q")) == (last["p"], last["q"])
     attempts.clear()
     assert len(attempts) == attempts.bytes == 0
+
+
+def test_counted_is_a_commit_until_what_it_names_may_be_gone_on_some_worker() -> None:
+    now = [100.9]
+    attempts = Attempts(lambda: now[0])
+    attempts.stage("q", 0, "a", 0, part("row"))
+    looked = attempts.seconds()
+    assert looked == 100
+    now[0] = looked + COMMIT_SECONDS_MAX
+    attempts.drop_old()
+    attempts.check_looked("q", 0, looked)
+    assert attempts.keep("q", 0, "a") == 1
+    now[0] += 1.0
+    with pytest.raises(MisuseError, match="batch 0 of query q is not committed: its commit has come"):
+        attempts.check_looked("q", 0, looked)
+    assert COMMIT_SECONDS_MAX < ATTEMPT_SECONDS_MAX
 
 
 def test_counted_batches_follow_one_another() -> None:
