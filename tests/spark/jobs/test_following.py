@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -106,6 +107,24 @@ def test_what_is_committed_is_held_against_all_rows_as_of_then(wants: int) -> No
     assert behind.before == [[(1, 2, -1), (2, 2, 2)]]
     assert before.before == [[(1, 3, -1), (2, 3, 2), (7, 3, 1)]]
     assert behind.given == before.given == [(2, 2), (3, 1), (4, 1), (5, 1)][1 if wants else 0 :]
+
+
+def test_what_is_there_before_the_first_row_is_part_of_the_sum() -> None:
+    """An aggregate of all rows has a row from epoch 0 on, and the sum of what is committed comes later."""
+
+    def counted(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "k: int").agg(n=dd.count()).output("rows")
+
+    sink = Listed(wants=3)
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(counted)
+        answers = Answers(flow, [OneOutput("rows", form(), [sink])], Screen(False), wants=3)  # type: ignore[list-item]
+        flow.input("rows").append(pa.table({"k": [1, 2], "diff": [1, 1]}), epoch=2, writer="w", sequence=0)
+        answers.seal(2, None, EpochSize(2, 0), [("rows", "w", 0)])
+    held = Counter[int]()
+    for n, _, diff in sink.before[0]:
+        held[n] += diff
+    assert {n: diff for n, diff in held.items() if diff} == {2: 1}
 
 
 @pytest.mark.parametrize(

@@ -81,13 +81,15 @@ class Answers:
         """Complete the epoch, wait for its answers, and hand them on.
 
         An epoch before `wants` is the sum of all up to it: it is only held against what is committed. So is
-        that before the first one that a sink wants, where another output is behind it.
+        that before the first one that a sink wants, where another output is behind it. The sum begins with
+        epoch 0, in which there is a row of what is said of all rows, though none of them has come yet.
         """
         begin = time.perf_counter()
         self.screen.waits("workers")
         self.flow.seal(expected, through=number)
         read = [self.flow.output(output.name) for output in self.outputs]
-        tables = [output.changes(number, number + 1) for output in read]
+        since = 0 if number < self.wants else number
+        tables = [output.changes(since, number + 1) for output in read]
         seconds = time.perf_counter() - begin
         self._check_before(number, read, tables)
         for output in (*read, *map(self.flow.output, self.unread)):
