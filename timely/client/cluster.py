@@ -289,8 +289,8 @@ def _numbered(flows: Mapping[int, str], name: str) -> int:
     found = found or [index for index, known in flows.items() if re.split("[:.]", known)[-1] == name]
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(f"{index} ({known})" for index, known in flows.items()) or "none"
-    raise MisuseError(f"{len(found) or 'no'} dataflows are called {name!r}; there are {listed}")
+    listed = ", ".join(f"{known!r} (number {index})" for index, known in flows.items()) or "none"
+    raise MisuseError(f"{len(found) or 'no'} dataflows are called {name!r}: there are {listed}")
 
 
 def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:

@@ -82,7 +82,7 @@ def test_found_once_it_is_registered(spark: SparkSession, flow: Flow) -> None:
     [
         ({"output": "row"}, "has no output 'row': there are 'rows'"),
         ({"output": ""}, r"the option 'output' is missing: write .option\('output', 'components'\)"),
-        ({"dataflow": "other"}, "no dataflows are called 'other'"),
+        ({"dataflow": "other"}, "no dataflows are called 'other': there are '"),
         ({"columns": "n, m"}, "the output has no column 'm'; there are n, text"),
         ({"output": "", "ouput": "rows"}, "there is no option 'ouput' of naiad: write 'output'"),
         ({"cluster": "here"}, "'here' is no address of a worker"),
