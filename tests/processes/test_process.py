@@ -33,6 +33,9 @@ from timely.wire.transport.zeromq import ClientSockets
 
 Command = subprocess.Popen[str]
 
+SLEEPY = "sleepy"
+"""A word that worker 0 of 2 gets."""
+
 
 @contextlib.contextmanager
 def command(*arguments: str) -> Iterator[Command]:
@@ -360,6 +363,28 @@ def test_ending_a_stopped_worker_is_called_silent() -> None:
                 assert time.monotonic() - started < 6
             finally:
                 os.kill(pids[1], signal.SIGCONT)
+        assert process.wait(20) == 1
+
+
+def test_ending_a_stopped_worker_is_told_of_although_who_is_asked_is_in_a_long_step() -> None:
+    with command("-w", "2", "--client-port", "0", "--json") as process:
+        addresses = ready(process, 2)
+        pids = children(process.pid)
+        with timely.connect(addresses[0]) as cluster:
+            flow = cluster.install("dataflows:sleeps_on", word=SLEEPY, seconds=30.0)
+            words = flow.input("words")
+            words.insert([SLEEPY])
+            flow.seal()
+            time.sleep(0.5)  # worker 0 is at it
+            os.kill(pids[1], signal.SIGSTOP)
+            try:
+                started = time.monotonic()
+                with pytest.raises(timely.PeerError, match="worker 1 .*is silent: no answer to a probe"):
+                    words.insert(["next"], writer="w", sequence=0)
+                assert time.monotonic() - started < 8
+            finally:
+                os.kill(pids[1], signal.SIGCONT)
+                os.kill(pids[0], signal.SIGKILL)
         assert process.wait(20) == 1
 
 

@@ -250,7 +250,7 @@ class _Channel:
         deadline, reach_by = started + timeout_seconds, started + reach_seconds
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
-        grace = deadline
+        grace = apart = deadline
         patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
         while pending or failures:
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
@@ -262,7 +262,12 @@ class _Channel:
             if (failures or lost) and grace == deadline:
                 grace = min(deadline, now + patience)
             failures.extend(lost)
-            if self._is_settled(bool(pending), failures) or (failures and now >= grace):
+            # Who is asked may be in a long step, in which it cannot tell that the cluster is gone.
+            others = [] if failures else self._lost_apart({worker for worker, _ in pending})
+            apart = min(apart, now + patience) if others else deadline
+            if now >= apart:
+                failures.extend(others)
+            if self._is_settled(bool(pending), failures) or (failures and now >= min(grace, apart)):
                 break
             if now >= reach_by:
                 reach_by = float("inf")
@@ -325,6 +330,19 @@ class _Channel:
             for worker in sorted(workers)
             if (loss := self._sockets.loss(worker))
         ]
+
+    def _lost_apart(self, asked: set[int]) -> list[tuple[int, TimelyError]]:
+        """Workers that nothing is outstanding of, which are lost and not back: without them there is no
+        cluster that could answer.
+        """
+        found: list[tuple[int, TimelyError]] = []
+        for worker in range(len(self._addresses)):
+            if worker not in asked:
+                self._sockets.forgive(worker)
+                if loss := self._sockets.loss(worker):
+                    who = f"worker {worker} at {self._addresses[worker]}"
+                    found.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
+        return found
 
     def _forget_ended(self) -> None:
         assert self._launcher is not None
