@@ -137,7 +137,6 @@ def test_law_what_arrives_does_the_same(name: str) -> None:
         Decimal("-1.50"),
         [{"a": (dt.date.min, Decimal("NaN"))}],
     ],
-    ids=str,
 )
 def test_law_plain_values_arrive_as_they_are(value: object) -> None:
     arrived = cast("tuple[object, object]", there_and_back(closed_over(value))(1))[1]
