@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -44,8 +45,10 @@ class Poller:
         self._poller.unregister(source)
 
     def wait(self, timeout_seconds: float) -> None:
-        """Until one is readable."""
-        self._poller.poll(max(0, round(timeout_seconds * 1000)))
+        """Until one is readable. Milliseconds are counted up: who comes back too early asks again and again
+        until the last one is over.
+        """
+        self._poller.poll(max(0, math.ceil(timeout_seconds * 1000)))
 
 
 def prepare(socket: zmq.Socket[bytes]) -> None:
