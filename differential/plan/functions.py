@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 
 from timely.user_code.code_digest import digest_of, value_of
 
-__all__ = ["Function", "Syntax", "import_name", "names_used", "source_tree"]
+__all__ = ["Function", "Syntax", "code_within", "import_name", "names_used", "source_tree"]
 
 _PLAIN: Final = (
     *(int, float, complex, str, bytes, bool, type(None)),
@@ -152,14 +152,20 @@ def _codes_in(text: str) -> frozenset[CodeType]:
 
 def names_used(code: CodeType) -> set[str]:
     """Names that a function, or one within it, looks up in its module; attributes are none of them."""
-    found: set[str] = set()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            found.add(str(instruction.argval))
+    return {
+        str(instruction.argval)
+        for each in code_within(code)
+        for instruction in dis.get_instructions(each)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+
+
+def code_within(code: CodeType) -> Iterator[CodeType]:
+    """It, and the code of all functions within it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= names_used(constant)
-    return found
+            yield from code_within(constant)
 
 
 class _Walk:

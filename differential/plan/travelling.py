@@ -39,7 +39,7 @@ import msgpack
 from timely.errors import MisuseError
 
 from ..errors import SchemaError
-from .functions import Function, import_name, names_used, source_tree
+from .functions import Function, code_within, import_name, names_used, source_tree
 
 __all__ = ["FUNCTION_BYTES_MAX", "packed_functions", "unpacked_functions"]
 
@@ -262,7 +262,7 @@ def _submodules(name: str, names: Set[str]) -> list[str]:
 
 def _all_names(code: CodeType) -> set[str]:
     """Names and attributes; also those closed over, which are names of its module where it arrives."""
-    return {name for each in _within(code) for name in (*each.co_names, *each.co_freevars)}
+    return {name for each in code_within(code) for name in (*each.co_names, *each.co_freevars)}
 
 
 def _check_kept_nothing(function: FunctionType, where: str) -> None:
@@ -316,17 +316,9 @@ def _every_name(code: CodeType) -> set[str]:
     """Names, attributes and variables, in functions within it, too."""
     return {
         name
-        for each in _within(code)
+        for each in code_within(code)
         for name in (*each.co_names, *each.co_varnames, *each.co_freevars, *each.co_cellvars)
     }
-
-
-def _within(code: CodeType) -> Iterator[CodeType]:
-    """It, and the code of all functions within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _within(constant)
 
 
 def _uses(function: FunctionType) -> dict[str, object]:

@@ -40,16 +40,24 @@ class Told:
         return replies[: len(requests)]
 
 
-def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its_commit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told = Told()
-    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
+PLAN = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Workers that are asked by whoever writes, and not asked twice."""
+    workers = Told()
+    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(workers))
     monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
-    BatchWriter(plan).commit([Staged("q", 0, "a", (1, 1), 2)])
+    return workers
+
+
+def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its_commit(
+    told: Told,
+) -> None:
+    BatchWriter(PLAN).commit([Staged("q", 0, "a", (1, 1), 2)])
     with pytest.raises(MisuseError, match="batch 1 of query q is not committed"):
-        StreamWriter(plan).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
+        StreamWriter(PLAN).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
 
 
 class Hearing:
@@ -101,23 +109,18 @@ def test_batch_is_looked_at_before_its_commit_as_long_ago_as_that_took(
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Late()))
     monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
-    BatchWriter(plan).commit([Staged("q", 0, "a", (1, 1), 2)])
+    BatchWriter(PLAN).commit([Staged("q", 0, "a", (1, 1), 2)])
     assert [request.looked for request in committed] == [992]
 
 
 def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named(
-    monkeypatch: pytest.MonkeyPatch,
+    told: Told,
 ) -> None:
-    told = Told()
-    monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(told))
-    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
-    plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0)
     ran = {"000002/x": 1, "000000/z": 3, "000010/a": 2, "000001/y": 0}
-    BatchWriter(plan).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
+    BatchWriter(PLAN).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
     assert [request.attempts for request in told.committed] == [["000000/z", "000002/x", "000010/a"]]
     assert told.seconds == {300.0}
-    BatchWriter(replace(plan, timeout_seconds=900.0)).commit([])
+    BatchWriter(replace(PLAN, timeout_seconds=900.0)).commit([])
     assert told.seconds == {300.0, 900.0}, "a worker that computes is waited for as long as the user says"
 
 

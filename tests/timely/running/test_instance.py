@@ -189,7 +189,7 @@ def counts_down() -> Dataflow:
 
 
 def test_queue_outputs_that_are_behind_no_loop_take_what_comes_in_the_step_in_which_it_comes() -> None:
-    """Waiting would make a second step, and two more messages to each worker, of every change."""
+    """Waiting would make a second step of every change, and one more message to each other worker."""
     dataflow = Dataflow()
     dataflow.output("all", dataflow.input("numbers").stage("as they come", ForwardVertex))
     worker = Worker()
