@@ -29,6 +29,7 @@ from timely.wire.batch import Batch
 from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
+from ..trace.accumulated import Accumulated
 from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
@@ -181,7 +182,8 @@ class TableLog:
         Cost: that of all rows, and of the changes after `epoch`, which are taken back.
         """
         check_kept(epoch + 1, self._forgotten_before)
-        words = self._collected(epoch)
+        found = self._collected(epoch)
+        words = found.between(0, found.rows)
         table = self._schema.decode(words, SYMBOLS)
         return table.append_column(DIFF, int64_array(words[-1]))
 
@@ -199,18 +201,11 @@ class TableLog:
         """From what was forgotten to what has come."""
         return self._forgotten_before, self._last
 
-    def _collected(self, epoch: int) -> Int64s:
-        """The rows at `epoch`, sorted and consolidated."""
+    def _collected(self, epoch: int) -> Accumulated:
+        """The rows at `epoch`: all of them, and what came later taken back."""
         assert self._trace is not None
-        words = self._trace.snapshot()
         later = self._epochs_of(epoch + 1, self._epoch_max() + 1)
-        if later:
-            back = _joined([self._changes[done] for done in later], self._schema.width)
-            back = back.copy() if len(later) == 1 else back
-            back[-2] = 0
-            np.negative(back[-1], out=back[-1])
-            words = sort_consolidate(np.concatenate([words, back], axis=1))
-        return words
+        return self._trace.accumulated([_negated(self._changes[done]) for done in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""

@@ -10,6 +10,7 @@ through a line of the run table (`kernels/memory.py`); the run owns the memory t
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -114,6 +115,16 @@ class Run:
     def words(self) -> Int64s:
         """All rows, as words."""
         return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
+
+    def blocks(self, rows: int) -> Iterator[Int64s]:
+        """All rows as words, `rows` at a time, all in the same memory: a block is gone with the next one."""
+        columns, table = self.ranges.shape[0], self.line.reshape(1, -1)
+        block: Int64s = np.empty((columns, min(rows, self.rows)), np.int64)
+        for start in range(0, self.rows, rows):
+            found = min(rows, self.rows - start)
+            for column in range(columns):
+                decode_column(table, 0, column, start, found, block, column)
+            yield block[:, :found] if found == block.shape[1] else np.ascontiguousarray(block[:, :found])
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of keys and values, but for columns in whose range there is no symbol at all."""

@@ -24,6 +24,7 @@ do not count. When nobody asks any more, all is dropped.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Final, Self
 from weakref import WeakSet
 
@@ -246,10 +247,9 @@ class SharedTrace(Trace):
             line -= 1
         return line
 
-    def words(self) -> Int64s:
-        """All rows as they are held, in no order."""
-        words = np.concatenate([super().words(), *(piece.words for piece in self._tail)], axis=1)
-        return np.ascontiguousarray(words)
+    def _unpacked(self) -> Sequence[Int64s]:
+        """Those of the tail, too."""
+        return (*super()._unpacked(), *(piece.words for piece in self._tail))
 
     def symbols(self, mark: Mark) -> None:
         """Those of the tail, too. Who has pinned a view shows what is in it."""

@@ -19,7 +19,7 @@ between inserts: the head changes in place. A trace that several operators read 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_consolidate
+from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.view import View
@@ -247,13 +248,31 @@ class Trace:
         except OverflowError:
             raise row_overflow([words], self.show) from None
 
+    def accumulated(self, besides: Sequence[Int64s] = ()) -> Accumulated:
+        """The rows at the end of all time, and those of `besides`, arrays of rows, as they add up.
+
+        Cost: see `accumulate`.
+        """
+
+        def blocks() -> Iterator[Int64s]:
+            for run in self._runs:
+                yield from run.blocks(BLOCK_ROWS)
+            for words in (*self._unpacked(), *besides):
+                for first in range(0, words.shape[1], BLOCK_ROWS):
+                    yield words[:, first : first + BLOCK_ROWS].copy()
+
+        try:
+            return accumulate(blocks, self.columns, self.rows + sum(words.shape[1] for words in besides))
+        except OverflowError:
+            raise row_overflow([self.words(), *besides], self.show) from None
+
     def pin(self) -> View:
         """What is seen now, to be kept."""
         return View(self.table, self._runs, self._head_words(), ())
 
     def words(self) -> Int64s:
         """All rows as they are held, those of each run sorted."""
-        words = np.concatenate([*(run.words() for run in self._runs), self._head_words()], axis=1)
+        words = np.concatenate([*(run.words() for run in self._runs), *self._unpacked()], axis=1)
         return np.ascontiguousarray(words)  # columns of one row each come out in the other order
 
     def symbols(self, mark: Mark) -> None:
@@ -261,6 +280,10 @@ class Trace:
         for run in self._runs:
             run.symbols(mark)
         mark.words(self._head_words()[:-2])
+
+    def _unpacked(self) -> Sequence[Int64s]:
+        """The rows that are in no run."""
+        return (self._head_words(),)
 
     def _head_words(self, rows: int | None = None) -> Int64s:
         """The rows of the head, in its own memory; `rows`: that many instead of those it has."""

@@ -12,7 +12,7 @@ How rows are packed is in `packing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -177,6 +177,10 @@ class PackedRows:
         self._keys, self._sums, self.rows = keys, sums, rows
         self._plan, self._bases, self._diff_bits = plan, bases, diff_bits
 
+    def has_negative(self) -> bool:
+        """Whether some row is there less than 0 times."""
+        return bool((self._sums[: self.rows] < 0).any())
+
     def unpack(self, start: int, stop: int) -> Int64s:
         """The rows from `start` to `stop`."""
         assert 0 <= start <= stop <= self.rows
@@ -222,13 +226,51 @@ def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
         rows -= part.shape[1]
         pack_rows(part, plan, bases, segments, keys, rows)
     del part
-    if sort_packed(keys, spare, diff_bits, bits).ctypes.data == spare.ctypes.data:
+    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits))
+    if isinstance(found, PackedRows):
+        return found
+    parts.append(found)
+    raise OverflowError("a sum leaves 64 bits")
+
+
+def sort_blocks(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int) -> PackedRows | None:
+    """`sort_many` of rows that come block by block, so that they are never all there as words: each block is
+    done with before the next is asked for, and may lie where the one before it lay. `blocks` is called twice,
+    and gives the same `rows` rows, at least one, in blocks none of which is empty.
+
+    None if the bits that vary do not fit a word. Raises OverflowError, as `sort_consolidate`.
+    """
+    seen = np.empty((4, columns), np.int64)
+    for index, block in enumerate(blocks()):
+        survey(block, seen, int(index == 0))
+    plan, bases = np.empty((4, SEGMENTS_MAX * columns), np.int64), np.empty(columns, np.int64)
+    segments, diff_bits, bits = plan_packing(seen, plan, bases)
+    if bits > 63:
+        return None
+    keys, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    at = 0
+    for block in blocks():
+        pack_rows(block, plan, bases, segments, keys, at)
+        at += block.shape[1]
+    assert at == rows, (at, rows)
+    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits))
+    if isinstance(found, PackedRows):
+        return found
+    raise OverflowError("a sum leaves 64 bits")
+
+
+def _summed(
+    keys: Int64s, spare: Int64s, plan: Int64s, bases: Int64s, bits: tuple[int, int]
+) -> PackedRows | Int64s:
+    """Packed rows in order and summed; or, as words, those whose sum leaves 64 bits. `bits`: of the diff, and
+    in all.
+    """
+    if sort_packed(keys, spare, *bits).ctypes.data == spare.ctypes.data:
         keys, spare = spare, keys
-    kept = sum_packed(keys, spare, diff_bits, int(bases[columns - 1]))
+    kept = sum_packed(keys, spare, bits[0], int(bases[-1]))
     if kept < 0:
-        parts.append(_unsummed(keys[-1 - kept :], diff_bits, plan, bases, segments))
-        raise OverflowError("a sum leaves 64 bits")
-    return PackedRows(keys, spare, kept, plan[:, :segments].copy(), bases, diff_bits)
+        return _unsummed(keys[-1 - kept :], bits[0], plan, bases, plan.shape[1])
+    return PackedRows(keys, spare, kept, plan, bases, bits[0])
 
 
 def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:

@@ -23,6 +23,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import partition_by_key_hash
+from differential.trace.accumulated import Accumulated
 from timely.dictionaries import Mark
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
 from timely.operators.pieces import Cut, Wanted, rows_of_a_piece
@@ -44,7 +45,7 @@ _EPOCHS_MAX = 2
 class _LaidOut:
     """The rows at one epoch. `is_read`: the last piece was given."""
 
-    words: Int64s
+    collection: Accumulated
     is_negative: bool
     used: float
     is_read: bool = False
@@ -70,16 +71,16 @@ class TablePieces:
         self._clock = clock
         self._laid_out: dict[int, _LaidOut] = {}
 
-    def of_collection(self, wanted: Wanted, collect: Callable[[int], Int64s]) -> Cut:
-        """A piece of the collection as of `wanted.stop` - 1, of which `collect` gives the words."""
+    def of_collection(self, wanted: Wanted, collect: Callable[[int], Accumulated]) -> Cut:
+        """A piece of the collection as of `wanted.stop` - 1, which `collect` gives."""
         epoch = wanted.stop - 1
         if epoch not in self._laid_out:
             self._make_room()  # before the next one takes as much
-            words = collect(epoch)
-            self._laid_out[epoch] = _LaidOut(words, bool((words[-1] < 0).any()), 0.0)
+            collection = collect(epoch)
+            self._laid_out[epoch] = _LaidOut(collection, collection.has_negative(), 0.0)
         found = self._laid_out[epoch]
-        rows = found.words.shape[1]
-        cut = self._cut(wanted, rows, lambda first, last: found.words[:, first:last], found.is_negative)
+        rows = found.collection.rows
+        cut = self._cut(wanted, rows, found.collection.between, found.is_negative)
         found.used, found.is_read = self._clock(), wanted.first < rows == cut.next
         return cut
 
@@ -110,7 +111,8 @@ class TablePieces:
     def symbols(self, mark: Mark) -> None:
         """Rows that are laid out for who asks next."""
         for one in self._laid_out.values():
-            mark.words(one.words[:-2])
+            for words in one.collection.blocks():
+                mark.words(words[:-2])
 
     def compared(self) -> object:
         """Nothing: what is laid out follows from the rows."""

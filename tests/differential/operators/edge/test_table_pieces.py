@@ -18,11 +18,11 @@ from reference.dataflow import Change, Cluster
 from strategies_collections import NUMBERS, examples, histories
 
 import differential as dd
-from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.operators.edge.table_pieces import TablePieces, share_of
 from differential.operators.table_io import TableLog
+from differential.trace.accumulated import Accumulated
 from timely import ForgottenError
 from timely.building.dataflow import Dataflow
 from timely.limits import READING_SECONDS_MAX
@@ -152,7 +152,7 @@ def test_whole_rows_with_long_texts_make_shorter_pieces() -> None:
     pieces = TablePieces(schema, bytes_max=24 * 100)
     lengths, first = [], 0
     while first < 8:
-        cut = pieces.of_collection(Wanted(-1, 1, first, 0, 1, ("text",)), lambda _: words)
+        cut = pieces.of_collection(Wanted(-1, 1, first, 0, 1, ("text",)), lambda _: Accumulated(words))
         lengths.append(cut.table.num_rows)
         first = cut.next
     assert sum(lengths) == 8 and max(lengths) < 8
@@ -166,9 +166,9 @@ class Asked:
         self.made: list[int] = []
         self.pieces = TablePieces(Schema.of("k: int"), bytes_max=24, clock=lambda: self.now)
 
-    def collect(self, epoch: int) -> Int64s:
+    def collect(self, epoch: int) -> Accumulated:
         self.made.append(epoch)
-        return np.array([[1, 2], [0, 0], [1, 1]], dtype=np.int64)
+        return Accumulated(np.array([[1, 2], [0, 0], [1, 1]], dtype=np.int64))
 
     def ask(self, epoch: int, first: int) -> None:
         self.now += 1
