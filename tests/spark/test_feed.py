@@ -25,6 +25,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import timely.spark.feed as feed_module
 from timely.errors import InputClosedError, PeerError
 from timely.spark.epochs import EpochRows, chunks_of, epoch_rows
 from timely.spark.feed import AppendTarget, EpochFeed, Receipt, _by_epoch, _cut, _Task
@@ -216,6 +217,36 @@ def test_cut_does_not_depend_on_how_rows_come_in_batches(
         len(users) == rows_max or epoch != follower
         for (epoch, users), (follower, _) in zip(whole, whole[1:], strict=False)
     )
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 60).map("x".__mul__), min_size=1, max_size=60),
+    st.lists(st.integers(1, 60), max_size=8).map(lambda cuts: sorted(set(cuts))),
+    st.integers(1, 60),
+)
+def test_cut_of_wide_rows_is_by_their_bytes_and_follows_from_the_rows_alone(
+    texts: list[str | None], cuts: list[int], rows_max: int
+) -> None:
+    whole = pa.table({"text": pa.array(texts, pa.string()), "n": range(len(texts))})
+
+    def appends(starts: list[int]) -> list[list[int]]:
+        bounds = [0, *(cut for cut in starts if cut < len(texts)), len(texts)]
+        pieces = (whole.slice(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False))
+        return [table.column("n").to_pylist() for table in _cut(pieces, rows_max)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feed_module, "APPEND_BYTES_MAX", 600)
+        found = appends([])
+        assert appends(cuts) == found
+        assert [n for numbers in found for n in numbers] == list(range(len(texts)))
+        for numbers in found:
+            some = whole.take(numbers).combine_chunks()
+            assert len(numbers) == 1 or some.nbytes < 2 * 600 + 60 * len(numbers), "their mean is that of all"
+        patch.setattr(feed_module, "APPEND_BYTES_MAX", 1 << 20)
+        assert [len(numbers) for numbers in appends(cuts)[:-1]] == [rows_max] * (len(appends(cuts)) - 1)
+        if len(texts) > 40 <= rows_max:
+            patch.setattr(feed_module, "APPEND_BYTES_MAX", 100)
+            assert len(appends(cuts)) > 1, "short ones are cut, too, if there are more than fit"
 
 
 def test_failed_partition_that_is_not_sorted_is_a_bug_and_says_so(tmp_path: Path) -> None:

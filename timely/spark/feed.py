@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
+from timely.limits import APPEND_BYTES_MAX
 from timely.spark.epochs import EPOCH, EpochRows
 from timely.spark.lost import java_watched
 from timely.wire.arrow import int64_array, int64s_of, text_array
@@ -183,7 +184,9 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]
 
 
 def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly `rows_max` rows, the last one of what is left."""
+    """The same rows in tables of exactly `rows_max` rows, the last one of what is left; wide rows in shorter
+    ones. Which rows are in one follows from the rows alone, not from the batches in which they came.
+    """
     waiting: list[pa.Table] = []
     rows = 0
     for piece in pieces:
@@ -193,10 +196,24 @@ def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
             whole = pa.concat_tables(waiting)
             full = rows - rows % rows_max
             for start in range(0, full, rows_max):
-                yield whole.slice(start, rows_max).combine_chunks()
+                yield from _shortened(whole.slice(start, rows_max))
             waiting, rows = [whole.slice(full)], rows - full
     if rows:
-        yield pa.concat_tables(waiting).combine_chunks()
+        yield from _shortened(pa.concat_tables(waiting))
+
+
+def _shortened(table: pa.Table) -> Iterator[pa.Table]:
+    """The table in one piece, or in several if it is too large for one append. Its size is that on the wire,
+    which is the same for the same rows: bytes in memory depend on how these were sliced before.
+    """
+    table = table.combine_chunks()
+    size = sum(pa.ipc.get_record_batch_size(batch) for batch in table.to_batches())
+    if size < 2 * APPEND_BYTES_MAX:
+        yield table
+        return
+    rows = max(1, table.num_rows * APPEND_BYTES_MAX // size)
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
 
 
 def _as_batches(receipts: Sequence[Receipt], error: TimelyError | None) -> Iterator[pa.RecordBatch]:
