@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class OutputSlice:
 
     `reader` names whose place keeps it there; `columns` may hold `epoch` (of changes) and `diff`; `filters`
     are conditions as of `operators/conditions.py`; `part` of `parts`: equal rows of all workers are in the
-    same one.
+    same one. `origins`: where the output began, on each worker that is asked; none: wherever.
     """
 
     dataflow: int
@@ -45,13 +45,18 @@ class OutputSlice:
     start: int
     stop: int
     columns: tuple[str, ...]
-    filters: list[Value] = field(default_factory=list)
+    filters: Sequence[Value] = field(default_factory=list)
     part: int = 0
     parts: int = 1
     timeout_seconds: float = REPLY_SECONDS_MAX
+    origins: tuple[str, ...] = ()
 
-    def piece(self, first: int) -> Piece:
-        """The request for the piece that begins at row `first`."""
+    def only(self, worker: int) -> OutputSlice:
+        """The same, for who asks no other worker."""
+        return replace(self, origins=self.origins[worker : worker + 1])
+
+    def piece(self, worker: int, first: int) -> Piece:
+        """The request to `worker` for the piece that begins at row `first`."""
         return Piece(
             self.dataflow,
             self.output,
@@ -64,6 +69,7 @@ class OutputSlice:
             list(self.columns),
             list(self.filters),
             self.timeout_seconds,
+            self.origins[worker] if self.origins else "",
         )
 
 
@@ -77,13 +83,19 @@ class Extent:
 
 class Held(NamedTuple):
     """What all workers have of an output: the first epoch that is not complete on one of them, the first
-    whose changes all keep, and the epoch behind the last that has changes on any. `origin`: of the dataflow.
+    whose changes all keep, and the epoch behind the last that has changes on any. `origins`: where the output
+    began, on each of them.
     """
 
     complete: int
     kept: int
     last: int
-    origin: str
+    origins: tuple[str, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where it began on worker 0, by which a dataflow is told from another."""
+        return self.origins[0]
 
 
 def pieces(workers: Workers, worker: int, wanted: OutputSlice) -> Iterator[pa.Table]:
@@ -102,7 +114,7 @@ def pieces(workers: Workers, worker: int, wanted: OutputSlice) -> Iterator[pa.Ta
 
 def extent_of(workers: Workers, wanted: OutputSlice) -> list[Extent]:
     """How much each worker has; the collection is laid out there by then."""
-    asked = [(worker, wanted.piece(_BEHIND_ALL), None) for worker in range(workers.count)]
+    asked = [(worker, wanted.piece(worker, _BEHIND_ALL), None) for worker in range(workers.count)]
     replies = workers.ask(asked, wanted.timeout_seconds + REPLY_SECONDS_MAX)
     return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
 
@@ -114,13 +126,13 @@ def hold_everywhere(workers: Workers, wanted: Hold, seconds: float = REPLY_SECON
         min(reply.integer("complete") for reply in replies),
         max(reply.integer("kept") for reply in replies),
         max(reply.integer("last") for reply in replies),
-        replies[0].text("origin"),
+        tuple(reply.text("origin") for reply in replies),
     )
 
 
 def _ask(workers: Workers, worker: int, wanted: OutputSlice, first: int) -> Reply:
     seconds = wanted.timeout_seconds + REPLY_SECONDS_MAX + ANSWER_SECONDS_MAX
-    (reply,) = workers.ask([(worker, wanted.piece(first), None)], seconds)
+    (reply,) = workers.ask([(worker, wanted.piece(worker, first), None)], seconds)
     following = reply.integer("next")
     if 0 <= following <= first:
         raise PeerError(f"worker {worker} sent the piece of row {first} again in place of the next one")

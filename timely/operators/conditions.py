@@ -2,7 +2,7 @@
 
 A condition is a list [column, what, value], as it travels. What is not true of a row, because its value is
 null, too, leaves it out, as in SQL; `not` in front of another word turns true and false around, and leaves
-null null.
+null null. NaN is greater than any number, as it is to Spark.
 
     =  <=>  >  >=  <  <=      value: a number, text, bytes or bool; times in microseconds, dates in days
     in                        value: a list of such
@@ -72,13 +72,18 @@ def _found(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray
     if what == "in":
         if not isinstance(value, list):
             raise TypeError("its value is no list")
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, 0.0)  # -0.0 is 0.0, but for `is_in`, which compares bits
         known = pc.is_in(column, value_set=pa.concat_arrays([_as_array(each, column.type) for each in value]))
         return pc.if_else(pc.is_valid(column), known, pa.scalar(None, pa.bool_()))
     if what == "<=>":
         if value is None:
             return pc.is_null(column)
         return pc.fill_null(pc.equal(column, _as_array(value, column.type)[0]), False)
-    return _COMPARISONS[what](column, _as_array(value, column.type)[0])
+    found = _COMPARISONS[what](column, _as_array(value, column.type)[0])
+    if what in (">", ">=") and pa.types.is_floating(column.type):
+        return pc.or_(found, pc.is_nan(column))
+    return found
 
 
 def _as_array(value: object, kind: pa.DataType) -> pa.Array:

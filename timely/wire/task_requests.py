@@ -45,8 +45,8 @@ class Hold:
     Answered when `complete` is beyond `beyond`, or after `wait_seconds` in any case: who waits for news
     rests.
     Values: complete, kept (the first epoch whose changes are still there), last (the epoch behind the last
-    one that has changes), origin (on worker 0: where this output began. One of a dataflow that is installed
-    again has another; one that goes on where its dataflow is replaced has the same).
+    one that has changes), origin (where this output began, on this worker. One of a dataflow that is
+    installed again has another; one that goes on where its dataflow is replaced has the same).
     """
 
     dataflow: int
@@ -67,6 +67,7 @@ class Piece:
     part, parts   only rows of this share: equal rows are in the same one, on all workers
     columns       which columns, in which order; `epoch` and `diff` are such, too
     filters       only rows for which all of these hold, [column, what, value]; see `operators/conditions.py`
+    origin        as of `Hold`: rows of an output that began elsewhere are refused. Empty: of any
 
     Values: next (the first row behind this piece; -1: there is none), rows (of all pieces, shares and filters
     aside), is_negative (whether some multiplicity of the collection is below zero), is_one (all diffs of this
@@ -84,6 +85,7 @@ class Piece:
     columns: list[Value]
     filters: list[Value]
     timeout_seconds: float
+    origin: str = ""
 
 
 @dataclass(frozen=True)

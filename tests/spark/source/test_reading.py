@@ -17,13 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import differential as dd
 import timely
-from timely.client.pieces import OutputSlice
+from timely.client.pieces import OutputSlice, hold_everywhere
 from timely.client.session import Flow
-from timely.errors import ForgottenError, MisuseError
+from timely.errors import ForgottenError, MisuseError, RequestError
 from timely.operators.inputs.appends import place_of
 from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
+from timely.wire.task_requests import Hold
 
 TYPES = (
     "id: int, name: string?, at: timestamp, day: date?, price: decimal(9, 2), share: float, ok: bool, "
@@ -271,3 +272,22 @@ def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
         for row in batch.to_pylist()
     ]
     assert sorted(map(str, shares)) == sorted(map(str, whole))
+
+
+def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(flow: Flow) -> None:
+    plan = plan_of(Options.of(options(flow)))
+    wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
+    with workers_at(plan.at) as workers:
+        there = hold_everywhere(workers, Hold(flow.index, "rows", "", 0, 0.0))
+        assert len(set(there.origins)) == workers.count > 1
+        ours = partitions_of(workers, plan.at, replace(wanted, origins=there.origins))
+        turned = partitions_of(workers, plan.at, wanted)
+    for partition in ours:
+        assert isinstance(partition, OutputPartition)
+        list(read_partition(partition, plan.form))
+    for partition in turned:
+        assert isinstance(partition, OutputPartition)
+        origins = tuple(f"{origin}0" for origin in there.origins)
+        other = OutputPartition(partition.at, replace(partition.wanted, origins=origins))
+        with pytest.raises(RequestError, match="is not the one that is being read"):
+            list(read_partition(other, plan.form))

@@ -99,10 +99,11 @@ class Workers:
 def test_told_is_what_holds_for_all_workers() -> None:
     apart = Workers(
         Reply({"complete": 9, "kept": 2, "last": 5, "origin": "a/0"}),
-        Reply({"complete": 7, "kept": 3, "last": 7, "origin": ""}),
+        Reply({"complete": 7, "kept": 3, "last": 7, "origin": "b/0"}),
     )
     wanted = Hold(0, "rows", "", 0, 0.0)
-    assert hold_everywhere(apart, wanted) == Held(complete=7, kept=3, last=7, origin="a/0")
+    there = hold_everywhere(apart, wanted)
+    assert there == Held(complete=7, kept=3, last=7, origins=("a/0", "b/0")) and there.origin == "a/0"
 
 
 def test_told_a_worker_that_does_not_go_on_is_no_endless_read() -> None:

@@ -64,7 +64,8 @@ REQUESTS: list[Request] = [
     Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
     Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
     Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
-    Hold(0, "out", "us", 3, 60.0, 4, 0.5), Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5),
+    Hold(0, "out", "us", 3, 60.0, 4, 0.5),
+    Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5, "s/0"),
     StageAttempt(0, "in", "q", 4, "a", 0, 1), CheckAttempts(0, "in", "q", 4, [["a", 2]]),
     CommitAttempts(0, "in", "q", 4, ["a"], True, False, "s", 9), DropAttempts(0, "in", "q", 4, []),
 ]  # fmt: skip

@@ -67,7 +67,7 @@ def test_hold_ends_when_nobody_was_heard_of_for_so_long_whatever_was_asked(asked
     hold(capture, Hold(0, "rows", "us", 0, asked))
     now[0] = kept
     assert capture.places.forget(5) == 0
-    piece(capture, replace(ALL, reader="us"))
+    piece(capture, replace(ALL, reader="us"), "")
     now[0] = 2 * kept
     assert capture.places.forget(5) == 0
     now[0] += 0.5
@@ -112,3 +112,10 @@ def test_refused_pieces_change_nothing(flow: Flow, wrong: dict[str, object]) -> 
         ask(flow, replace(ALL, start=1, **wrong))  # type: ignore[arg-type]  # some are meant to be wrong
     with pytest.raises(RequestError, match="a condition is"):
         ask(flow, replace(ALL, start=1, filters=["n = 1"]))
+
+
+def test_refused_is_a_piece_of_an_output_that_began_elsewhere(flow: Flow) -> None:
+    origin = ask(flow, Hold(0, "rows", "", 0, 0.0)).text("origin")
+    assert ask(flow, replace(ALL, start=1, origin=origin)).columns().num_rows == 1
+    with pytest.raises(RequestError, match=r"of dataflow 0 is not the one .* Read it again"):
+        ask(flow, replace(ALL, start=1, origin="another" + origin))

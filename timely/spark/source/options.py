@@ -15,6 +15,7 @@
     restarted       of a stream: `refuse`, as it is by default, or `allow` a checkpoint that is of a dataflow
                     before this one, which is fed the same epochs again
     columns         of a reader: only these, with commas between
+    where           of a reader: only rows of which this is true, see `where.py`
     timeout         seconds to wait until an epoch is complete, and until a worker is free to answer
     hold            seconds for which what is being read is kept, after it was heard of last
 
@@ -37,12 +38,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import pyarrow as pa
+
 from timely.client.cluster import Cluster
 from timely.client.session import Flow
 from timely.errors import MisuseError
 from timely.keys import ClientKeys
 from timely.keys.folder import client_keys
 from timely.limits import HOLD_SECONDS_DEFAULT, NAME_CHARS_MAX, READER_SECONDS_MAX, REPLY_SECONDS_MAX
+from timely.spark.source.where import Conditions, conditions
 from timely.wire.task_requests import WRITES_ONCE
 
 __all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "Options"]
@@ -67,6 +71,7 @@ _KNOWN: Final = (
     "epochsPerBatch",
     "restarted",
     "columns",
+    "where",
     "timeout",
     "hold",
     "diff",
@@ -79,6 +84,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("startingoffsets", "startingversion", "startingtimestamp"), "startingEpoch"),
     **dict.fromkeys(("readchangefeed", "readchangedata"), "startingEpoch"),
     **dict.fromkeys(("versionasof", "timestampasof", "snapshot-id", "endingoffsets"), "epoch"),
+    **dict.fromkeys(("filter", "filters", "condition", "predicate", "predicates", "replacewhere"), "where"),
     **dict.fromkeys(("maxoffsetspertrigger", "maxfilespertrigger", "maxbytespertrigger"), "epochsPerBatch"),
 }
 """How Kafka, files, Delta and Iceberg call the same. Let pass, it would be an answer to another question."""
@@ -136,6 +142,11 @@ class Options:
     def columns(self) -> tuple[str, ...]:
         """The columns that are asked for; none: all."""
         return tuple(part.strip() for part in self.given.get("columns", "").split(",") if part.strip())
+
+    def conditions(self, schema: pa.Schema) -> Conditions:
+        """What rows with the columns `schema` are asked for; none: all."""
+        text = self.given.get("where", "").strip()
+        return conditions(text, schema) if text else []
 
     @property
     def timeout_seconds(self) -> float:

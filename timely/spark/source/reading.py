@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from timely.spark.source.columns import arrow_form, as_batches, check_asked, rep
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, Options
 from timely.spark.source.plainly import plainly
+from timely.spark.source.where import Conditions
 from timely.wire.arrow import int64_array, int64s_of
 from timely.wire.task_requests import Hold
 
@@ -64,6 +65,8 @@ class ReadPlan:
     form: T.StructType
     hold_seconds: float
     timeout_seconds: float
+    filters: Conditions = field(default_factory=list)
+    """What rows have to fulfil."""
     origin: str = ""
     """Where the output began that was there when this was made: an epoch is one of that."""
 
@@ -105,6 +108,7 @@ def plan_of(options: Options) -> ReadPlan:
             spark_form(output.schema, options.columns, starting != COLLECTION),
             options.hold_seconds,
             options.timeout_seconds,
+            options.conditions(output.schema),
         )
         if plan.are_changes:  # of a stream it is its checkpoint that says from where
             there = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0))
@@ -152,7 +156,6 @@ class OutputReader(DataSourceReader):
             )
         self.plan = plan
         self.form = asked
-        self.filters: list[object] = []
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each worker; all as of the same epoch, once that is complete."""
@@ -166,9 +169,9 @@ class OutputReader(DataSourceReader):
             if plan.starting == EARLIEST:
                 start = there.kept
             _hold(workers, plan, start if plan.are_changes else plan.epoch + 1)
-            return partitions_of(workers, plan.at, self._slice(start))
+            return partitions_of(workers, plan.at, self._slice(start, there.origins))
 
-    def _slice(self, start: int) -> OutputSlice:
+    def _slice(self, start: int, origins: tuple[str, ...]) -> OutputSlice:
         plan = self.plan
         names = list(self.form.names)
         # A collection's multiplicities are not shown, but rows come as often as they say.
@@ -180,8 +183,9 @@ class OutputReader(DataSourceReader):
             start,
             plan.epoch + 1,
             tuple(columns),
-            self.filters,
+            plan.filters,
             timeout_seconds=plan.timeout_seconds,
+            origins=origins,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -200,7 +204,9 @@ def partitions_of(workers: Workers, at: Whereabouts, wanted: OutputSlice) -> lis
             OutputPartition(at, replace(wanted, part=part, parts=workers.count))
             for part in range(workers.count)
         ]
-    return [OutputPartition(at.only(address), wanted) for address in at.addresses]
+    return [
+        OutputPartition(at.only(address), wanted.only(worker)) for worker, address in enumerate(at.addresses)
+    ]
 
 
 def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:

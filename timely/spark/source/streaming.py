@@ -138,7 +138,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             stop = Offset.of(end)
             first = Offset.of(start).start_of(stop)
             self._place = stop.epoch
-            self._check(stop, self._reach(stop if first.epoch == _BEFORE_ALL else first))
+            there = self._reach(stop if first.epoch == _BEFORE_ALL else first)
+            self._check(stop, there)
             if first.epoch >= stop.epoch:
                 return []
             is_snapshot = first.epoch == _BEFORE_ALL
@@ -150,11 +151,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 first.epoch,
                 stop.epoch,
                 tuple(names or [DIFF]),
+                self.plan.filters,
                 timeout_seconds=self.plan.timeout_seconds,
+                origins=there.origins,
             )
             epoch = stop.epoch - 1 if is_snapshot else None
             at = self.plan.at
-            return [OutputPartition(at.only(address), wanted, epoch) for address in at.addresses]
+            return [
+                OutputPartition(at.only(address), wanted.only(worker), epoch)
+                for worker, address in enumerate(at.addresses)
+            ]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """What is before `end` may be forgotten."""

@@ -78,7 +78,7 @@ class Outputs:
                     output,
                     request.stop - 1,
                     request.timeout_seconds,
-                    lambda _: piece(self._output(dataflow, output), request),
+                    lambda _: piece(self._output(dataflow, output), request, self._origin(dataflow, output)),
                 )
             case Hold(dataflow, output):
                 hold(self._output(dataflow, output), request)
@@ -113,12 +113,16 @@ class Outputs:
             capture = self._output(dataflow, output)  # perhaps of a new version by now
             if capture.complete_before <= request.beyond and self._clock() < until:
                 return None
-            return held(capture, f"{self._session}/{self._replacements.first_of(dataflow, output)}")
+            return held(capture, self._origin(dataflow, output))
 
         def late() -> TimelyError:
             return WaitTimeoutError(f"output {output!r} has nothing behind epoch {request.beyond}")
 
         return now_or_later(ready, late, self._clock(), seconds)
+
+    def _origin(self, dataflow: int, output: str) -> str:
+        """Where an output began: in this process, as one of that dataflow."""
+        return f"{self._session}/{self._replacements.first_of(dataflow, output)}"
 
     def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
         complete = min(stop, capture.complete_before)

@@ -39,8 +39,15 @@ def held(capture: CaptureVertex, origin: str) -> Reply:
     return Reply({"complete": capture.complete_before, "kept": kept, "last": last, "origin": origin})
 
 
-def piece(capture: CaptureVertex, request: Piece) -> Reply:
-    """Cut one piece; what is left of it where conditions are not fulfilled may be nothing."""
+def piece(capture: CaptureVertex, request: Piece, origin: str) -> Reply:
+    """Cut one piece of an output that began at `origin`; what is left of it where conditions are not
+    fulfilled may be nothing.
+    """
+    if request.origin not in ("", origin):
+        raise RequestError(
+            f"output {request.output!r} of dataflow {request.dataflow} is not the one that is being read: "
+            "the dataflow, or the cluster, was started anew meanwhile. Read it again"
+        )
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
