@@ -13,6 +13,9 @@ GIB: Final = 1 << 30
 WORKERS_MAX: Final = 256
 """Workers of one cluster: each is joined with every other, so connections grow with the square."""
 
+UNITS_COUNT_MAX: Final = 256
+"""Units of one balanced join: slots for rows, of which a worker has several."""
+
 FRAME_BYTES_MAX: Final = 2 * GIB - MIB
 """One frame between workers; the rows of a batch are one frame, all columns together."""
 

@@ -1,0 +1,147 @@
+"""How does a change of the routing to units travel, as rows of an ordinary input?
+
+An announcement is one row of eight integers for one cell of a grid; a change is announced by all cells of the
+new grid, in one epoch. Rows have no order and may come from several clients, so what they say together is
+what counts: `grids_of` puts the cells together and refuses what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from progress.errors import MisuseError
+from timely.wire.routing import BUCKETS
+
+from .grid import HASH_MAX, Grid
+
+__all__ = ["BUCKET", "EVERY", "HOME", "KEY", "SCOPES", "UNITS", "Announcement", "Changes", "Place"]
+
+BUCKET: Final = 0
+"""The scope of a change of one bucket of a side."""
+KEY: Final = 1
+"""The scope of a change of one key of a side, by its hash: an exception from its bucket."""
+EVERY: Final = 2
+"""The scope of a change of all buckets of a side; its `key` is 0."""
+UNITS: Final = 3
+"""The scope of the number of units from then on, in `unit`; everything else is 0."""
+SCOPES: Final = ("bucket", "key", "every bucket", "units")
+
+HOME: Final = -1
+"""As the unit of a key: it is no exception any more, and goes where its bucket is."""
+
+
+class Place(NamedTuple):
+    """What a change is about: a bucket or key of a side, or all buckets of it."""
+
+    scope: int
+    side: int
+    key: int
+
+    def __str__(self) -> str:
+        if self.scope == UNITS:
+            return "the number of units"
+        what = SCOPES[self.scope] + ("" if self.scope == EVERY else f" {self.key}")
+        return f"{what} of side {self.side}"
+
+
+class Announcement(NamedTuple):
+    """One cell of a change; all of them 64-bit integers."""
+
+    scope: int
+    side: int
+    key: int
+    share: int
+    copy: int
+    share_end: int
+    copy_end: int
+    unit: int
+
+    @property
+    def place(self) -> Place:
+        """What it is about."""
+        return Place(self.scope, self.side, self.key)
+
+
+class Changes(NamedTuple):
+    """What the announcements of one epoch say together."""
+
+    units: int | None
+    """How many there are from then on, if that changes."""
+    grids: Mapping[Place, Grid | None]
+    """The new grids; `None` for a key that is no exception any more."""
+
+    def announcements(self) -> list[Announcement]:
+        """The rows that say this."""
+        rows = [] if self.units is None else [Announcement(UNITS, 0, 0, 0, 0, 0, 0, self.units)]
+        for place, grid in self.grids.items():
+            if grid is None:
+                rows.append(Announcement(*place, 0, 0, HASH_MAX, HASH_MAX, HOME))
+                continue
+            rows += [
+                Announcement(*place, share, copy, grid.share_ends[share], grid.copy_ends[copy], unit)
+                for share, line in enumerate(grid.units)
+                for copy, unit in enumerate(line)
+            ]
+        return rows
+
+    @staticmethod
+    def of(rows: Iterable[Announcement]) -> Changes:
+        """What `rows` say together; a `MisuseError` if that is no change, or contradicts itself.
+
+        The same row twice is once: a client that repeats itself does no harm.
+        """
+        cells: dict[Place, set[Announcement]] = {}
+        for row in rows:
+            _check(row)
+            cells.setdefault(row.place, set()).add(row)
+        numbers = {row.unit for row in cells.pop(Place(UNITS, 0, 0), set())}
+        if len(numbers) > 1:
+            raise MisuseError(f"conflicting announcements: {sorted(numbers)} units in one epoch")
+        for side in (0, 1):
+            if Place(EVERY, side, 0) in cells and any(at.scope == BUCKET and at.side == side for at in cells):
+                raise MisuseError(
+                    f"conflicting announcements: all buckets of side {side} and one of them in one epoch"
+                )
+        return Changes(next(iter(numbers), None), {at: _grid(at, cells[at]) for at in sorted(cells)})
+
+
+def _check(row: Announcement) -> None:
+    """That it is about something that can be."""
+    if row.scope not in range(len(SCOPES)) or row.side not in (0, 1):
+        raise MisuseError(f"an announcement has a scope from 0 to 3 and side 0 or 1, not {row}")
+    if row.scope in (UNITS, EVERY) and row.key != 0 or row.scope == UNITS and row.side != 0:
+        raise MisuseError(
+            f"an announcement about {SCOPES[row.scope]} names no key, and no side if of units: {row}"
+        )
+    if row.scope == BUCKET and not 0 <= row.key < BUCKETS:
+        raise MisuseError(f"there are {BUCKETS} buckets, from 0 on; {row} is about another one")
+    if row.key < 0:
+        raise MisuseError(f"the hash of a key is not negative: {row}")
+
+
+def _grid(place: Place, cells: set[Announcement]) -> Grid | None:
+    """The grid that `cells` make up; `None` for the one cell that calls a key home."""
+    if any(cell.unit == HOME for cell in cells):
+        if len(cells) > 1:
+            raise MisuseError(
+                f"conflicting announcements: {place} is called home and sent elsewhere in one epoch"
+            )
+        if place.scope != KEY:
+            raise MisuseError(f"{place}: only keys are called home (unit {HOME})")
+        return None
+    by_place = {(cell.share, cell.copy): cell for cell in cells}
+    share_ends = {cell.share: cell.share_end for cell in cells}
+    copy_ends = {cell.copy: cell.copy_end for cell in cells}
+    if len(by_place) < len(cells) or any(
+        cell.share_end != share_ends[cell.share] or cell.copy_end != copy_ends[cell.copy] for cell in cells
+    ):
+        raise MisuseError(f"conflicting announcements: {place} is sent to different places in one epoch")
+    shares, copies = range(len(share_ends)), range(len(copy_ends))
+    if set(by_place) != {(share, copy) for share in shares for copy in copies}:
+        raise MisuseError(
+            f"{place}: {len(cells)} cells are no grid of {len(shares)} shares and {len(copies)} copies"
+        )
+    units = tuple(tuple(by_place[share, copy].unit for copy in copies) for share in shares)
+    ends = tuple(share_ends[share] for share in shares), tuple(copy_ends[copy] for copy in copies)
+    return Grid(units, *ends).checked(str(place))

@@ -1,0 +1,52 @@
+"""A routing table as the columns that a kernel reads; what each of them is says
+`differential/kernels/visits.py`.
+
+Made once per version: rows of a version are many, versions few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+
+import numpy as np
+
+from progress.arrays import Int64s
+
+from .grid import Grid
+
+__all__ = ["columns_of"]
+
+
+def columns_of(
+    buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]],
+    exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]],
+) -> tuple[Int64s, ...]:
+    """The eight columns; equal grids are one."""
+    keys = [sorted(side) for side in exceptions]
+    listed = [*buckets[0], *buckets[1], *(exceptions[side][key] for side in (0, 1) for key in keys[side])]
+    numbers: dict[Grid, int] = {}
+    of_each = [numbers.setdefault(grid, len(numbers)) for grid in listed]
+    bucket_count = len(buckets[0]) + len(buckets[1])
+    ends = [*(grid.share_ends for grid in numbers), *(grid.copy_ends for grid in numbers)]
+    lines = [line for grid in numbers for line in grid.kept_on]
+    lines += [line for grid in numbers for line in grid.visited]
+    return (
+        _column(of_each[:bucket_count]),
+        _column(keys[0] + keys[1]),
+        _column([0, len(keys[0]), len(keys[0]) + len(keys[1])]),
+        _column(of_each[bucket_count:]),
+        _starts(map(len, ends)),
+        _column(end for each in ends for end in each),
+        _starts(map(len, lines)),
+        _column(unit for line in lines for unit in line),
+    )
+
+
+def _column(numbers: Iterable[int]) -> Int64s:
+    return np.fromiter(numbers, np.int64)
+
+
+def _starts(lengths: Iterable[int]) -> Int64s:
+    """Where pieces of these lengths begin, and the end of the last."""
+    return _column(accumulate(lengths, initial=0))

@@ -1,0 +1,172 @@
+"""Where are the rows of each key, from which epoch on?
+
+A `RoutingTable` is one version: a grid of units for each of the 1,024 buckets of keys, for each side of a
+join, and *exceptions*, grids of single keys. Buckets keep it small whatever the number of keys; exceptions
+are for those keys that are too heavy for one unit, or for their bucket.
+
+`RoutingVersions` is what a router knows: each version holds from an epoch on until the next one does. Both
+are immutable; changes come as announcements (`announcement.py`), and one that is refused leaves all as it
+was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from progress.arrays import Int64s
+from progress.errors import MisuseError
+from timely.limits import UNITS_COUNT_MAX
+from timely.wire.routing import BUCKETS
+
+from .announcement import BUCKET, EVERY, KEY, Announcement, Changes, Place
+from .columns import columns_of
+from .grid import Grid
+
+__all__ = ["SIDES", "RoutingTable", "RoutingVersions", "checked_units"]
+
+SIDES: Final = (0, 1)
+"""0 is left, 1 is right."""
+
+
+def checked_units(units: int) -> int:
+    """`units`; a `MisuseError` if there cannot be so many."""
+    if not 1 <= units <= UNITS_COUNT_MAX:
+        raise MisuseError(f"there are 1 to {UNITS_COUNT_MAX} units, not {units}")
+    return units
+
+
+@dataclass(frozen=True)
+class RoutingTable:
+    """One version.
+
+    Args:
+        units: how many there are, numbered from 0. buckets: for each side the grids of its `BUCKETS` buckets.
+        exceptions: for each side the grids of keys that do not follow their bucket, by the hash of the key.
+    """
+
+    units: int
+    buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]]
+    exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]] = field(
+        default=(MappingProxyType({}), MappingProxyType({}))
+    )
+
+    @staticmethod
+    def of(units: int, left: Sequence[Grid], right: Sequence[Grid]) -> RoutingTable:
+        """Bucket b of a side has its grid b modulo the number of those given; no exceptions."""
+        given = [tuple(side[bucket % len(side)] for bucket in range(BUCKETS)) for side in (left, right)]
+        table = RoutingTable(checked_units(units), (given[0], given[1]))
+        return table._checked()
+
+    @staticmethod
+    def from_rows(rows: Iterable[Announcement]) -> RoutingTable:
+        """The table that `rows` say from beginning to end."""
+        listed = list(rows)
+        units = Changes.of(listed).units
+        if units is None:
+            raise MisuseError("a table begins with the number of its units")
+        whole = RoutingTable.of(units, [Grid.alone(0)], [Grid.alone(0)])
+        return whole.changed(listed)
+
+    def rows(self) -> list[Announcement]:
+        """All of it, as announcements."""
+        grids: dict[Place, Grid | None] = {}
+        for side in SIDES:
+            listed = self.buckets[side]
+            if len(set(listed)) == 1:
+                grids[Place(EVERY, side, 0)] = listed[0]
+            else:
+                grids.update({Place(BUCKET, side, bucket): grid for bucket, grid in enumerate(listed)})
+            grids.update({Place(KEY, side, key): grid for key, grid in self.exceptions[side].items()})
+        return Changes(self.units, grids).announcements()
+
+    @cached_property
+    def columns(self) -> tuple[Int64s, ...]:
+        """All of it as arrays, for kernels."""
+        return columns_of(self.buckets, self.exceptions)
+
+    def grid_of(self, side: int, key_hash: int) -> Grid:
+        """Where rows of `side` with this key are kept."""
+        found = self.exceptions[side].get(key_hash)
+        return self.buckets[side][key_hash % BUCKETS] if found is None else found
+
+    def changed(self, rows: Iterable[Announcement]) -> RoutingTable:
+        """The next version, in which what `rows` say together holds.
+
+        A `MisuseError` if they contradict one another, are no grids, or speak of units that there are not.
+        """
+        changes = Changes.of(rows)
+        buckets = [list(side) for side in self.buckets]
+        exceptions = [dict(side) for side in self.exceptions]
+        for place, grid in changes.grids.items():
+            if place.scope == KEY and grid is None:
+                exceptions[place.side].pop(place.key, None)
+                continue
+            assert grid is not None, place
+            if place.scope == KEY:
+                exceptions[place.side][place.key] = grid
+            elif place.scope == BUCKET:
+                buckets[place.side][place.key] = grid
+            else:
+                buckets[place.side] = [grid] * BUCKETS
+        return RoutingTable(
+            self.units if changes.units is None else checked_units(changes.units),
+            (tuple(buckets[0]), tuple(buckets[1])),
+            (MappingProxyType(exceptions[0]), MappingProxyType(exceptions[1])),
+        )._checked()
+
+    def _checked(self) -> RoutingTable:
+        """Itself; a `MisuseError` if something is on a unit that there is not."""
+        for side in SIDES:
+            named = [(f"bucket {bucket}", grid) for bucket, grid in enumerate(self.buckets[side])]
+            named += [(f"key {key}", grid) for key, grid in self.exceptions[side].items()]
+            for name, grid in named:
+                unknown = [unit for unit in grid.all_units if not 0 <= unit < self.units]
+                if unknown:
+                    raise MisuseError(
+                        f"{name} of side {side} is sent to unit {min(unknown)}; there are units 0 to "
+                        f"{self.units - 1}"
+                    )
+        return self
+
+
+@dataclass(frozen=True)
+class RoutingVersions:
+    """Tables, each from an epoch on.
+
+    Args:
+        starts: the epoch from which each table holds, ascending from 0. tables: as many of them.
+    """
+
+    starts: tuple[int, ...]
+    tables: tuple[RoutingTable, ...]
+
+    @staticmethod
+    def begin(table: RoutingTable) -> RoutingVersions:
+        """`table` from the first epoch on."""
+        return RoutingVersions((0,), (table,))
+
+    def at(self, epoch: int) -> RoutingTable:
+        """The table of rows of `epoch`."""
+        return self.tables[bisect_right(self.starts, epoch) - 1]
+
+    def index_of(self, epochs: Int64s) -> Int64s:
+        """For each epoch which of the tables holds."""
+        found: Int64s = np.searchsorted(np.array(self.starts, np.int64), epochs, side="right") - 1
+        return found
+
+    def changed(self, epoch: int, rows: Iterable[Announcement]) -> RoutingVersions:
+        """With one more version from `epoch` on, which is after all others."""
+        assert epoch > self.starts[-1], (epoch, self.starts)
+        return RoutingVersions((*self.starts, epoch), (*self.tables, self.tables[-1].changed(rows)))
+
+    def since(self, epoch: int) -> RoutingVersions:
+        """Without the versions that no row of `epoch` or later can see."""
+        first = bisect_right(self.starts, epoch) - 1
+        return RoutingVersions((0, *self.starts[first + 1 :]), self.tables[first:])
