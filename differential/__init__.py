@@ -138,11 +138,13 @@ from differential.expressions.expression import (
 from differential.linear.shapes import clock, session, sliding, tumbling
 from differential.other_spellings import explain_function as _explain_function
 from differential.plan.explaining import explain
+from differential.skew.balance import Balance
 from differential.warming import warm
 
 __all__ = [
     "Aggregate",
     "Aliased",
+    "Balance",
     "Collection",
     "Column",
     "Expr",

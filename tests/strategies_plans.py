@@ -100,7 +100,8 @@ def _join(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
     left = source.select(**{f"l{n}": _filled(source, name) for n, name in enumerate(source.schema.names)})
     right = other.select(**{f"r{n}": _filled(other, name) for n, name in enumerate(other.schema.names)})
     keys = min(len(left.schema), len(right.schema), int(str(draw(st.integers(1, 2)))))
-    return left.join(right, on={f"l{n}": f"r{n}" for n in range(keys)})
+    balance = draw(st.sampled_from([None, None, dd.Balance("matrix", units=2), dd.Balance("JB", units=3)]))
+    return left.join(right, on={f"l{n}": f"r{n}" for n in range(keys)}, balance=balance)  # type: ignore[arg-type]
 
 
 def _join_all(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:

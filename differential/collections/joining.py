@@ -27,6 +27,8 @@ from ..expressions.expression import Expr, col, lit
 from ..plan.facts import can_raise
 from ..plan.nodes import Join, Keys
 from ..plan.rules.filters import conjuncts
+from ..skew.balance import Balance
+from .balanced.balancing import balanced_pairs
 from .sets import SetOperators
 
 __all__ = ["How", "Joining", "Pairs", "how_of"]
@@ -69,6 +71,7 @@ class Joining(Generic[C]):
     on: Pairs
     where: Expr | None
     null_safe: bool
+    balance: Balance | None = None
 
     def joined(self, how: How) -> C:
         """The join of this kind."""
@@ -147,17 +150,20 @@ class Joining(Generic[C]):
 
     def _all_pairs(self) -> C:
         """Whatever the condition says."""
-        left = self._with_equal_types(self.left, 0)
-        right = self._with_equal_types(self.right, 1)
-        return left.with_node(Join(left.node, right.node, self.on, self.null_safe))
+        return self._paired(self._with_equal_types(self.left, 0), self._with_equal_types(self.right, 1))
 
     def _pairs(self) -> C:
         """Those for which the condition is true."""
-        left, right = self._sides()
-        found = left.with_node(Join(left.node, right.node, self.on, self.null_safe))
+        found = self._paired(*self._sides())
         for part in self._parts()[2]:
             found = found.filter(part)
         return found
+
+    def _paired(self, left: C, right: C) -> C:
+        """The pairs of two sides with keys of the same types."""
+        if self.balance is None:
+            return left.with_node(Join(left.node, right.node, self.on, self.null_safe))
+        return balanced_pairs(left, right, self.on, self.balance, null_safe=self.null_safe)
 
     def _semi(self, side: int) -> C:
         """The rows of a side that are in a pair, as often as they are there."""

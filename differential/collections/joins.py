@@ -11,7 +11,9 @@ from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col, lit
+from ..linear.placing import UNIT
 from ..plan.nodes import ReduceFunction
+from ..skew.balance import Balance
 from .handle import Row, in_one_place
 from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
@@ -35,7 +37,7 @@ _SUFFIX = "_right"
 class JoinOperators(SetOperators):
     """Pairs of rows."""
 
-    def join(
+    def join(  # noqa: PLR0913  # each is a part of what a join is
         self,
         other: Self,
         on: On | None = None,
@@ -46,6 +48,7 @@ class JoinOperators(SetOperators):
         null_safe: bool = False,
         left_on: _Name | Sequence[_Name] | None = None,
         right_on: _Name | Sequence[_Name] | None = None,
+        balance: Balance | None = None,
     ) -> Self:
         """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
@@ -60,6 +63,8 @@ class JoinOperators(SetOperators):
                    refused
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
         left_on    and `right_on`: keys here and there, as Polars writes them, in place of `on`
+        balance    how pairs are spread over units, `dd.Balance("matrix", units=64)`, so that one hot key is
+                   not the work of one worker; the result is the same. Of inner joins and all pairs
 
         Columns: the keys under the names they have here, the other columns of this, the other columns of
         `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
@@ -90,9 +95,10 @@ class JoinOperators(SetOperators):
             if len(set(keys)) != len(keys):
                 raise SchemaError(f"join: a key is named twice in {', '.join(keys)}")
         _check_kinds(left, right, pairs)
+        _check_balance(left, right, kind, balance)
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
         condition = None if where is None else as_expr(where)
-        return Joining(left, right, pairs, condition, null_safe).joined(kind)
+        return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
 
     def cogroup(
         self, others: Self | Sequence[Self], on: On, function: CogroupFunction, schema: SchemaSpec
@@ -192,6 +198,19 @@ def _check_kinds(left: SetOperators, right: SetOperators, pairs: Pairs) -> None:
             raise SchemaError(
                 f"join: key {one!r} is {types[0]}, key {other!r} is {types[1]}; cast one of them"
             )
+
+
+def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:
+    if balance is None:
+        return
+    if not isinstance(balance, Balance):
+        raise SchemaError(
+            f"join ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('hash', units=16)"
+        )
+    if kind not in ("inner", "cross"):
+        raise SchemaError(f"join ({call_site()}): balance= is for how='inner' and 'cross', not {kind!r}")
+    if any(UNIT in side.schema for side in (left, right)):
+        raise SchemaError(f"join ({call_site()}): balance= needs the name {UNIT!r}; rename that column")
 
 
 def _renamed(left: SetOperators, right: C, pairs: Pairs, suffix: str | None) -> C:

@@ -29,7 +29,7 @@ from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
-from differential.kernels.rows.hashing import partition_by_key_hash
+from differential.kernels.rows.hashing import partition_by_key_hash, partition_by_unit
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
@@ -37,7 +37,7 @@ from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register
 from timely.wire.claims import shown
 from timely.wire.routing import Routing
 
-__all__ = ["KeyRoute", "UpdateBatch", "words_of"]
+__all__ = ["KeyRoute", "UnitRoute", "UpdateBatch", "words_of"]
 
 _KEEP_ALL: Final = (1 << 63) - 1
 
@@ -191,12 +191,37 @@ class KeyRoute:
         if workers == 1:
             return [batch]
         words, bounds = partition_by_key_hash(batch.words, self.kw, workers, routing.starts, routing.owners)
-        parts: list[Batch | None] = []
-        for worker in range(workers):
-            start, stop = int(bounds[worker]), int(bounds[worker + 1])
-            parts.append(
-                UpdateBatch(np.ascontiguousarray(words[:, start:stop]), self.symbol_words)
-                if stop > start
-                else None
-            )
-        return parts
+        return _parts(words, bounds, self.symbol_words)
+
+
+@dataclass(frozen=True)
+class UnitRoute:
+    """Sends each row to the worker that owns the bucket that its first word says: the *unit*, which somebody
+    has chosen for it. By the default routing unit u is at worker u modulo the number of workers.
+
+    Any word does, modulo the number of buckets.
+    """
+
+    symbol_words: tuple[int, ...] = ()
+
+    def describe(self) -> str:
+        """Part of the dataflow's fingerprint."""
+        return "by unit"
+
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        if not isinstance(batch, UpdateBatch):
+            raise InternalError(f"a route by units got a {type(batch).__name__}")
+        if routing.workers == 1:
+            return [batch]
+        words, bounds = partition_by_unit(batch.words, routing.workers, routing.starts, routing.owners)
+        return _parts(words, bounds, self.symbol_words)
+
+
+def _parts(words: Int64s, bounds: Int64s, symbol_words: tuple[int, ...]) -> list[Batch | None]:
+    """A batch for each worker, of the rows between two bounds; None for those without rows."""
+    found: list[Batch | None] = []
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        part = np.ascontiguousarray(words[:, start:stop]) if stop > start else None
+        found.append(None if part is None else UpdateBatch(part, symbol_words))
+    return found

@@ -44,6 +44,7 @@ from differential.linear.passes import (
     compile_steps,
     projection_of,
 )
+from differential.linear.placing import Places, Placing
 from differential.linear.sliding import Sliding
 from differential.linear.user_functions import (
     BatchFunction,
@@ -149,6 +150,11 @@ class LinearChain:
     def slide(self, time: str, lengths: tuple[int, int, int], names: tuple[str, str]) -> LinearChain:
         """Each row once for each sliding window that its `time` is in; see `sliding.py`."""
         step = Sliding(self.schema_out, time, lengths, names, call_site())
+        return self._longer(step, step.schema_out)
+
+    def place(self, keys: Sequence[str], places: Places, text: str) -> LinearChain:
+        """Each row once for each unit that `places` gives it, which comes in front; see `placing.py`."""
+        step = Placing(self.schema_out, tuple(keys), places, text)
         return self._longer(step, step.schema_out)
 
     def keyed_by(self, key_columns: Sequence[str]) -> LinearChain:

@@ -8,7 +8,7 @@ at the end:
     gather      test the conditions, gather the words of the rows that pass
     compute     write computed columns into a new array
     accumulate  what a group keeps of its rows, summed
-    user        hand the rows to a Python function, or cut them into sliding windows
+    user        hand the rows to a Python function, cut them into sliding windows, or place them on units
 
 A condition that can fail (it divides) sees only the rows that the filters before it have let through.
 """
@@ -33,6 +33,7 @@ from differential.expressions.projection import TRAILING_WORDS, Projection
 from differential.linear.accumulating import Accumulate
 from differential.linear.batch_functions import compile_batches
 from differential.linear.guarding import Guard, guarded
+from differential.linear.placing import Placing
 from differential.linear.sliding import Sliding
 from differential.linear.user_functions import UserStep, compile_user_step
 from differential.linear.weighing import weighed, without
@@ -123,7 +124,9 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
-Step: TypeAlias = Select | Filter | Negate | NotNull | Accumulate | Weigh | Guard | UserStep | Sliding
+Step: TypeAlias = (
+    Select | Filter | Negate | NotNull | Accumulate | Weigh | Guard | UserStep | Sliding | Placing
+)
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
@@ -216,7 +219,7 @@ class _Plan:
             self._start(step.schema_out)
         else:
             self.flush()
-            if isinstance(step, Sliding):
+            if isinstance(step, Sliding | Placing):
                 self.passes.append(step.compile())
             else:
                 compiled = compile_batches if step.kind == "map_batches" else compile_user_step

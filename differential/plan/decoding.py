@@ -20,6 +20,7 @@ from ..expressions.expression import Expr
 from ..expressions.nulls import not_null_where
 from ..linear.sliding import TIME_MAX
 from ..operators.ordered.layout import Turn
+from ..skew.balance import Balance
 from . import encoding
 from . import nodes as n
 from .building import Plan
@@ -177,6 +178,8 @@ class _Reader:
             return _accumulate(data, children)
         if kind == "join" and len(children) == 2:
             return _join(data, *children)
+        if kind == "half_join" and len(children) == 2:
+            return _half_join(data, *children)
         if kind == "join_all" and len(children) > 1:
             return _join_all(data, children)
         if len(children) != 1:
@@ -204,6 +207,10 @@ class _Reader:
                 return n.Distinct(source)
             case "keys", [[*keys]]:
                 return n.Keys(source, _texts(keys))
+            case "place", [[*keys], int(side), "kept" | "asking" as purpose, [*balance]] if (
+                side in (0, 1) and type(side) is int
+            ):
+                return n.Place(source, _texts(keys), side, purpose, Balance.of(balance))
             case "weigh", [str(by)]:
                 return n.Weigh(source, by)
             case "consolidate", []:
@@ -317,6 +324,13 @@ def _join(data: list[object], left: n.Node, right: n.Node) -> n.Join:
         case [[*pairs], bool(null_safe)]:
             return n.Join(left, right, tuple(_pair(pair) for pair in pairs), null_safe)
     raise SchemaError(f"{data!r:.200} is no join of a plan")
+
+
+def _half_join(data: list[object], left: n.Node, right: n.Node) -> n.HalfJoin:
+    match data:
+        case [[*pairs], bool(null_safe), int(probing)] if probing in (0, 1) and type(probing) is int:
+            return n.HalfJoin(left, right, tuple(_pair(pair) for pair in pairs), null_safe, probing)
+    raise SchemaError(f"{data!r:.200} is no half join of a plan")
 
 
 def _join_all(data: list[object], parts: tuple[n.Node, ...]) -> n.JoinAll:

@@ -63,7 +63,9 @@ class _Interpreter:
             return self._loop(node.loop)[node.index]
         if isinstance(node, n.Concat):
             return plainly.concat(*map(self.rows, node.sources))
-        if isinstance(node, n.Join):
+        if isinstance(node, n.HalfJoin) and node.probing == 1:
+            return plainly.collection([])  # the two halves mean something together: here the first has all
+        if isinstance(node, n.Pairs):
             return self._join(node)
         if isinstance(node, n.JoinAll):
             return plainly.join_all([(part.schema.names, self.rows(part)) for part in node.parts])
@@ -88,6 +90,8 @@ class _Interpreter:
                 return rows  # of the end of a loop; how it gets there is not told here
             case n.Negate():
                 return plainly.negate(rows)
+            case n.Place():
+                return plainly.map_rows(rows, lambda row: (0, *row))  # as if there was one unit
             case n.Distinct():
                 return plainly.distinct(rows)
             case n.Keys():
@@ -143,7 +147,7 @@ class _Interpreter:
             found[tuple(row)] += 1
         return found
 
-    def _join(self, node: n.Join) -> Rows:
+    def _join(self, node: n.Pairs) -> Rows:
         left_keys, right_keys = node.keys
         sides = []
         for side, keys in ((node.left, left_keys), (node.right, right_keys)):

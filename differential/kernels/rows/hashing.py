@@ -30,26 +30,32 @@ def hash_of_key(words: Int64s, row: int, kw: int) -> int:
 
 
 @kernel
-def partition_by_key_hash(
-    words: Int64s, kw: int, workers: int, starts: Int64s, owners: Int64s
-) -> tuple[Int64s, Int64s]:
-    """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w +
-    1]).
+def hashes_of(words: Int64s, columns: Int64s) -> Int64s:
+    """`hash_of_key` of each row, as if these were its first words."""
+    hashes = np.zeros(words.shape[1], np.int64)
+    for column in columns:
+        for row in range(words.shape[1]):
+            hashes[row] = mix((hashes[row] ^ words[column, row]) + np.int64(0x1E3779B97F4A7C15))
+    return hashes & np.int64(0x7FFFFFFFFFFFFFFF)
 
-    The low bits of the key's hash are its bucket: there is a power of two of them. Whose it is says the line
-    of `owners` for the last of `starts` that is ≤ the row's time, the last word but one. Cost: two passes and
-    one array.
+
+@kernel
+def version_at(starts: Int64s, time: int) -> int:
+    """The number of the version that holds at a time: of the last of `starts` that is ≤ it."""
+    version = starts.shape[0] - 1
+    while version > 0 and time < starts[version]:
+        version -= 1
+    return version
+
+
+@kernel
+def grouped_by_owner(words: Int64s, owner: Int64s, workers: int) -> tuple[Int64s, Int64s]:
+    """The rows grouped by worker, in their order: (words, bounds); worker w has rows [bounds[w], bounds[w +
+    1]). Cost: a pass and one array.
     """
     columns, rows = words.shape
-    low_bits = owners.shape[1] - 1
-    last = starts.shape[0] - 1
-    owner = np.empty(rows, np.int64)
     bounds = np.zeros(workers + 1, np.int64)
     for row in range(rows):
-        version = last
-        while version > 0 and words[columns - 2, row] < starts[version]:
-            version -= 1
-        owner[row] = owners[version, hash_of_key(words, row, kw) & low_bits]
         bounds[owner[row] + 1] += 1
     for worker in range(workers):
         bounds[worker + 1] += bounds[worker]
@@ -61,3 +67,33 @@ def partition_by_key_hash(
         for column in range(columns):
             out[column, at] = words[column, row]
     return out, bounds
+
+
+@kernel
+def partition_by_key_hash(
+    words: Int64s, kw: int, workers: int, starts: Int64s, owners: Int64s
+) -> tuple[Int64s, Int64s]:
+    """The rows grouped by worker, as `grouped_by_owner` does.
+
+    The low bits of the key's hash are its bucket: there is a power of two of them. Whose it is says the line
+    of `owners` for the last of `starts` that is ≤ the row's time, the last word but one. Cost: two passes and
+    two arrays.
+    """
+    columns, rows = words.shape
+    low_bits = owners.shape[1] - 1
+    owner = np.empty(rows, np.int64)
+    for row in range(rows):
+        version = version_at(starts, words[columns - 2, row])
+        owner[row] = owners[version, hash_of_key(words, row, kw) & low_bits]
+    return grouped_by_owner(words, owner, workers)
+
+
+@kernel
+def partition_by_unit(words: Int64s, workers: int, starts: Int64s, owners: Int64s) -> tuple[Int64s, Int64s]:
+    """As `partition_by_key_hash`, of rows whose first word says their bucket itself."""
+    columns, rows = words.shape
+    low_bits = owners.shape[1] - 1
+    owner = np.empty(rows, np.int64)
+    for row in range(rows):
+        owner[row] = owners[version_at(starts, words[columns - 2, row]), words[0, row] & low_bits]
+    return grouped_by_owner(words, owner, workers)

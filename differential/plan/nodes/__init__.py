@@ -4,12 +4,12 @@ from .effects import Export, Inspect, Output
 from .groups import Accumulate, Added
 from .guarded import Guarded
 from .leaves import FromStream, Import, Input, OneRow, Variable
-from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Select, Weigh
+from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Place, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
 from .patterns import JoinAll
-from .stateful import Consolidate, Distinct, Join, Keys, Reduce, ReduceFunction
+from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
 
@@ -32,6 +32,7 @@ __all__ = [
     "Filter",
     "FromStream",
     "Guarded",
+    "HalfJoin",
     "Import",
     "Input",
     "Inspect",
@@ -47,6 +48,8 @@ __all__ = [
     "OneRow",
     "OrderBy",
     "Output",
+    "Pairs",
+    "Place",
     "Reduce",
     "ReduceFunction",
     "Select",

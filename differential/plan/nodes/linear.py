@@ -10,11 +10,24 @@ from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr
 from ...expressions.types import check_condition
+from ...linear.placing import placed
+from ...skew.balance import Balance, Purpose
 from ..expressions import expr_data, schema_data
 from ..functions import Function
 from .node import Node, Unary, same
 
-__all__ = ["Apply", "ApplyKind", "Arrange", "Concat", "Filter", "Negate", "NotNull", "Select", "Weigh"]
+__all__ = [
+    "Apply",
+    "ApplyKind",
+    "Arrange",
+    "Concat",
+    "Filter",
+    "Negate",
+    "NotNull",
+    "Place",
+    "Select",
+    "Weigh",
+]
 
 ApplyKind = Literal["map", "flat_map", "filter", "threshold", "map_batches"]
 
@@ -146,6 +159,39 @@ class Apply(Unary):
     def describe(self) -> str:
         """As it would be written."""
         return f"{self.how}({self.function.name})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Place(Unary):
+    """Each row once for each unit where it is kept, or looks for others, with the unit in front.
+
+    side   0: of the left of a join; 1: of the right
+    Law: what the rows of all units are, without the unit, is of no meaning by itself; two rows of different
+    sides with equal keys meet in one unit, where one of them is kept and the other asks.
+    """
+
+    kind: ClassVar[str] = "place"
+    is_linear: ClassVar[bool] = True
+    keys: tuple[str, ...]
+    side: int
+    purpose: Purpose
+    balance: Balance
+
+    def data(self) -> list[object]:
+        """Keys, side, what for, and the scheme."""
+        return [list(self.keys), self.side, self.purpose, self.balance.data()]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The unit and the same columns; raises SchemaError if there is one of that name already."""
+        for key in self.keys:
+            self.source.schema.offset(key)
+        return placed(self.source.schema)
+
+    def describe(self) -> str:
+        """By which columns, where."""
+        by = ", ".join(self.keys) or "nothing"
+        return f"place by {by}: {self.balance.describe()}, {('left', 'right')[self.side]} {self.purpose}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,18 +14,17 @@ from ..functions import Function
 from .guarded import ERRORS
 from .node import Node, Unary
 
-__all__ = ["Consolidate", "Distinct", "Join", "Keys", "Reduce", "ReduceFunction"]
+__all__ = ["Consolidate", "Distinct", "HalfJoin", "Join", "Keys", "Pairs", "Reduce", "ReduceFunction"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Join(Node):
+class Pairs(Node):
     """Pairs of rows whose keys are equal: `on` are pairs of columns, of `left` and of `right`.
 
     Columns: the keys under the names they have in `left`, its other columns, the other columns of `right`.
     A key that is null equals nothing, so that keys of pairs are never null; `null_safe`: null equals null.
     """
 
-    kind: ClassVar[str] = "join"
     left: Node
     right: Node
     on: tuple[tuple[str, str], ...]
@@ -77,7 +76,38 @@ class Join(Node):
     def describe(self) -> str:
         """Its keys."""
         condition = " and ".join(f"{a} = {b}" if a != b else a for a, b in self.on)
-        return f"join on {condition or 'nothing'}{', null equals null' if self.null_safe else ''}"
+        return f"{condition or 'nothing'}{', null equals null' if self.null_safe else ''}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Pairs):
+    """All pairs. Both sides are kept by their keys."""
+
+    kind: ClassVar[str] = "join"
+
+    def describe(self) -> str:
+        """Its keys."""
+        return f"join on {super().describe()}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HalfJoin(Pairs):
+    """Pairs of updates of which that of the side `probing` comes later, in one order of all of them.
+
+    0: updates of the left with those of the right up to their time, as integers; 1: updates of the right with
+    those of the left before their time. So the two halves are the join, and each keeps one side only.
+    """
+
+    kind: ClassVar[str] = "half_join"
+    probing: int = 0
+
+    def data(self) -> list[object]:
+        """As of all pairs, and which side asks."""
+        return [*super().data(), self.probing]
+
+    def describe(self) -> str:
+        """Its keys, and which side asks."""
+        return f"half join on {super().describe()}, the {('left', 'right')[self.probing]} asks"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

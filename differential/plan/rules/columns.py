@@ -4,8 +4,9 @@ First it is worked out, from the roots down, which columns of each node its read
 together; then every join, arrangement and consolidation is given no others. Selecting costs no stage.
 
 All columns are needed: of what is put out or looked at; by functions of the user, who see whole rows; below
-distinct, where rows that differ in one column only are two; of variables of loops, whose columns are those of
-what goes round. What a reduce reads decides which rows count as one, and stays.
+distinct, where rows that differ in one column only are two; where rows are placed by all that they are; of
+variables of loops, whose columns are those of what goes round. What a reduce reads decides which rows count
+as one, and stays.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from ..nodes import (
     Concat,
     Consolidate,
     Filter,
-    Join,
     JoinAll,
     Keys,
     Negate,
     Node,
     NotNull,
+    Pairs,
     Reduce,
     Select,
     Weigh,
@@ -59,7 +60,7 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     if isinstance(node, NotNull):
         left = tuple(name for name in node.names if name in needed)
         return NotNull(children[0], left) if left else children[0]
-    if isinstance(node, Join):
+    if isinstance(node, Pairs):
         sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
         return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
     if isinstance(node, JoinAll):
@@ -100,7 +101,7 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
             node.columns_read(index) or source.schema.names[:1] for index, source in enumerate(node.sources)
         )
         return tuple(frozenset(names) for names in read)
-    if isinstance(node, Join):
+    if isinstance(node, Pairs):
         left_keys, right_keys = node.keys
         left = (needed & frozenset(node.left.schema.names)) | frozenset(left_keys)
         right = (needed & frozenset(node.right.schema.names) - frozenset(left_keys)) | frozenset(right_keys)

@@ -1,15 +1,16 @@
 """Filters go to where rows come from, so that what they drop is neither kept nor matched.
 
     filter(c)(select(x))      select(filter(c with its columns written out)(x))
-    filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y))      negate, distinct, consolidate alike
+    filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y)); so past negate, distinct, consolidate, place
     filter(c)(join(x, y))     each part of c that reads one side only, to that side; of keys only, to both
     filter(c)(reduce(x))      parts that read keys only; so of the first rows of groups
     filter(c)(not null(x))    not null(filter(c)(x))   which stays above the filter that it was written behind
 
-Not a part that can raise, but past a select: further down it would see rows that are dropped now. Not past a
-function of the user or what is looked at, a loop, or columns that are computed, which would be so twice. Not
-past an operator with state that others read, too: it would be made for each of them. Not to a side of a join
-that is arranged, because somebody asked for that: what is filtered is another collection.
+Half joins are as joins. Not a part that can raise, but past a select: further down it would see rows that are
+dropped now. Not past a function of the user or what is looked at, a loop, or columns that are computed, which
+would be so twice. Not past an operator with state that others read, too: it would be made for each of them.
+Not to a side of a join that is arranged, because somebody asked for that: what is filtered is another
+collection.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import reduce
 from typing import Final
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
+from ...linear.placing import UNIT
 from ..facts import can_raise, is_arranged
 from ..nodes import (
     Accumulate,
@@ -26,10 +28,11 @@ from ..nodes import (
     Consolidate,
     Distinct,
     Filter,
-    Join,
     Negate,
     Node,
     NotNull,
+    Pairs,
+    Place,
     Reduce,
     Select,
     TopK,
@@ -52,13 +55,15 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
         return _past_select(node, below)
     if isinstance(below, NotNull):  # the same rows, of which the same is true
         return below.with_children((Filter(below.source, node.condition),))
-    if isinstance(below, Join):
+    if isinstance(below, Pairs):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))
     if isinstance(below, Accumulate | Reduce | TopK):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts
+    elif isinstance(below, Place):
+        moving = [part for part in parts if UNIT not in part.columns()]
     else:
         return None
     moving = [part for part in moving if not can_raise(part)]
@@ -84,7 +89,7 @@ def _past_select(node: Filter, select: Select) -> Node | None:
     return _filtered(select.with_children((_filtered(select.source, moving),)), kept)
 
 
-def _past_join(node: Filter, join: Join) -> Node | None:
+def _past_join(node: Filter, join: Pairs) -> Node | None:
     left_keys, right_keys = join.keys
     as_right: dict[str, Expr] = {
         left: ColumnRef(right) for left, right in zip(left_keys, right_keys, strict=True)

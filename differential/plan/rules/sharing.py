@@ -38,6 +38,7 @@ from ..nodes import (
     Keys,
     LetRec,
     Node,
+    Pairs,
     Reduce,
     ReduceFunction,
     Select,
@@ -55,6 +56,7 @@ __all__ = [
     "answered",
     "collection_of",
     "kept_by",
+    "kept_for",
     "read_by_reduce",
     "read_of",
     "reads_answers",
@@ -169,9 +171,16 @@ def share(roots: Sequence[Node]) -> Sharing:
     return found
 
 
-def read_of(join: Join, side: int) -> Reading | None:
+def read_of(join: Pairs, side: int) -> Reading | None:
     """What a side of a join keeps; None if two of its keys are one column."""
     return _reading(join.children[side], join.keys[side], join.children[side].schema.names)
+
+
+def kept_for(join: Pairs, side: int) -> tuple[Kept, dict[str, str]]:
+    """What a half join looks up on a side, and by its own names which columns of that these are."""
+    child, keys = join.children[side], join.keys[side]
+    found = read_of(join, side) or Reading(child, keys, {name: name for name in child.schema.names})
+    return _kept(found.node, found.keys, found.values), found.columns
 
 
 def read_by_reduce(node: Reduce | Accumulate) -> Reading | None:

@@ -36,6 +36,7 @@ from ..nodes import (
     Export,
     Filter,
     Guarded,
+    HalfJoin,
     Input,
     Inspect,
     Join,
@@ -46,6 +47,7 @@ from ..nodes import (
     NotNull,
     OneRow,
     Output,
+    Place,
     Select,
     Slide,
     Variable,
@@ -181,6 +183,9 @@ class Lowering(PatternLowering):
         if isinstance(node, Weigh):
             by = node.by
             return lambda chain: chain.weigh(by)
+        if isinstance(node, Place):
+            keys, places, text = node.keys, node.balance.places(node.side, node.purpose), node.describe()
+            return lambda chain: chain.place(keys, places, text)
         if isinstance(node, Slide):
             time, lengths, names = node.time, node.lengths, node.names
             return lambda chain: chain.slide(time, lengths, names)
@@ -205,6 +210,8 @@ class Lowering(PatternLowering):
             return self._join(node)
         if isinstance(node, JoinAll):
             return self._join_all(node)
+        if isinstance(node, HalfJoin):
+            return self._half_join(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
         if isinstance(node, ByPriority):

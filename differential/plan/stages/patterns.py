@@ -15,7 +15,6 @@ from timely.building.stream import Feed
 
 from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
-from ...columns.update_batch import KeyRoute
 from ...expressions.expression import Expr, col, lit
 from ...kernels.history.match import FROM_DELTA, FROM_TRACE
 from ...linear.transform import LinearTransform
@@ -25,11 +24,11 @@ from ...operators.patterns.half_join import HalfJoinMachine
 from ...operators.patterns.lookups import Lookup
 from ...operators.patterns.vertex import ARRANGED, ROWS, LookupVertex, MakeMachine
 from ...trace.readers import Reader
-from ..nodes import JoinAll
+from ..nodes import HalfJoin, JoinAll
 from ..rules.patterns import Look, Place, Step, places_of, way
-from ..rules.sharing import Kept
+from ..rules.sharing import Kept, kept_for
 from .loops import LoopLowering
-from .terms import Loops, Lowered, Term, flags_of
+from .terms import Loops, Lowered, Term, flags_of, route_by
 
 __all__ = ["PatternLowering"]
 
@@ -93,6 +92,30 @@ class PatternLowering(LoopLowering):
                     found = self._propose(found, course, step, then)
             terms += found.terms
         return Lowered(node.schema, tuple(terms), loops)
+
+    def _half_join(self, node: HalfJoin) -> Lowered:
+        """The stage at which the rows of one side look up the other."""
+        probing = node.probing
+        kept, columns = kept_for(node, 1 - probing)
+        rows = self._together([self._lower(part) for part in node.children])[probing]
+        keys = node.keys[probing]
+        given = node.children[probing].schema.reordered(keys)
+        flags = () if node.null_safe else flags_of(given.picked(keys))
+        lookup = Lookup(given.picked(keys).width, None, probing == 1, flags)
+        projection: list[tuple[int, int]] = []
+        for column in node.schema:
+            side = 0 if column.name in node.left.schema else 1
+            if side == probing:
+                source, words = FROM_DELTA, given.words_of(column.name)
+            else:
+                source, words = FROM_TRACE, kept.schema.words_of(columns[column.name])
+            projection += [(source, word) for word in words[len(words) - column.words :]]
+
+        def make(reader: Reader, guards: int, epoch: int) -> HalfJoinMachine:
+            return HalfJoinMachine(lookup, reader, projection, guards, epoch)
+
+        place = Place(kept, keys, len(keys), columns)
+        return self._stage_of("look up", make, rows, place, node.schema, f"{lookup} {projection}")
 
     def _look_up(self, rows: Lowered, course: _Way, look: Look, then: Look | None) -> Lowered:
         """The stage at which rows meet the part that they look up next; `then`: the one after it."""
@@ -196,8 +219,7 @@ def _feeds(rows: Lowered, place: Place) -> list[Feed]:
     found: list[Feed] = []
     for stream, chain in rows.terms:
         keyed = chain.keyed_by(place.looked)
-        words = sum(rows.schema[name].words for name in place.looked[: place.routed])
-        route = KeyRoute(words, keyed.schema_out.symbol_words)
+        route = route_by(place.looked[: place.routed], rows.schema, keyed.schema_out.symbol_words)
         found.append(Feed(stream, ROWS, route, LinearTransform.of(keyed), "; ".join(keyed.describe())))
     return found
 

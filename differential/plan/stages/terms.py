@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from timely.building.exchange import Route
 from timely.building.loop import Feedback, Loop
 from timely.building.stream import Feed, Stream
 from timely.user_code.call_site import CallSite
 
 from ...columns.schema import Column, Schema
-from ...columns.update_batch import KeyRoute
+from ...columns.update_batch import KeyRoute, UnitRoute
 from ...expressions.expression import col
 from ...linear.chain import LinearChain
+from ...linear.placing import UNIT
 from ...linear.transform import LinearTransform
 from ...operators.arrange import JoinPart
 from ...operators.join import Source
@@ -36,6 +38,7 @@ __all__ = [
     "flags_of",
     "narrowed",
     "pairs_of",
+    "route_by",
 ]
 
 Loops = tuple[Loop, ...]
@@ -109,12 +112,20 @@ def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]
     """
     found: list[Feed] = []
     for term in part.terms:
-        chain, route = term.chain, None
+        chain: LinearChain = term.chain
+        route: Route | None = None
         if keys is not None:
             chain = chain.keyed_by(keys)
-            route = KeyRoute(sum(part.schema[key].words for key in keys), chain.schema_out.symbol_words)
+            route = route_by(keys, part.schema, chain.schema_out.symbol_words)
         found.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
     return found
+
+
+def route_by(keys: Sequence[str], schema: Schema, symbol_words: tuple[int, ...]) -> Route:
+    """Rows that are laid out by these keys go where they meet: to their unit, if they have one already."""
+    if keys and keys[0] == UNIT:
+        return UnitRoute(symbol_words)
+    return KeyRoute(sum(schema[key].words for key in keys), symbol_words)
 
 
 def pairs_of(join: Join, sides: tuple[Side, Side]) -> list[Source]:

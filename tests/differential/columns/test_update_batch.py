@@ -15,7 +15,7 @@ from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
 
 from differential.columns.symbols.entries import SymbolEntries
-from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
+from differential.columns.update_batch import KeyRoute, UnitRoute, UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import hash_of_key
 from timely.errors import InternalError, PeerError
@@ -91,11 +91,29 @@ def test_route_the_time_of_a_row_decides_and_not_that_of_its_envelope() -> None:
     assert found == {5: bucket % 3, 9: 2, 10: 0}
 
 
+def test_route_by_units_takes_the_first_word_as_it_is() -> None:
+    words = as_words([(unit, 7, 0, 1) for unit in (0, 1, 2, 3, 4, 1_025, -1)], 4)
+    for workers in (1, 2, 3):
+        parts = UnitRoute().split(UpdateBatch(words), 0, Routing.default(workers))
+        found = {row[0]: worker for worker, part in enumerate(parts) if part for row in rows_of(part.words)}
+        assert found == {unit: unit % 1_024 % workers for unit in (0, 1, 2, 3, 4, 1_025, -1)}
+
+
+def test_route_by_units_follows_a_routing_that_changes() -> None:
+    routing = Routing.default(3).changed(9, {5: 0})
+    words = as_words([(5, 0, 8, 1), (5, 0, 9, 1)], 4)
+    parts = UnitRoute().split(UpdateBatch(words), 5, routing)
+    found = {row[2]: worker for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))}
+    assert found == {8: 2, 9: 0}
+
+
 def test_other_batches_and_other_arrays_are_refused() -> None:
     with pytest.raises(InternalError):
         words_of(Records([1]))
     with pytest.raises(InternalError):
         KeyRoute(1).split(Records([1]), 0, Routing.default(2))
+    with pytest.raises(InternalError):
+        UnitRoute().split(Records([1]), 0, Routing.default(2))
     with pytest.raises(InternalError):
         UpdateBatch(np.zeros((3, 4), np.int64)[:, ::2])
 

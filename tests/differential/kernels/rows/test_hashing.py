@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 
-from differential.kernels.rows.hashing import hash_of_key, mix, partition_by_key_hash
+from differential.kernels.rows.hashing import (
+    hash_of_key,
+    hashes_of,
+    mix,
+    partition_by_key_hash,
+    partition_by_unit,
+)
 from timely.wire.routing import Routing
 
 HASHES = [8172482038030230184, 4403414783606967297]
@@ -58,6 +64,35 @@ def test_rows_of_one_key_and_version_stay_together_and_in_order(
     for worker in range(workers):
         part = rows_of(grouped)[bounds[worker] : bounds[worker + 1]]
         assert part == [row for row, at in zip(some, owner, strict=True) if at == worker]
+
+
+@given(rows(3, wide=True), st.lists(st.integers(0, 2), max_size=3))
+def test_hashes_of_columns_anywhere_are_those_of_the_key_that_they_would_be(
+    some: list[Row], columns: list[int]
+) -> None:
+    words = as_words(some, 5)
+    keyed = np.ascontiguousarray(words[[*columns, 3, 4]])
+    hashes = hashes_of(words, np.array(columns, np.int64))
+    assert hashes.tolist() == [hash_of_key(keyed, row, len(columns)) for row in range(len(some))]
+
+
+@given(rows(2, wide=True), st.integers(1, 5), st.lists(OWNERS, min_size=1, max_size=3))
+def test_rows_go_to_the_owner_of_the_bucket_that_is_their_first_word_at_their_time(
+    some: list[Row], workers: int, listed: list[list[int]]
+) -> None:
+    words = as_words(some, 4)
+    times = sorted({row[-2] for row in some} - {0})
+    starts = np.array([0, *times[: len(listed) - 1]], dtype=np.int64)
+    owners = np.array(listed[: len(starts)], dtype=np.int64) % workers
+    grouped, bounds = partition_by_unit(words, workers, starts, owners)
+    for worker in range(workers):
+        part = rows_of(grouped)[bounds[worker] : bounds[worker + 1]]
+        assert part == [
+            row
+            for row in some
+            if worker == owners[max(n for n, start in enumerate(starts) if start <= row[-2])][row[0] % 8]
+        ]
+    assert bounds[-1] == len(some)
 
 
 def test_keys_in_a_row_spread_evenly() -> None:

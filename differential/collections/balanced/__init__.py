@@ -1,0 +1,1 @@
+"""Joins that are spread over units."""

@@ -1,0 +1,109 @@
+"""How is a join spread over units? What users write as `balance=`, and what a plan says of it.
+
+Units are slots for rows, of which each worker has some. So what each of them has to do depends on the input
+and on this, never on how many workers there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+
+from progress.arrays import Int64s
+from timely.errors import MisuseError
+
+from ..errors import SchemaError
+from .placements.biclique import biclique
+from .placements.groups import GROUPS_DEFAULT, grouped
+from .placements.hash import hash_placement
+from .placements.hybrid import hybrid
+from .placements.matrix import matrix
+from .placements.placement import Placement, Rows
+
+__all__ = ["Balance", "Purpose", "Scheme"]
+
+Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
+Purpose: TypeAlias = Literal["kept", "asking"]
+"""What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once."""
+
+_SCHEMES: Final[tuple[str, ...]] = get_args(Scheme)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """A scheme of placing rows on units, and its settings.
+
+    scheme   hash: every key on one unit, both sides of it
+             matrix: a grid, left rows in a row of cells, right rows in a column, whatever their key
+             JB: each row is kept once, on any unit of its side, and asks all units of the other
+             JB6: the same in groups, to which keys belong
+             D-JB: by keys, of which heavy ones can be divided
+    units    how many there are: up to 256
+    groups   of JB6: into how many each side is divided
+    shares   of the matrix: rows of cells, a power of two; None: as square as it can be
+    Raises MisuseError for settings that cannot be. `docs/skew.md` says when to use which.
+    """
+
+    scheme: Scheme = "hash"
+    units: int = 16
+    groups: int = GROUPS_DEFAULT
+    shares: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheme not in _SCHEMES:
+            raise MisuseError(
+                f"balance: there is no scheme {self.scheme!r}; write one of {', '.join(_SCHEMES)}"
+            )
+        for each in fields(self)[1:]:
+            value = getattr(self, each.name)
+            if type(value) is not int and not (each.name == "shares" and value is None):
+                raise MisuseError(f"balance: {each.name} is a whole number, not {value!r}")
+        if self.shares is not None and self.scheme != "matrix":
+            raise MisuseError(f"balance: a matrix has shares, and {self.scheme} has none")
+        self.placement  # noqa: B018  # an error is the user's line, not that of who asks first
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Who says where rows are."""
+        if self.scheme == "hash":
+            return hash_placement(self.units)
+        if self.scheme == "matrix":
+            return matrix(self.units, self.shares)
+        if self.scheme == "JB":
+            return biclique(self.units)
+        return grouped(self.units, self.groups) if self.scheme == "JB6" else hybrid(self.units)
+
+    def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]:
+        """Of hashes of keys and rows of a side: (index of a row, unit) wherever it is for that purpose."""
+        placement = self.placement
+        visits = placement.stores if purpose == "kept" else placement.probes
+
+        def places(key_hash: Int64s, row_hash: Int64s) -> tuple[Int64s, Int64s]:
+            rows = Rows(key_hash, row_hash, np.full(key_hash.shape[0], side, np.int64))
+            return visits(rows, placement.first)
+
+        return places
+
+    def data(self) -> list[object]:
+        """Itself as plain data."""
+        return [self.scheme, self.units, self.groups, self.shares]
+
+    @classmethod
+    def of(cls, data: Sequence[object]) -> Balance:
+        """The inverse of `data`; raises SchemaError for what is none."""
+        match data:
+            case [str(scheme), int(units), int(groups), (int() | None) as shares]:
+                try:
+                    return cls(cast("Scheme", scheme), units, groups, shares)
+                except MisuseError as error:
+                    raise SchemaError(f"{data!r:.200} is no balance: {error}") from error
+        raise SchemaError(f"{data!r:.200} is no balance")
+
+    def describe(self) -> str:
+        """As a line of a plan says it."""
+        more = {"JB6": f", {self.groups} groups", "matrix": f", {self.shares or 'even'} shares"}
+        return f"{self.scheme} on {self.units} units{more.get(self.scheme, '')}"

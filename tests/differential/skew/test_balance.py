@@ -1,0 +1,70 @@
+"""balance.py: settings are as given, mean the same elsewhere, and are refused if they cannot be."""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pytest
+
+from differential.errors import SchemaError
+from differential.skew.balance import Balance
+from differential.skew.placements.placement import Rows
+from timely.errors import MisuseError
+
+SOME = [
+    Balance(),
+    Balance("hash", 64),
+    Balance("matrix", 16),
+    Balance("matrix", 16, shares=8),
+    Balance("JB", 7),
+    Balance("JB6", 24, groups=3),
+    Balance("D-JB", 256),
+]
+
+
+@pytest.mark.parametrize("balance", SOME, ids=str)
+def test_a_balance_comes_back_from_its_data(balance: Balance) -> None:
+    packed = msgpack.unpackb(msgpack.packb(balance.data()))
+    assert Balance.of(packed) == balance
+    assert Balance.of(packed).placement == balance.placement
+
+
+@pytest.mark.parametrize("data", [[], ["hash"], ["hash", 0, 6, None], ["hash", True, 6, None], [1, 2, 3, 4]])
+def test_data_of_no_balance_are_refused(data: list[object]) -> None:
+    with pytest.raises(SchemaError, match="is no balance"):
+        Balance.of(data)
+
+
+@pytest.mark.parametrize("balance", SOME, ids=str)
+def test_places_are_those_of_the_first_table_of_the_placement(balance: Balance) -> None:
+    hashes = np.random.default_rng(3).integers(0, 2**63 - 1, (2, 100))
+    for side in (0, 1):
+        rows = Rows(hashes[0], hashes[1], np.full(100, side))
+        wanted = balance.placement.stores(rows, balance.placement.first)
+        row, unit = balance.places(side, "kept")(hashes[0], hashes[1])
+        assert (row == wanted.row).all() and (unit == wanted.unit).all()
+        wanted = balance.placement.probes(rows, balance.placement.first)
+        row, unit = balance.places(side, "asking")(hashes[0], hashes[1])
+        assert (row == wanted.row).all() and (unit == wanted.unit).all()
+
+
+def test_what_a_plan_says_has_all_that_is_set() -> None:
+    said = {balance.describe() for balance in [*SOME, Balance("JB6", 24), Balance("matrix", 8, shares=1)]}
+    assert len(said) == len(SOME) + 2
+    assert Balance("JB6", 24).describe() == "JB6 on 24 units, 6 groups"
+
+
+def test_settings_that_cannot_be_are_refused_where_they_are_written() -> None:
+    for settings, words in (
+        (("ring",), "no scheme 'ring'"),
+        (("hash", 0), "1 to 256 units, not 0"),
+        (("hash", 257), "1 to 256 units, not 257"),
+        (("hash", 2.5), "whole number"),
+        (("JB", 1), "two units or more"),
+        (("JB6", 8, 0), "groups"),
+        (("matrix", 8, 6, 3), "not 3"),
+        (("matrix", 8, 6, 16), "not 16"),
+        (("hash", 8, 6, 2), "a matrix has shares"),
+    ):
+        with pytest.raises(MisuseError, match=words):
+            Balance(*settings)  # type: ignore[arg-type]
