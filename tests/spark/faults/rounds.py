@@ -95,9 +95,14 @@ KINDS = {
 """20 faults between them."""
 
 
+_HOSTS = ("task", "worker", "host")
+"""Where one of them dies, so do the others."""
+
+
 def faults_of(kind: Kind, seed: int, epochs: int) -> list[Fault]:
     """The faults of a round, each with its epoch and its point."""
     choose = random.Random(f"faults {kind.master} {seed}")
+    apart = choose.sample(range(epochs), epochs)
     found: list[Fault] = []
     for number, (job, victim) in enumerate(kind.faults):
         like = "stream" if job == "scheduled" else job
@@ -107,6 +112,8 @@ def faults_of(kind: Kind, seed: int, epochs: int) -> list[Fault]:
         # Spark says that a batch may be forgotten when the next one begins, so never of the last one, which
         # has up to two epochs.
         epoch = choose.randrange(epochs - 2 * (point == "forgets"))
+        if victim in _HOSTS:  # one that is gone already cannot be struck at a later point of that epoch
+            epoch = apart.pop()
         found.append(Fault(number, victim, job, point, epoch, choose.randrange(3)))
     return found
 
