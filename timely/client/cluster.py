@@ -64,6 +64,11 @@ class Cluster:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        """How many workers, and where."""
+        where = f" at {', '.join(self.addresses)}" if self.addresses else ", embedded"
+        return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{where}>"
+
     @property
     def workers(self) -> int:
         """How many workers there are."""

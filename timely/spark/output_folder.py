@@ -155,9 +155,13 @@ class OutputFolder:
         return len(epochs)
 
 
+_OTHERS = {"query": "its steps, functions or constants are not those that made what is there"}
+"""Of what is told by a number that says nothing to anybody."""
+
+
 def _refuse_other_job(path: Path, before: dict[str, object], now: dict[str, object]) -> None:
     differ = [
-        f"  {name}: {before.get(name)!r} there, {now.get(name)!r} now"
+        f"  {name}: {_OTHERS.get(name) or f'{before.get(name)!r} there, {now.get(name)!r} now'}"
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]

@@ -30,6 +30,7 @@ def test_words_are_counted_whatever_the_number_of_workers(workers: int) -> None:
 @pytest.mark.parametrize("delays", [None, 1, 2, 3])
 def test_nested_loops_end_whatever_the_delays(delays: int | None) -> None:
     with timely.Cluster(EmbeddedWorkers(3, delays)) as cluster:
+        assert repr(cluster) == "<cluster of 3 workers, embedded>"
         flow = cluster.install("dataflows:collatz")
         flow.input("numbers").insert([(n, n, 0) for n in (1, 6, 27)])
         flow.seal()
