@@ -49,6 +49,7 @@ __all__ = [
     "kernels_compiled",
     "on_compile",
     "on_ready",
+    "small_kernel",
 ]
 
 CHECK_BOUNDS: Final = os.environ.get("NAIAD_CHECK_BOUNDS", "0") not in ("", "0")
@@ -134,11 +135,28 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     What is returned is numba's own dispatcher: one more Python call would double the cost of a call.
     """
+    return _compiled(function, is_small=False)
+
+
+def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`, for what is called for each row or key: its machine code becomes part of that of each
+    kernel which calls it, and counts no references.
+
+    The compiler, left to itself, calls most of them. A call copies nine words for each array, and counts a
+    reference to each up and down, atomically: more than what such a kernel does. Not for all kernels, since
+    code that is there ten times is compiled ten times.
+
+    Requires: it makes no array, and returns none, nor does a kernel that it calls: nobody would let go of it.
+    """
+    return _compiled(function, is_small=True)
+
+
+def _compiled(function: Callable[P, R], is_small: bool) -> Callable[P, R]:
     try:
-        dispatcher = _dispatcher(function)
+        dispatcher = _dispatcher(function, is_small)
     except RuntimeError:  # numba found no place that it may write to
         numba.config.CACHE_DIR = _private_folder()  # type: ignore[attr-defined]
-        dispatcher = _dispatcher(function)
+        dispatcher = _dispatcher(function, is_small)
     # Numba keys machine code by the caller's source file alone. A kernel that calls one of another file
     # would keep the old body of the callee for ever, so the stamp also names the files it draws on.
     cache = dispatcher._cache._cache_file  # type: ignore[attr-defined]
@@ -154,9 +172,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", dispatcher)
 
 
-def _dispatcher(function: Callable[P, R]) -> Dispatcher[Callable[P, R]]:
+def _dispatcher(function: Callable[P, R], is_small: bool) -> Dispatcher[Callable[P, R]]:
     """The one way in which kernels are compiled."""
-    return numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS)(function)
+    # Both are said of each: what is not said, a kernel that is compiled for another one takes over from it.
+    small = {"forceinline": is_small, "_nrt": not is_small}
+    compiler: Callable[[Callable[P, R]], Dispatcher[Callable[P, R]]]
+    compiler = numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS, **small)  # type: ignore[call-overload]
+    return compiler(function)
 
 
 def _take_numbers_as_numbers(dispatcher: Dispatcher[Callable[P, R]]) -> None:

@@ -23,6 +23,7 @@ ALLOWED_TYPES = ("int", "bool", "None", "Int64s", "Int32s", "Bools")
 only: a loop counter or an index is always an `int`, which is an int64 inside."""
 
 ARGUMENTS_MAX = 8
+MAKES_ARRAYS = ("empty", "zeros", "ones", "full", "arange", "array", "copy")
 FORBIDDEN_WORDS = ("fastmath", "locals", "float32", "uint16", "uint8", "int16", "int8")
 
 
@@ -94,7 +95,31 @@ def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpret
     options = {option.arg: ast.unparse(option.value) for option in calls[0].keywords}
     assert options.get("nogil") == "True"
     assert options.get("cache") == "True"
-    assert not {"fastmath", "locals", "parallel"} & set(options)
+    assert set(options) == {"nogil", "cache", "boundscheck", None}, "and what small ones are given"
+
+
+def test_shape_small_kernels_neither_make_arrays_nor_return_them() -> None:
+    """They count no references: an array that they return is freed too early, one that they get never."""
+    kernels = _dispatchers()
+    returning = [
+        kernels[f"{module.name}.{function.name}"]
+        for module, function in SOURCES
+        if function.returns is not None and not _names(function.returns) <= {"int", "bool", "None"}
+    ]
+    small = [
+        (module, function)
+        for module, function in SOURCES
+        if "small_kernel" in map(ast.unparse, function.decorator_list)
+    ]
+    assert small and returning
+    for module, function in small:
+        known = vars(importlib.import_module(module.name))
+        assert kernels[f"{module.name}.{function.name}"] not in returning, module.where(function.lineno)
+        for part in ast.walk(function):
+            if isinstance(part, ast.Call):
+                called = ast.unparse(part.func)
+                assert known.get(called) not in returning, f"{module.where(part.lineno)}: {called}"
+                assert called.rpartition(".")[2] not in MAKES_ARRAYS, f"{module.where(part.lineno)}: {called}"
 
 
 def test_shape_the_decorated_function_is_still_there_in_python() -> None:

@@ -363,7 +363,7 @@ def _has_a_body_to_guard(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bo
     """More than one statement, and no kernel: the caller asserts what a kernel needs, once per batch."""
     statements = function.body[1:] if ast.get_docstring(function) else function.body
     decorators = {ast.unparse(decorator).partition("(")[0] for decorator in function.decorator_list}
-    return len(statements) > 1 and "kernel" not in decorators
+    return len(statements) > 1 and not {"kernel", "small_kernel"} & decorators
 
 
 def test_complete_every_file_of_the_journey_exists() -> None:

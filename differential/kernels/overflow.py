@@ -26,7 +26,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 
 INT64_MIN: Final = -(1 << 63)
 SMALL_BITS: Final = 31
@@ -49,50 +49,50 @@ def _multiply_add(typing_context, high, low, a, b):  # type: ignore[no-untyped-d
     return numba.types.UniTuple(word, 2)(word, word, word, word), generate
 
 
-@kernel
+@small_kernel
 def wide_add(high: int, low: int, a: int) -> tuple[int, int]:
     """(high, low) of a number plus `a`."""
     return _multiply_add(high, low, a, np.int64(1))  # type: ignore[call-arg]
 
 
-@kernel
+@small_kernel
 def wide_multiply(a: int, b: int) -> tuple[int, int]:
     """(high, low) of a · b."""
     return _multiply_add(np.int64(0), np.int64(0), a, b)  # type: ignore[call-arg]
 
 
-@kernel
+@small_kernel
 def wrapped_add(a: int, b: int) -> int:
     """The 64 bits that are left of a + b."""
     return np.int64(np.uint64(a) + np.uint64(b))
 
 
-@kernel
+@small_kernel
 def wrapped_subtract(a: int, b: int) -> int:
     """The 64 bits that are left of a - b."""
     return np.int64(np.uint64(a) - np.uint64(b))
 
 
-@kernel
+@small_kernel
 def excess(high: int, low: int) -> int:
     """0 iff the number fits one word, which is `low` then."""
     return high ^ (low >> 63)
 
 
-@kernel
+@small_kernel
 def is_positive(high: int, low: int) -> bool:
     """Whether the number is greater than 0."""
     return high > 0 or (high == 0 and low != 0)
 
 
-@kernel
+@small_kernel
 def refuse(excesses: int) -> None:
     """Raise unless every `excess` that was or-ed together is 0."""
     if excesses != 0:
         raise OverflowError("a sum leaves 64 bits")
 
 
-@kernel
+@small_kernel
 def checked_add(a: int, b: int) -> int:
     """a + b."""
     total = wrapped_add(a, b)
@@ -101,7 +101,7 @@ def checked_add(a: int, b: int) -> int:
     return total
 
 
-@kernel
+@small_kernel
 def magnitude(value: int) -> int:
     """A number ≥ 0 with about as many bits as `value` has; or-ed together they tell the longest."""
     return value ^ (value >> 63)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from progress.kernel import Bools, Int64s, kernel
+from progress.kernel import Bools, Int64s, kernel, small_kernel
 
 # -- one time --
 
 
-@kernel
+@small_kernel
 def word_less_equal(a: int, b: int, guards: int) -> bool:
     """Whether time `a` comes before `b` or is `b`."""
     return ((b | guards) - a) & guards == guards
 
 
-@kernel
+@small_kernel
 def word_lub(a: int, b: int, guards: int) -> int:
     """The earliest time that both `a` and `b` come before: the larger field, chain by chain."""
     larger = ((b | guards) - a) & guards
@@ -37,13 +37,13 @@ def word_lub(a: int, b: int, guards: int) -> int:
     return chosen
 
 
-@kernel
+@small_kernel
 def word_glb(a: int, b: int, guards: int) -> int:
     """The latest time that comes before both `a` and `b`: what `word_lub` leaves of the two."""
     return a + b - word_lub(a, b, guards)
 
 
-@kernel
+@small_kernel
 def word_advance(word: int, frontier: Int64s, guards: int) -> int:
     """The time that stands for `word` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
     if frontier.shape[0] == 0:
@@ -54,7 +54,7 @@ def word_advance(word: int, frontier: Int64s, guards: int) -> int:
     return advanced
 
 
-@kernel
+@small_kernel
 def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
     """Whether some element of `frontier` is ≤ `word`: the time can still be seen."""
     for index in range(frontier.shape[0]):

@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.kernels.rows.merge import copy_rows
 from differential.kernels.rows.search import same_key
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_glb, word_is_beyond, word_less_equal, word_lub
 
 ADDED: Final = -2
@@ -88,7 +88,7 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
     return count
 
 
-@kernel
+@small_kernel
 def key_end(words: Int64s, start: int, kw: int, column: int) -> tuple[int, bool]:
     """(row after the last one with the key of row `start`, whether their times, in `column`, are one)."""
     row = start + 1

@@ -14,7 +14,7 @@ import numpy as np
 from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.search import cursors_of, locate, same_key
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 FROM_DELTA: Final = 0
@@ -53,7 +53,7 @@ def count_matches(
     return pairs, row
 
 
-@kernel
+@small_kernel
 def write_matches(
     delta: Int64s,
     row: int,

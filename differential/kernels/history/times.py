@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.history.ready import minimal_times
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 
 __all__ = [
     "earlier_time",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-@kernel
+@small_kernel
 def steps_of(guards: int) -> int:
     """One step in each chain: a word with the lowest bit of each field between guards."""
     steps, rest = np.int64(1), guards
@@ -31,7 +31,7 @@ def steps_of(guards: int) -> int:
     return steps
 
 
-@kernel
+@small_kernel
 def earlier_time(time: int, guards: int) -> int:
     """One step earlier in each chain that has begun: no corner of the time (`reduce_sums.py`) is earlier."""
     low, rest = np.int64(1), guards

@@ -24,7 +24,7 @@ import numba
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 HEADER: Final = 7
 ROWS: Final = 0
@@ -69,7 +69,7 @@ _load_8, _load_16, _load_32, _load_64 = (_loader(bits) for bits in (8, 16, 32, 6
 _store_8, _store_16, _store_32, _store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
 
 
-@kernel
+@small_kernel
 def load(address: int, width: int, base: int, row: int) -> int:
     """The value in `row` of a column. Requires: the column has that row."""
     if width == 4:
@@ -85,19 +85,19 @@ def load(address: int, width: int, base: int, row: int) -> int:
     return base
 
 
-@kernel
+@small_kernel
 def load_count(address: int, index: int) -> int:
     """Number `index` of an array of uint32 at `address`."""
     return _load_32(address, index)
 
 
-@kernel
+@small_kernel
 def store_count(address: int, index: int, count: int) -> None:
     """Write number `index` of an array of uint32 at `address`."""
     _store_32(address, index, count)
 
 
-@kernel
+@small_kernel
 def store(address: int, width: int, row: int, offset: int) -> None:
     """Write `offset` (value minus base) into `row` of a column of `width` bytes; width 0 writes nothing."""
     if width == 4:
@@ -113,7 +113,7 @@ def store(address: int, width: int, row: int, offset: int) -> None:
         _store_16(address, row, offset)
 
 
-@kernel
+@small_kernel
 def read(table: Int64s, run: int, column: int, row: int) -> int:
     """The word in (`column`, `row`) of a run. Requires: `row` is less than the run's rows."""
     if CHECK_BOUNDS:

@@ -17,14 +17,14 @@ import numpy as np
 from differential.kernels.overflow import excess, refuse, wide_add
 from differential.kernels.rows.columns import decode_column, encode_column
 from differential.kernels.rows.memory import HEADER, ROWS
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_advance, word_lub
 
 BLOCK_ROWS: Final = 512
 """Rows decoded at a time: two blocks in and one out stay in the first-level cache."""
 
 
-@kernel
+@small_kernel
 def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
     """Sort `count` (time, diff) pairs from `first` on by time, sum equal times, drop zeros; returns pairs
     left.
@@ -66,7 +66,7 @@ def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
     return kept - first
 
 
-@kernel
+@small_kernel
 def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, made: int, room: int) -> int:
     """Move up to `room` rows, in order of their groups, from two blocks behind the `made` rows of `out`.
 
@@ -141,7 +141,7 @@ def keep_rows(words: Int64s, start: int, count: int) -> Int64s:
     return target
 
 
-@kernel
+@small_kernel
 def same_group(words: Int64s, a: int, b: int) -> bool:
     """Whether two rows have the same key and value."""
     for column in range(
@@ -152,7 +152,7 @@ def same_group(words: Int64s, a: int, b: int) -> bool:
     return True
 
 
-@kernel
+@small_kernel
 def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: int) -> tuple[int, int]:
     """Advance the times of rows sorted by group, sort and sum each group, in place: (rows kept, rows left
     open).

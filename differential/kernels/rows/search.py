@@ -26,10 +26,10 @@ from differential.kernels.rows.memory import (
     load_count,
     store_count,
 )
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 
-@kernel
+@small_kernel
 def bucket_of(word: int, low: int, shift: int) -> int:
     """The bucket of a key whose first word is `word`; below 0 if there is a bucket for each key and the word
     is 2⁶³ or more above `low`, behind all buckets, that is. Requires: word ≥ low, shift < 64.
@@ -57,7 +57,7 @@ def fill_directory(table: Int64s, run: int) -> None:
         filled += 1
 
 
-@kernel
+@small_kernel
 def first_from(table: Int64s, run: int, column: int, start: int, stop: int, wanted: int, past: int) -> int:
     """The first row of [start, stop) whose word is ≥ `wanted` (> if `past` is 1); `stop` if there is none.
 
@@ -89,7 +89,7 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
     return high
 
 
-@kernel
+@small_kernel
 def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
     """(first row, row after the last) of the key in column `at` of `keys`.
 
@@ -125,7 +125,7 @@ def cursors_of(table: Int64s) -> Int64s:
     return np.zeros((2, table.shape[0]), np.int64)
 
 
-@kernel
+@small_kernel
 def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> int:
     """Move the cursors on to the rows of a key; returns how many rows it has in all runs.
 
@@ -141,7 +141,7 @@ def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> in
     return total
 
 
-@kernel
+@small_kernel
 def same_key(words: Int64s, a: int, b: int, kw: int) -> bool:
     """Whether two rows of a table have the same key."""
     for column in range(kw):
@@ -150,7 +150,7 @@ def same_key(words: Int64s, a: int, b: int, kw: int) -> bool:
     return True
 
 
-@kernel
+@small_kernel
 def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
     """-1, 0 or 1: how the keys of two rows compare."""
     for column in range(kw):
@@ -159,7 +159,7 @@ def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
     return 0
 
 
-@kernel
+@small_kernel
 def whose_turn(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
     """The same of rows i and j of two arrays that are gone through together; one that is at its end is last.
 

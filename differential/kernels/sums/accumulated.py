@@ -29,7 +29,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.overflow import refuse
+from differential.kernels.overflow import magnitude, refuse
 from differential.kernels.sums.components import (
     FLOAT_BASE,
     FLOAT_LIMBS,
@@ -96,6 +96,10 @@ def not_finite(totals: Int64s, at: int) -> int:
 @kernel
 def total_word(totals: Int64s, at: int, is_decimal: int) -> int:
     """A whole number in one word; raises if it leaves 64 bits, or has more digits than a decimal."""
+    if magnitude(totals[at]) >> 62 == 0 and magnitude(totals[at + 1]) >> 29 == 0:  # as nearly all are
+        total = totals[at] + (totals[at + 1] << 32)
+        refuse(np.int64(is_decimal != 0 and not -DECIMAL_LARGEST <= total <= DECIMAL_LARGEST))
+        return total
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     low = number[0] | (number[1] << 32)

@@ -22,7 +22,7 @@ import numpy as np
 
 from differential.kernels.overflow import excess, magnitude, refuse, wide_multiply
 from differential.kernels.rows.merge import copy_rows, first_rows
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 
 ROWS: Final = 0
 VALUES: Final = 1
@@ -50,7 +50,7 @@ _ALL_BUT_SIGN: Final = 0x7FFF_FFFF_FFFF_FFFF
 _WEIGHT_MAX: Final = 1 << 30
 
 
-@kernel
+@small_kernel
 def shift_limbs(limbs: Int64s, position: int) -> int:
     """Move five limbs up by `position` bits, as far as that is less than a limb; returns the whole limbs."""
     shift = position & 31
@@ -60,7 +60,7 @@ def shift_limbs(limbs: Int64s, position: int) -> int:
     return position >> 5
 
 
-@kernel
+@small_kernel
 def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
     """(sign, first limb) of a number whose five limbs from there on go to `limbs`; a sign of 0: none is
     finite, and the second says which of the three components behind the limbs it is.
@@ -100,7 +100,7 @@ def with_room(out: Int64s, made: int, more: int) -> Int64s:
     return larger
 
 
-@kernel
+@small_kernel
 def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
     """Add diff · amount to the total of a component, which has room; raises if the product leaves 64 bits."""
     high, low = wide_multiply(amount, diff)
@@ -111,7 +111,7 @@ def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
     totals[last] = max(totals[last], component + 1)
 
 
-@kernel
+@small_kernel
 def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: Int64s, totals: Int64s) -> None:
     """Add what one maker makes of a row to the totals, to each at most once."""
     diff = words[words.shape[0] - 1, row]
@@ -136,7 +136,7 @@ def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: In
             add_amount(totals, base + first + index, sign * limbs[index], diff)
 
 
-@kernel
+@small_kernel
 def follows(words: Int64s, row: int, kw: int) -> bool:
     """Whether a row has the key, its first `kw` words, and the time of the row before."""
     time = words.shape[0] - 2

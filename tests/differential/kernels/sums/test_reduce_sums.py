@@ -2,7 +2,6 @@
 
 Right at every time, of rows that come to a reduce alone, compacted at any moment: `operators/test_reduce.py`.
 
-classes_*   which corners a row counts in
 meaning_*   of arrangements, whose rows others compact; of many times of one key; of large numbers
 kept_*      is nothing that was said
 """
@@ -10,7 +9,6 @@ kept_*      is nothing that was said
 from __future__ import annotations
 
 import random
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -20,12 +18,11 @@ from reference.words import Row, accumulated, as_words, beyond, closure_of, redu
 from strategies_words import CODES, RandomHistory
 
 from differential.columns.float_words import float_to_word
-from differential.kernels.history.times import earlier_time, steps_of
+from differential.kernels.history.times import earlier_time
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import COUNT as COUNT_OF
 from differential.kernels.sums.accumulated import MEAN, TOTAL
 from differential.kernels.sums.components import WHOLE_LIMBS
-from differential.kernels.sums.reduce_sums import class_of
 from differential.operators.reduce import Accumulation, Aggregates, ReduceMachine
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
@@ -57,22 +54,6 @@ def _plain(rows: dict[Row, int], kind: str) -> dict[Row, int]:
         if there:
             found[(*key, float_to_word(total / there)) if kind == "mean" else (*key, there, total)] = 1
     return found
-
-
-@given(st.sampled_from([1, 2, 3]), st.data())
-def test_classes_are_the_chains_in_which_a_row_is_earlier(depth: int, data: st.DataObject) -> None:
-    code = CODES[depth]
-    counters = st.tuples(*[st.integers(0, 3)] * depth)
-    row, time = data.draw(counters), data.draw(counters)
-    row = tuple(map(min, row, time))
-    found = class_of(code.pack(row), code.pack(time), code.guards, steps_of(code.guards))
-    inside_out = zip(reversed(row), reversed(time), strict=True)  # the innermost chain has the lowest bit
-    assert found == sum((mine < its) << chain for chain, (mine, its) in enumerate(inside_out))
-    for size in range(depth + 1):
-        for chains in combinations(range(depth), size):  # the corner that is earlier in these
-            corner = [its - (depth - 1 - place in chains) for place, its in enumerate(time)]
-            counts = all(mine <= its for mine, its in zip(row, corner, strict=True))
-            assert counts == all(found >> chain & 1 for chain in chains)
 
 
 @given(st.sampled_from([1, 2, 3]), st.data())

@@ -1,0 +1,138 @@
+"""What has to be said at a time, from the sums at its corners; `reduce_sums.py` says what these are.
+
+sums   int64[2^chains, components]: by *class*, which is the set of chains in which a row is earlier than
+       the time; what a corner adds up to are all classes that have its chains
+asked  int64[7, m], as in `accumulated.py`, of components; int64[2, m]: m times how often rows are there
+       in all, where that is not 0; m = 0: there if it is more than 0
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.sums.accumulated import COUNT, answer_word
+from progress.kernel import Int64s, kernel, small_kernel
+
+HALF: Final = (1 << 32) - 1
+
+
+@kernel
+def classes_of(guards: int) -> int:
+    """How many sets of chains there are."""
+    classes = np.int64(1)
+    while guards != 0:
+        classes, guards = 2 * classes, guards & (guards - 1)
+    return classes
+
+
+@small_kernel
+def class_of(word: int, time: int, guards: int, steps: int) -> int:
+    """The class of a row at `word`, which is ≤ `time`, as a number with a bit for each chain."""
+    earlier = ((time | guards) - steps - word) & guards
+    number, bit, rest = np.int64(0), np.int64(1), guards
+    while rest != 0:
+        if earlier & rest & -rest != 0:
+            number |= bit
+        bit <<= 1
+        rest &= rest - 1
+    return number
+
+
+@small_kernel
+def sum_corners(sums: Int64s) -> None:
+    """From the sums of classes to those of corners, in place: of all classes that have their chains."""
+    classes, step = sums.shape[0], 1
+    while step < classes:
+        for number in range(classes):
+            if number & step == 0:
+                for component in range(sums.shape[1]):
+                    sums[number, component] += sums[number | step, component]
+        step <<= 1
+
+
+@kernel
+def answer_words(sums: Int64s, number: int, asked: Int64s, out: Int64s, at: int, column: int) -> None:
+    """Write the answer of one line of components into a column of `out`, from line `at` on."""
+    line = sums[number]
+    for part in range(asked.shape[1]):
+        out[at + part, column] = answer_word(line, asked, part)
+
+
+@small_kernel
+def answer_of(sums: Int64s, number: int, asked: Int64s, out: Int64s, at: int, column: int) -> bool:
+    """Write the answer of one line of sums into a column of `out`, from line `at` on; False if the group is
+    absent there.
+    """
+    if asked.shape[0] == 2:
+        total = sums[number, 0]
+        for part in range(asked.shape[1]):
+            out[at + part, column] = total
+        if asked.shape[1] > 0:
+            return total != 0
+        high = sums[number, 1] + (total >> 32)
+        return high > 0 or (high == 0 and total & HALF != 0)
+    for part in range(asked[6, 0]):
+        if sums[number, part] == 0:
+            return False
+    for part in range(asked.shape[1]):
+        if asked[0, part] != COUNT or asked[2, part] >= 0:
+            answer_words(sums, number, asked, out, at, column)
+            return True
+        out[at + part, column] = sums[number, asked[1, part]]
+    return True
+
+
+@small_kernel
+def put_answer(out: Int64s, kw: int, words: int, start: int, end: int, sign: int) -> int:
+    """Take the answer in column `end` of `out` among those from `start` on, which are sorted: it, or none if
+    it is there; returns where they end now.
+    """
+    at, order = end, 1
+    while at > start and order > 0:
+        order = 0
+        for word in range(kw, kw + words):
+            if out[word, at - 1] != out[word, end]:
+                order = 1 if out[word, at - 1] > out[word, end] else -1
+                break
+        at -= order > 0
+    if at > start and order == 0:
+        out[kw + words + 1, at - 1] += sign
+        return end
+    if at < end:
+        for line in range(kw, kw + words):
+            word = out[line, end]
+            for row in range(end, at, -1):
+                out[line, row] = out[line, row - 1]
+            out[line, at] = word
+        for row in range(end, at, -1):
+            out[kw + words + 1, row] = out[kw + words + 1, row - 1]
+    out[kw + words + 1, at] = sign
+    return end + 1
+
+
+@small_kernel
+def put_corrections(sums: Int64s, asked: Int64s, time: int, out: Int64s, kw: int, start: int) -> int:
+    """Write what has to be said at a time behind the `start` rows of `out`, without keys: sorted,
+    consolidated; returns the row behind it. `sums` are those of corners.
+
+    Requires: room for a row for each corner, and one more.
+    """
+    words, end = asked.shape[1], start
+    for number in range(sums.shape[0]):
+        if answer_of(sums, number, asked, out, kw, end):
+            sign, rest = np.int64(1), number
+            while rest != 0:
+                sign, rest = -sign, rest & (rest - 1)
+            end = put_answer(out, kw, words, start, end, sign)
+    kept = start
+    for row in range(start, end):
+        if out[kw + words + 1, row] != 0:
+            if kept != row:
+                for line in range(kw, kw + words):
+                    out[line, kept] = out[line, row]
+                out[kw + words + 1, kept] = out[kw + words + 1, row]
+            out[kw + words, kept] = time
+            kept += 1
+    return kept
