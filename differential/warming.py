@@ -33,7 +33,7 @@ from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
-from differential.kernels.sums.reduce_sums import reduce_sums
+from differential.kernels.sums.reduce_sums import reduce_few
 from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
@@ -96,7 +96,7 @@ def help_to_warm(caller: IO[str]) -> None:
 def _compile_large_kernels() -> None:
     """The one that more queries need comes first."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-    compile_for(reduce_sums, table, table, table, line, line, table)
+    compile_for(reduce_few, table, table, table, line, line, table)
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, split_ready
-from differential.kernels.rows.sort import sort_parts
+from differential.kernels.rows.sort import is_consolidated, sort_parts
 from progress.arrays import Int64s
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import not_beyond
@@ -68,7 +68,10 @@ class WaitingRows:
                 self._cut([part for part, _, _ in parts])
 
     def take_ready(self, frontier: Int64s) -> Int64s:
-        """Remove and return the rows that are not beyond the frontier, sorted and consolidated."""
+        """Remove and return the rows that are not beyond the frontier, sorted and consolidated.
+
+        Nobody may write to them: they may be those that came.
+        """
         parts, self._parts = self._parts, []
         complete: list[Int64s] = []
         while parts:
@@ -161,6 +164,9 @@ class WaitingRows:
             at_time.append(part)
 
     def _summed(self, parts: list[Int64s]) -> Int64s:
+        # What comes in one piece is mostly in order: the sums of a group are since they were made.
+        if len(parts) == 1 and is_consolidated(parts[0]):
+            return parts[0]
         try:
             return sort_parts(parts)
         except OverflowError:

@@ -27,11 +27,13 @@ from differential.kernels.rows.packing import (
     unpack_rows,
     varying_bits,
 )
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 
 TINY: Final = 24
 WIDE_DIGITS_FROM: Final = 4096
 MANY_ROWS: Final = 1 << 15
+HUGE_WORDS: Final = 1 << 19
+"""So many words numpy has in huge pages, from there on."""
 
 
 @kernel
@@ -163,6 +165,20 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
 
 
+def many_words(count: int) -> Int64s:
+    """Room for at least so many words, contents undefined.
+
+    By numpy, not in a kernel: from 4 MiB on it asks for huge pages, and touching fresh small ones costs as
+    much as sorting. So what is half of that takes as much; what is not touched of it is not there.
+    """
+    return np.empty(HUGE_WORDS if HUGE_WORDS // 2 <= count < HUGE_WORDS else count, np.int64)
+
+
+def many_rows(columns: int, rows: int) -> Int64s:
+    """The same for a table of so many rows."""
+    return many_words(columns * rows)[: columns * rows].reshape(columns, rows)
+
+
 class PackedRows:
     """Rows in order, summed, each still as one word and its sum, however many columns it has."""
 
@@ -217,9 +233,8 @@ def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
     segments, diff_bits, bits = plan_packing(seen, plan, bases)
     if bits > 63:
         return sort_indexed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), seen)
-    # By numpy, not in a kernel: it asks for huge pages, and touching fresh small ones costs as much as
-    # sorting.
-    keys, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    both = many_words(2 * rows)
+    keys, spare = both[:rows], both[rows : 2 * rows]
     part = parts[0]
     while parts:
         part = parts.pop()
@@ -282,7 +297,7 @@ def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segment
     return out
 
 
-@kernel
+@small_kernel
 def same_row(words: Int64s, a: int, b: int) -> bool:
     """Whether rows `a` and `b` differ in their diff only."""
     for column in range(words.shape[0] - 1):
@@ -291,7 +306,7 @@ def same_row(words: Int64s, a: int, b: int) -> bool:
     return True
 
 
-@kernel
+@small_kernel
 def row_less(words: Int64s, a: int, b: int) -> bool:
     """Whether row `a` sorts before row `b`."""
     for column in range(words.shape[0] - 1):

@@ -44,6 +44,8 @@ NOT_FINITE: Final = 3
 
 LIMB_BITS: Final = 32
 LIMB: Final = (1 << 32) - 1
+MOSTLY_APART: Final = 1 << 15
+"""Up to so many rows may each be of a key of its own; of more, a quarter: they are added up, mostly."""
 _FRACTION_BITS: Final = 52
 _EXPONENTS: Final = 2047
 _ALL_BUT_SIGN: Final = 0x7FFF_FFFF_FFFF_FFFF
@@ -166,7 +168,7 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
     last = totals.shape[0] - 1
     first, stop = last, np.int64(0)
     limbs = np.zeros(5, np.int64)
-    out = np.empty((kw + 3, count // 4 + 16), np.int64)
+    out = np.empty((kw + 3, max(count // 4, min(count, np.int64(MOSTLY_APART))) + 16), np.int64)
     made, row = np.int64(0), np.int64(0)
     while row < count:
         start, weight = row, min(magnitude(words[time + 1, row]) + 1, _WEIGHT_MAX)

@@ -42,6 +42,7 @@ from differential.kernels.overflow import magnitude
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import whose_turn
+from differential.kernels.rows.sort import MANY_ROWS, many_rows
 from differential.kernels.sums.corners import HALF, class_of, classes_of, put_corrections, sum_corners
 from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, go_the_short_way
 from progress.kernel import Int64s, kernel
@@ -218,6 +219,48 @@ def go_the_long_way(
 
 
 @kernel
+def reduce_into(
+    ready: Int64s,
+    pending: Int64s,
+    table: Int64s,
+    frontier: Int64s,
+    shape: Int64s,
+    asked: Int64s,
+    out: Int64s,
+    pended: Int64s,
+) -> tuple[Int64s, int, Int64s, int]:
+    """What `reduce_sums` says: the corrections, in the first columns of `out` or of a larger array; how many;
+    and the same of what stays pending.
+    """
+    places = np.zeros((4, max(table.shape[0], 8)), np.int64)
+    for index in range(6):
+        places[3, index] = shape[index]
+    places[3, 6], places[3, 7] = steps_of(shape[2]), classes_of(shape[2])
+    while True:
+        stopped = go_the_short_way(ready, pending, table, frontier, asked, places, out, pended)
+        if stopped == IS_OVER:
+            return out, places[2, 2], pended, places[2, 3]
+        if stopped == IS_LONG:
+            out, pended = go_the_long_way(ready, pending, table, frontier, asked, places, out, pended)
+        if places[2, 2] + places[3, 7] + 2 > out.shape[1]:
+            out = more_rows(out, places[2, 2] + places[3, 7])
+        if places[2, 3] + LATER_MAX > pended.shape[1]:
+            pended = more_rows(pended, places[2, 3] + LATER_MAX)
+
+
+@kernel
+def reduce_few(
+    ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
+) -> tuple[Int64s, Int64s]:
+    """`reduce_sums` in one call, for few rows."""
+    room = max(ready.shape[1], pending.shape[1]) + 16
+    # Twice: what was said is taken back, and said anew.
+    out = np.empty((shape[0] + asked.shape[1] + 2, 2 * room), np.int64)
+    pended = np.empty((shape[0] + 1, room), np.int64)
+    out, made, pended, waiting = reduce_into(ready, pending, table, frontier, shape, asked, out, pended)
+    return first_rows(out, made), first_rows(pended, waiting)
+
+
 def reduce_sums(
     ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
 ) -> tuple[Int64s, Int64s]:
@@ -230,21 +273,21 @@ def reduce_sums(
     asked            see `corners.py`
     Cost: for each key O(history · ready times); nothing is sorted or moved where only one time is ready.
     """
-    kw, room = shape[0], max(ready.shape[1], pending.shape[1]) + 16
-    places = np.zeros((4, max(table.shape[0], 8)), np.int64)
-    for index in range(6):
-        places[3, index] = shape[index]
-    places[3, 6], places[3, 7] = steps_of(shape[2]), classes_of(shape[2])
-    # Twice: what was said is taken back, and said anew.
-    out = np.empty((kw + asked.shape[1] + 2, 2 * room), np.int64)
-    pended = np.empty((kw + 1, room), np.int64)
-    while True:
-        stopped = go_the_short_way(ready, pending, table, frontier, asked, places, out, pended)
-        if stopped == IS_OVER:
-            return first_rows(out, places[2, 2]), first_rows(pended, places[2, 3])
-        if stopped == IS_LONG:
-            out, pended = go_the_long_way(ready, pending, table, frontier, asked, places, out, pended)
-        if places[2, 2] + places[3, 7] + 2 > out.shape[1]:
-            out = more_rows(out, places[2, 2] + places[3, 7])
-        if places[2, 3] + LATER_MAX > pended.shape[1]:
-            pended = more_rows(pended, places[2, 3] + LATER_MAX)
+    rows = max(ready.shape[1], pending.shape[1])
+    if rows < MANY_ROWS:
+        return reduce_few(ready, pending, table, frontier, shape, asked)
+    lines = int(shape[0]) + asked.shape[1] + 2, int(shape[0]) + 1
+    out, made, pended, waiting = reduce_into(
+        ready,
+        pending,
+        table,
+        frontier,
+        shape,
+        asked,
+        many_rows(lines[0], 2 * rows + 64),
+        many_rows(lines[1], rows + 64),
+    )
+    # Copied by numpy for the same reason: `many_words` says which.
+    said = many_rows(lines[0], made)
+    said[:] = out[:, :made]
+    return said, pended[:, :waiting].copy()
