@@ -1,0 +1,120 @@
+"""Loads in, announcements out: what is announced at each check?
+
+Pure: whoever counts calls `plan` with what was counted and the newest table, and announces what comes back;
+if nobody calls, routes stay as they are. The same counts give the same plan, wherever it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from progress.errors import MisuseError
+from timely.routing.announcement import EVERY, Changes, Place
+from timely.routing.table import RoutingTable, checked_units
+
+from ..placements.biclique import halves as biclique_halves
+from ..placements.matrix import fitting_grid, matrix_table
+from ..placements.placement import Placement
+from .cost import Costs, Weights
+from .draft import Draft, costs_of
+from .loads import Loads, Measure, thetas
+from .moving import Mover
+from .plans import AIM_DEFAULT, balance, ism
+
+__all__ = ["Balance", "Plan", "halves_of", "plan", "plan_grid"]
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Settings of a controller.
+
+    Args:
+        theta_max: how far from the mean a load may be, as a part of it. period: epochs between checks.
+        measure: what a load is. weights: of costs. aim: the part of `theta_max` to which a plan brings what
+        is
+            beyond it.
+    """
+
+    theta_max: float = 0.2
+    period: int = 5
+    measure: Measure = "stored"
+    weights: Weights = field(default_factory=Weights)
+    aim: float = AIM_DEFAULT
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.theta_max) and self.theta_max >= 0):
+            raise MisuseError(f"θmax is not negative: {self.theta_max}")
+        if self.period < 1:
+            raise MisuseError(f"there is a check every so many epochs, one at least: {self.period}")
+        if self.measure not in ("stored", "work"):
+            raise MisuseError(f"a load is measured as 'stored' or 'work', not {self.measure!r}")
+        if not 0 <= self.aim <= 1:
+            raise MisuseError(f"a plan aims at a part of θmax, from 0 to 1: {self.aim}")
+
+
+class Plan(NamedTuple):
+    """What to announce, and why.
+
+    before, after: the load of each unit by what was counted. said: a line for each step.
+    """
+
+    changes: Changes
+    costs: Costs
+    cost: float
+    before: list[int]
+    after: list[int]
+    said: list[str]
+
+
+def halves_of(table: RoutingTable, units: int) -> tuple[list[int], list[int]]:
+    """The units of each side when there are `units`: those that had a bucket of the side in the first
+    `table`, and of those that joined since one by one in turn. Units from `units` on are in neither. If a
+    side has none left, the units are halved anew.
+    """
+    left, right = ({unit for grid in side for unit in grid.all_units} for side in table.buckets)
+    halves = [unit for unit in left if unit < units], [unit for unit in right - left if unit < units]
+    for unit in range(table.units, units):
+        halves[(unit - table.units) % 2].append(unit)
+    if units > 1 and not (halves[0] and halves[1]):
+        anew = biclique_halves(units)
+        return list(anew[0]), list(anew[1])
+    return halves
+
+
+def plan(
+    placement: Placement, table: RoutingTable, loads: Loads, settings: Balance, units: int | None = None
+) -> Plan | None:
+    """What to change so that θ ≤ θmax for all units; `None` if that is so, or nothing better is found.
+
+    For hash and D-JB. `units`: how many there are from now on; of those beyond them everything leaves, and
+    new ones are given their part. A `MisuseError` if there cannot be so many.
+    """
+    wanted = table.units if units is None else checked_units(units)
+    draft = Draft(table, placement.first, loads, settings.measure, placement.is_cells, wanted)
+    before, duplicates = list(draft.loads), draft.duplicates()
+    live = range(wanted)
+    if wanted == table.units and max(thetas(before)) <= settings.theta_max:
+        return None
+    mover = Mover(draft, settings.weights)
+    for unit in range(wanted, table.units):
+        mover.empty(unit, live)
+    if placement.is_cells or wanted == 1:
+        ism(mover, live, settings.theta_max, settings.aim)
+    else:
+        balance(mover, halves_of(placement.first, wanted), settings.theta_max, settings.aim)
+    changes = draft.changes(wanted)
+    if changes.units is None and not changes.grids:
+        return None
+    costs = costs_of(draft, duplicates)
+    cost = settings.weights.cost(costs, loads.traffic)
+    return Plan(changes, costs, cost, before, list(draft.loads), mover.said)
+
+
+def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> Changes | None:
+    """For the matrix: the grid that fits the sizes of the sides best, if it is another one than now."""
+    shares = fitting_grid(table.units, left_rows, right_rows)
+    if shares == table.buckets[0][0].shares:
+        return None
+    return Changes(None, {Place(EVERY, 0, 0): matrix_table(table.units, shares).buckets[0][0]})
