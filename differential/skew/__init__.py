@@ -1,4 +1,5 @@
 """Joins of skewed streams: which units keep a row, which ones it visits, and when that changes.
 
-`placements/` says it for each scheme (read `placement.py` first). All of it is pure: columns in, columns out.
+`placements/` says it for each scheme (read `placement.py` first), `planning/` what moves when loads are
+uneven. Both are pure: columns and counts in, columns and announcements out.
 """

@@ -23,11 +23,11 @@ from .loads import Loads, Measure, thetas
 from .moving import Mover
 from .plans import AIM_DEFAULT, balance, ism
 
-__all__ = ["Balance", "Plan", "halves_of", "plan", "plan_grid"]
+__all__ = ["Plan", "PlanSettings", "halves_of", "plan", "plan_grid"]
 
 
 @dataclass(frozen=True)
-class Balance:
+class PlanSettings:
     """Settings of a controller.
 
     Args:
@@ -84,7 +84,7 @@ def halves_of(table: RoutingTable, units: int) -> tuple[list[int], list[int]]:
 
 
 def plan(
-    placement: Placement, table: RoutingTable, loads: Loads, settings: Balance, units: int | None = None
+    placement: Placement, table: RoutingTable, loads: Loads, settings: PlanSettings, units: int | None = None
 ) -> Plan | None:
     """What to change so that θ ≤ θmax for all units; `None` if that is so, or nothing better is found.
 

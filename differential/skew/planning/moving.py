@@ -6,9 +6,10 @@ The rules of the third seed:
     H2   otherwise the heaviest item is divided, and a part of it leaves
     H3   what has its home on a unit that has too little comes home first, and its exception is forgotten
 
-Where both H1 and H2 are possible, the cheaper one is done (`cost.py`), H1 if they cost the same. Who may
-receive takes no more than brings it to the middle of its bounds, so that nobody is in need of a plan because
-of a plan.
+Where both H1 and H2 are possible, the one is done that costs less for what it relieves (`cost.py`), H1 if
+they cost the same. Who receives takes no more than brings him to the middle of his bounds. A unit with too
+much gives up twice what is too much, if that does not bring it below the middle: what is moved stays in
+proportion to what had to be, and who is far beyond does not need a plan again at the next check.
 
 The seed's MoveIn knows H3 only, and leaves a unit with too little as it is if nothing has its home there and
 no other has too much. Here it then *pulls*: H1 and H2 of the unit that has most, with it as the only
@@ -58,7 +59,7 @@ def bounds_of(total: int, units: int, theta_max: float, aim: float) -> Bounds:
 
 
 class _Option(NamedTuple):
-    """Steps, what they cost, and by how much they make the load of their unit less, at most what is wanted."""
+    """Steps, what they cost, and by how much they relieve their unit: what is wanted at most."""
 
     costs: Costs
     relief: int

@@ -23,9 +23,7 @@ AIM_DEFAULT = 0.5
 
 
 def ism(mover: Mover, units: Sequence[int], theta_max: float, aim: float = AIM_DEFAULT) -> None:
-    """Balance `units` among themselves. What has too little is served first, since H3 frees others (seed: H3
-    comes first).
-    """
+    """Balance `units` among themselves. H3 comes first, as in the seed: what it brings home frees others."""
     bounds = _bounds(mover, units, theta_max, aim)
     for unit in units:
         if mover.draft.loads[unit] < bounds.low:

@@ -19,7 +19,7 @@ from differential.skew.placements.hash import hash_placement
 from differential.skew.placements.hybrid import hybrid
 from differential.skew.placements.matrix import input_load, matrix
 from differential.skew.placements.placement import Placement
-from differential.skew.planning.controller import Balance, Plan, halves_of, plan, plan_grid
+from differential.skew.planning.controller import Plan, PlanSettings, halves_of, plan, plan_grid
 from differential.skew.planning.draft import Draft
 from differential.skew.planning.loads import Counts, Loads, imbalance
 from timely.errors import MisuseError
@@ -40,7 +40,7 @@ def some_loads(seed: int = 3) -> Loads:
     return Loads(counts, 1_000)
 
 
-def loads_of(placement: Placement, table: RoutingTable, loads: Loads, settings: Balance) -> list[int]:
+def loads_of(placement: Placement, table: RoutingTable, loads: Loads, settings: PlanSettings) -> list[int]:
     return Draft(table, placement.first, loads, settings.measure, placement.is_cells).loads
 
 
@@ -49,7 +49,7 @@ def loads_of(placement: Placement, table: RoutingTable, loads: Loads, settings: 
 @pytest.mark.parametrize("units", [4, 9, 32])
 def test_plan_says_what_its_announcements_do(make: type[Placement], measure: str, units: int) -> None:
     placement, loads = make(units), some_loads()
-    settings = Balance(measure="work" if measure == "work" else "stored")
+    settings = PlanSettings(measure="work" if measure == "work" else "stored")
     made = plan(placement, placement.first, loads, settings)
     assert made is not None
     assert made.before == loads_of(placement, placement.first, loads, settings)
@@ -64,15 +64,15 @@ def test_plan_says_what_its_announcements_do(make: type[Placement], measure: str
 
 def test_plan_is_the_same_for_the_same_loads() -> None:
     def once() -> Plan | None:
-        return plan(hybrid(8), hybrid(8).first, some_loads(), Balance())
+        return plan(hybrid(8), hybrid(8).first, some_loads(), PlanSettings())
 
     assert once() == once()
 
 
 def test_plan_of_balanced_loads_is_none() -> None:
     even = {Place(BUCKET, side, bucket): Counts(10) for side in (0, 1) for bucket in range(1_024)}
-    assert plan(hybrid(8), hybrid(8).first, Loads(even, 10), Balance()) is None
-    assert plan(hybrid(8), hybrid(8).first, Loads({}, 10), Balance()) is None
+    assert plan(hybrid(8), hybrid(8).first, Loads(even, 10), PlanSettings()) is None
+    assert plan(hybrid(8), hybrid(8).first, Loads({}, 10), PlanSettings()) is None
 
 
 @given(st.integers(2, 12), st.integers(1, 12))
@@ -80,17 +80,17 @@ def test_units_join_and_retire_and_everybody_has_his_part(now: int, then: int) -
     placement, loads = hybrid(now), some_loads()
     table = placement.first
     for units in (now, then):
-        made = plan(placement, table, loads, Balance(), units)
+        made = plan(placement, table, loads, PlanSettings(), units)
         if made is not None:
             table = placement.changed(table, made.changes.announcements())
     assert table.units == then
-    kept = loads_of(placement, table, loads, Balance())
+    kept = loads_of(placement, table, loads, PlanSettings())
     assert len(kept) == then
     assert imbalance(kept) <= 1.2 + 1e-9
 
 
 def test_units_from_8_to_12_move_little_more_than_the_third_that_must() -> None:
-    placement, loads, settings = hybrid(8), some_loads(), Balance()
+    placement, loads, settings = hybrid(8), some_loads(), PlanSettings()
     first = plan(placement, placement.first, loads, settings)
     assert first is not None
     table = placement.changed(placement.first, first.changes.announcements())
@@ -112,7 +112,7 @@ def test_units_of_a_side_are_those_it_began_with_and_every_other_new_one() -> No
 @pytest.mark.parametrize("units", [0, 257])
 def test_units_that_cannot_be_are_refused(units: int) -> None:
     with pytest.raises(MisuseError, match=f"1 to 256 units, not {units}"):
-        plan(hybrid(8), hybrid(8).first, some_loads(), Balance(), units)
+        plan(hybrid(8), hybrid(8).first, some_loads(), PlanSettings(), units)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**5), st.integers(0, 10**5)), min_size=1, max_size=8))
@@ -141,4 +141,4 @@ def test_grid_follows_the_sizes_and_is_the_best_behind_each_check(growth: list[t
 )
 def test_refused_settings_that_make_no_sense(settings: dict[str, object], said: str) -> None:
     with pytest.raises(MisuseError, match=said):
-        Balance(**settings)  # type: ignore[arg-type]
+        PlanSettings(**settings)  # type: ignore[arg-type]
