@@ -83,6 +83,12 @@ def test_piece_leaves_out_diffs_that_are_all_one_and_rows_that_are_not_asked_for
     assert reply.columns().to_pydict() == {"epoch": [1], "diff": [-1]} and not reply.values["is_one"]
 
 
+def test_piece_is_sifted_by_several_conditions_on_a_column_that_does_not_travel(flow: Flow) -> None:
+    between = [["n", ">=", 2], ["n", "<=", 3]]
+    reply = ask(flow, replace(ALL, start=-1, columns=["diff"], filters=between))
+    assert reply.columns().to_pydict() == {"diff": [1, 1]}
+
+
 def test_piece_of_diffs_alone_keeps_them(flow: Flow) -> None:
     reply = ask(flow, replace(ALL, start=-1, columns=["diff"]))
     assert reply.columns().to_pydict() == {"diff": [1, 1, 1, 1]} and not reply.values["is_one"]

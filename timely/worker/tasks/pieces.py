@@ -58,7 +58,8 @@ def piece(capture: CaptureVertex, request: Piece, origin: str) -> Reply:
         )
     if request.reader:
         capture.places.hear(request.reader)
-    asked = [*columns, *(name for name in columns_of(request.filters) if name not in columns)]
+    sifting = dict.fromkeys(columns_of(request.filters))  # several conditions may be on one column
+    asked = [*columns, *(name for name in sifting if name not in columns)]
     cut = capture.log.piece(
         Wanted(request.start, request.stop, request.first, request.part, request.parts, tuple(asked))
     )
