@@ -208,12 +208,12 @@ def _shortened(table: pa.Table) -> Iterator[pa.Table]:
     """
     table = table.combine_chunks()
     size = sum(pa.ipc.get_record_batch_size(batch) for batch in table.to_batches())
-    if size < 2 * APPEND_BYTES_MAX:
+    if size < 2 * APPEND_BYTES_MAX or table.num_rows == 1:
         yield table
         return
     rows = max(1, table.num_rows * APPEND_BYTES_MAX // size)
-    for start in range(0, table.num_rows, rows):
-        yield table.slice(start, rows)
+    for start in range(0, table.num_rows, rows):  # wide rows may lie side by side: a part is looked at, too
+        yield from _shortened(table.slice(start, rows))
 
 
 def _as_batches(receipts: Sequence[Receipt], error: TimelyError | None) -> Iterator[pa.RecordBatch]:
