@@ -125,3 +125,5 @@ def test_refused_is_a_piece_of_an_output_that_began_elsewhere(flow: Flow) -> Non
     assert ask(flow, replace(ALL, start=1, origin=origin)).columns().num_rows == 1
     with pytest.raises(RequestError, match=r"of dataflow 0 is not the one .* Read it again"):
         ask(flow, replace(ALL, start=1, origin="another" + origin))
+    with pytest.raises(RequestError, match="Read it again"):  # at once, however far that one is
+        ask(flow, replace(ALL, start=1, stop=9, origin="another" + origin))

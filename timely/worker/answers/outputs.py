@@ -26,7 +26,7 @@ from ...wire.requests import (
 )
 from ..orders import open_epoch
 from ..replacing import Replacements
-from ..tasks.pieces import held, hold, piece
+from ..tasks.pieces import check_origin, held, hold, piece
 from .later import Later, now_or_later
 
 __all__ = ["Outputs"]
@@ -73,6 +73,8 @@ class Outputs:
             case Forget(dataflow, output, reader, stop):
                 return self._forget(self._output(dataflow, output), reader, stop)
             case Piece(dataflow, output):
+                # An epoch of another output is not waited for; and what is waited for may be lost meanwhile.
+                check_origin(request, self._origin(dataflow, output))
                 return self._once_complete(
                     dataflow,
                     output,
@@ -121,7 +123,8 @@ class Outputs:
         return now_or_later(ready, late, self._clock(), seconds)
 
     def _origin(self, dataflow: int, output: str) -> str:
-        """Where an output began: in this process, as one of that dataflow."""
+        """Where an output began: in this process, as one of that dataflow. Raises if it did not go on."""
+        self._replacements.check_output(dataflow, output)
         return f"{self._session}/{self._replacements.first_of(dataflow, output)}"
 
     def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:

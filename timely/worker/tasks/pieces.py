@@ -18,7 +18,7 @@ from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import Hold, Piece
 
-__all__ = ["held", "hold", "piece"]
+__all__ = ["check_origin", "held", "hold", "piece"]
 
 _PARTS_MAX = 65_536
 _DIFF = "diff"
@@ -39,15 +39,20 @@ def held(capture: CaptureVertex, origin: str) -> Reply:
     return Reply({"complete": capture.complete_before, "kept": kept, "last": last, "origin": origin})
 
 
-def piece(capture: CaptureVertex, request: Piece, origin: str) -> Reply:
-    """Cut one piece of an output that began at `origin`; what is left of it where conditions are not
-    fulfilled may be nothing.
-    """
+def check_origin(request: Piece, origin: str) -> None:
+    """Raise `RequestError` unless it is this output that is read, which began at `origin`."""
     if request.origin not in ("", origin):
         raise RequestError(
             f"output {request.output!r} of dataflow {request.dataflow} is not the one that is being read: "
             "the dataflow, or the cluster, was started anew meanwhile. Read it again"
         )
+
+
+def piece(capture: CaptureVertex, request: Piece, origin: str) -> Reply:
+    """Cut one piece of an output that began at `origin`; what is left of it where conditions are not
+    fulfilled may be nothing.
+    """
+    check_origin(request, origin)
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
