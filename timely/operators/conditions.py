@@ -73,7 +73,9 @@ def _found(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray
         if not isinstance(value, list):
             raise TypeError("its value is no list")
         if pa.types.is_floating(column.type):
-            column = pc.add(column, 0.0)  # -0.0 is 0.0, but for `is_in`, which compares bits
+            # -0.0 is 0.0, but for `is_in`, which compares bits.
+            column = pc.add(column, 0.0)
+            value = [each + 0.0 if isinstance(each, float) else each for each in value]
         known = pc.is_in(column, value_set=pa.concat_arrays([_as_array(each, column.type) for each in value]))
         return pc.if_else(pc.is_valid(column), known, pa.scalar(None, pa.bool_()))
     if what == "<=>":

@@ -39,9 +39,9 @@ TABLE = pa.table(
     }
 )
 VALUES = {
-    "n": ["-3", "0", "+2", "3.0", "9223372036854775807"],
-    "x": ["0", "-2.5", "1e300", ".5", "1"],
-    "price": ["1.5", "0", "-1.50", "99.99", "2."],
+    "n": ["-3", "0", "+2", "3.0", "9223372036854775807", "2e0", "-9007199254740991e0", "0." + 37 * "0"],
+    "x": ["0", "-2.5", "1e300", ".5", "1", "-0.0", "-0", "1e-999"],
+    "price": ["1.5", "0", "-1.50", "99.99", "2.", "151e-2", "1.50" + 35 * "0"],
     "NAME": ["''", "'a'", "'ab'", "'b''a'", "'é'"],
     "day": ["DATE '2026-01-01'", "date '2025-12-31'", "DATE '2026-01-04'"],
     "at": ["TIMESTAMP '1970-01-01 00:00:01Z'", "TIMESTAMP '1970-01-01 02:00:03+02:00'"],
@@ -100,6 +100,10 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
     reading = session.read.format("naiad").options(**options(flow), where="n >= 5000 AND text = 'where'")
     assert rows(reading.load()) == [(5_000, "where"), (5_001, "where")]
     assert rows(reading.option("columns", "n").load()) == [(5_000,), (5_001,)]
+    between = session.read.format("naiad").options(
+        **options(flow), columns="n", where="text BETWEEN 'p' AND 'x'"
+    )
+    assert rows(between.load()) == [(5_000,), (5_001,)]
     assert reading.load().where("n > 5000").count() == 1
     changes = session.read.format("naiad").options(
         **options(flow), where="N BETWEEN 5001 AND 5002", startingEpoch="earliest"
@@ -116,15 +120,29 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
         ("n", "the end stands where a comparison of 'n' is expected"),
         ("n = 1.5", "1.5 is no value of the column 'n', which is int64"),
         ("n = 9223372036854775808", "is no value of the column 'n'"),
+        ("n >= 9007199254740992e0", "9007199254740992e0 is no value of the column 'n'"),
+        ("n = 1e999999999", "1e999999999 is no value of the column 'n'"),
+        ("n = 1e-999999999", "1e-999999999 is no value of the column 'n'"),
+        ("n = ٣", "'٣' cannot be read"),
         ("n = '1'", "'1' is no value of the column 'n'"),
         ("n = NULL", "NULL is no value of the column 'n'"),
         ("x = 1e999", "1e999 is no value of the column 'x'"),
         ("price = 1.234", "1.234 is no value of the column 'price'"),
+        ("price = 1e999999999", "1e999999999 is no value of the column 'price'"),
+        ("price = 1." + 33 * "0" + "1", "1 is no value of the column 'price'"),
+        ("price = 1." + 38 * "0", "0 is no value of the column 'price'"),
+        ("x = 1." + 38 * "0", "0 is no value of the column 'x'"),
+        ("total = 1e0", "1e0 is no value of the column 'total'"),
         ("Name = 1", "1 is no value of the column 'Name'"),
         ("Name LIKE 'a_b'", "LIKE takes % at either end"),
         ("n LIKE 'a%'", "LIKE compares a column of texts with a text, not 'n'"),
         ("day = '2026-01-01'", "is no value of the column 'day'"),
         ("day = DATE '2026-02-30'", "'2026-02-30' is no date: day"),
+        ("day = DATE '20260101'", "write 2026-01-31"),
+        ("day = DATE '2026-W01-1'", "write 2026-01-31"),
+        ("at = TIMESTAMP '2026-01-01x00:00:00Z'", "write 2026-01-31, and for a time 2026-01-31 12:00:00"),
+        ("at = TIMESTAMP '2026-01-01 00:00:00,5Z'", "write 2026-01-31"),
+        ("at = TIMESTAMP '0001-01-01 00:00:00+02:00'", "is no timestamp: date value out of range"),
         ("at = TIMESTAMP '2026-01-01 00:00:00'", "so it needs a zone"),
         ("local = TIMESTAMP '2026-01-01 00:00:00Z'", "so it needs no zone"),
         ("at = DATE '2026-01-01'", "DATE '2026-01-01' is no value of 'at'"),
@@ -139,8 +157,16 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
 )
 def test_refused_is_all_else_with_what_is_expected(text: str, message: str) -> None:
     with pytest.raises(MisuseError, match=message) as raised:
-        conditions(text, TABLE.schema)
+        conditions(text, TABLE.schema.append(pa.field("total", pa.decimal128(18, 2))))
     assert "\n" not in str(raised.value) and "for all else write df.where(" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["date", "Timestamp", "`and`", "`a``b 'c'`"])
+def test_read_is_a_column_that_is_called_like_a_word_of_sql(name: str) -> None:
+    plain = name.strip("`").replace("``", "`")
+    table = pa.table({plain: pa.array([0, None, 2], pa.date32())})
+    left = fulfilling(table, conditions(f"{name} >= DATE '1970-01-02' AND {name} IS NOT NULL", table.schema))
+    assert left.num_rows == 1
 
 
 def test_refused_is_a_condition_when_the_frame_is_made(session: SparkSession, flow: Flow) -> None:

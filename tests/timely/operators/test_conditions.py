@@ -98,6 +98,25 @@ def test_true_conditions_on_times_and_dates_are_given_in_microseconds_and_days()
 
 
 @pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (["v", "in", [-0.0]], [0, 1]),
+        (["v", "not in", [0.0, 2.0]], [3]),
+        (["v", "=", -0.0], [0, 1]),
+        (["v", ">", 2.0], [3]),
+        (["v", ">=", -0.0], [0, 1, 2, 3]),
+        (["v", "<", 9.0], [0, 1, 2]),
+        (["v", "not <=", 0.0], [2, 3]),
+    ],
+)
+def test_true_conditions_on_floats_know_one_zero_and_nan_as_the_greatest(
+    condition: object, rows: list[int]
+) -> None:
+    table = pa.table({"v": [-0.0, 0.0, 2.0, float("nan"), None], "row": range(5)})
+    assert fulfilling(table, [condition]).column("row").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
     "condition", ["v = 1", ["v", "like", "a"], ["v", "="], [1, "=", 1], ["v", "not", 1], ["v", "not null"]]
 )
 def test_refused_what_is_no_condition(condition: object) -> None:

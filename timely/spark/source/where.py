@@ -11,7 +11,8 @@ conditions on one column each, joined by AND, which the workers try before a row
 
 Values are numbers, 'texts', TRUE, FALSE, DATE '2026-01-31' and TIMESTAMP '2026-01-31 12:00:00'; times of
 columns with a zone are written with one (Z, +02:00). All means what it means to Spark, or is refused: so a
-number has to be one that the column can hold.
+number has to be one that the column can hold. One with an exponent is a float to Spark, which then compares
+all as floats: it is taken only where no two values of the column are the same float.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Final
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ Conditions = list[list[object]]
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<text>'(?:[^'\\]|'')*')
-             | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+             | (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
              | (?P<name>`(?:[^`]|``)+`|[^\W\d]\w*)
              | (?P<sign><=>|<=|>=|<>|!=|==|[=<>(),]) )""",
     re.VERBOSE,
@@ -46,9 +47,19 @@ _SIGNS: Final = {
     "!=": "not =",
     **{sign: sign for sign in ("<=>", "<", "<=", ">", ">=")},
 }
-_WORDS: Final = frozenset(
-    ["and", "or", "not", "in", "between", "is", "null", "like", "true", "false", "date", "timestamp"]
+_WORDS: Final = frozenset(["and", "or", "not", "in", "between", "is", "null", "like", "true", "false"])
+"""What no column is called, unless in backquotes. `date` may be one: no condition begins with a value."""
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT: Final = re.compile(
+    _DAY.pattern + r"(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
+_DIGITS_MAX: Final = 38
+"""Of a number without an exponent, as Spark has it."""
+_FLOAT_DIGITS: Final = 15
+"""Decimals of no more digits are different floats when they are different."""
+_FLOAT_WHOLES: Final = 1 << 53
+"""Whole numbers below it, too."""
+_EXACT: Final = Context(prec=4 * _DIGITS_MAX)
 _EPOCH_BEGAN: Final = dt.datetime(1970, 1, 1)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
@@ -58,8 +69,10 @@ def conditions(text: str, schema: pa.Schema) -> Conditions:
     return _Reading(text, schema).all()
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    return not pa.types.is_nested(kind)
+def _is_short(number: Decimal) -> bool:
+    """Whether it has no more digits than Spark's decimals, those of zeros at its ends included."""
+    _, digits, exponent = number.as_tuple()
+    return isinstance(exponent, int) and max(len(digits), -exponent, len(digits) + exponent) <= _DIGITS_MAX
 
 
 class _Reading:
@@ -170,20 +183,28 @@ class _Reading:
 
     def _number(self, field: pa.Field, word: str) -> object:
         """The number as the column has it; None if it has no such one."""
-        number = Decimal(word)
-        if pa.types.is_integer(field.type):
-            return int(number) if number == number.to_integral_value() and int(number) in _INT64 else None
+        number, is_float = Decimal(word), "e" in word.lower()
         if pa.types.is_floating(field.type):
-            return float(number) if math.isfinite(float(number)) else None
+            value = float(number)
+            return value if math.isfinite(value) and (is_float or _is_short(number)) else None
+        if not _is_short(number):
+            return None
+        if pa.types.is_integer(field.type):
+            whole = int(number) if number == number.to_integral_value() else _INT64.stop
+            return whole if whole in _INT64 and not (is_float and abs(whole) >= _FLOAT_WHOLES) else None
         if pa.types.is_decimal(field.type):
-            scaled = number.scaleb(field.type.scale)
-            fits = scaled == scaled.to_integral_value() and abs(scaled) < 10**field.type.precision
-            return format(number, "f") if fits else None
+            precision, scale = field.type.precision, field.type.scale
+            scaled = number.scaleb(scale, _EXACT)
+            is_there = scaled == scaled.to_integral_value(context=_EXACT) and abs(scaled) < 10**precision
+            if is_there and not (is_float and precision > _FLOAT_DIGITS):
+                return format(number.quantize(Decimal(1).scaleb(-scale), context=_EXACT), "f")
         return None
 
     def _moment(self, field: pa.Field, word: str, text: str) -> int:
         """Days of a date, microseconds of a time."""
         try:
+            if not (_DAY if word == "date" else _MOMENT).fullmatch(text):
+                raise ValueError("write 2026-01-31, and for a time 2026-01-31 12:00:00")
             if word == "date" and pa.types.is_date(field.type):
                 return (dt.date.fromisoformat(text) - _EPOCH_BEGAN.date()).days
             if word == "timestamp" and pa.types.is_timestamp(field.type):
@@ -193,7 +214,7 @@ class _Reading:
                     return (time - _EPOCH_BEGAN) // dt.timedelta(microseconds=1)
                 zone = "a zone (Z, +02:00)" if time.tzinfo is None else "no zone"
                 raise self._refused(f"{text!r} is compared with {field.name!r}, so it needs {zone}")
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise self._refused(f"{text!r} is no {word}: {error}") from error
         raise self._refused(f"{word.upper()} {text!r} is no value of {field.name!r}, which is {field.type}")
 
