@@ -54,6 +54,17 @@ def test_chosen_are_twenty_faults_of_all_kinds() -> None:
     }
 
 
+@pytest.mark.parametrize("epochs", [5, 6])
+def test_chosen_are_faults_that_can_strike(epochs: int) -> None:
+    for kind in KINDS.values():
+        for seed in range(200):
+            faults = faults_of(kind, seed, epochs)
+            assert {fault.epoch for fault in faults} <= set(range(epochs))
+            assert all(fault.epoch < epochs - 2 for fault in faults if fault.point == "forgets")
+            hosts = [fault.epoch for fault in faults if fault.victim in ("task", "worker", "host")]
+            assert len(set(hosts)) == len(hosts), "where one of them dies, so do the others"
+
+
 def test_chosen_faults_strike_once_and_where_they_should(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,12 +25,12 @@ import timely
 from timely.client.installed import Workers
 from timely.client.pieces import Held, hold_everywhere
 from timely.client.session import Flow
-from timely.errors import ForgottenError, MisuseError
+from timely.errors import ForgottenError, MisuseError, RequestError
 from timely.operators.inputs.appends import place_of
 from timely.spark.source import streaming
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
-from timely.spark.source.reading import OutputReader, plan_of
+from timely.spark.source.reading import OutputPartition, OutputReader, plan_of
 from timely.spark.source.streaming import StreamReader
 from timely.wire.task_requests import Hold
 
@@ -132,6 +132,28 @@ def test_offsets_may_begin_with_a_snapshot_which_comes_in_one_epoch(flow: Flow) 
     assert read(reader, start, end) == [(2, 2, 1)]
     assert read(reader, end, reader.latestOffset(end)) == [(3, 2, -1), (3, 3, 1)]
     assert reader_of(flow, startingEpoch="latest").initialOffset() == {**at(flow, 4), "began": 4}
+
+
+@pytest.mark.parametrize(("starting", "begins"), [("0", CHANGES[2:]), ("snapshot", [(2, 2, 1)])])
+def test_offsets_are_the_same_where_only_some_rows_are_asked_for(
+    flow: Flow, starting: str, begins: list[tuple[int, int, int]]
+) -> None:
+    reader = reader_of(flow, startingEpoch=starting, where="n BETWEEN 1 AND 2 AND n <> 7")
+    start = reader.initialOffset()
+    assert read(reader, start, reader.latestOffset(start)) == begins
+    give(flow, 3)
+    assert read(reader, at(flow, 3), at(flow, 4)) == [(3, 2, -1)]
+    assert reader.latestOffset(at(flow, 4)) == at(flow, 4)
+
+
+def test_offsets_are_of_the_output_that_was_there_when_a_batch_was_planned(flow: Flow) -> None:
+    reader = reader_of(flow, startingEpoch=0)
+    (one, other) = reader.partitions(at(flow, 0), at(flow, 3))
+    assert isinstance(one, OutputPartition) and isinstance(other, OutputPartition)
+    assert rows_of(reader, [one, other]) == CHANGES
+    one.wanted, other.wanted = other.wanted, one.wanted  # no other worker has that origin
+    with pytest.raises(RequestError, match="Read it again"):
+        rows_of(reader, [one])
 
 
 def test_offsets_of_a_snapshot_are_kept_for_a_driver_that_gives_its_batch_again(flow: Flow) -> None:

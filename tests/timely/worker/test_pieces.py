@@ -67,7 +67,7 @@ def test_hold_ends_when_nobody_was_heard_of_for_so_long_whatever_was_asked(asked
     hold(capture, Hold(0, "rows", "us", 0, asked))
     now[0] = kept
     assert capture.places.forget(5) == 0
-    piece(capture, replace(ALL, reader="us"), "")
+    piece(capture, replace(ALL, reader="us"))
     now[0] = 2 * kept
     assert capture.places.forget(5) == 0
     now[0] += 0.5

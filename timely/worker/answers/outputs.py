@@ -73,14 +73,14 @@ class Outputs:
             case Forget(dataflow, output, reader, stop):
                 return self._forget(self._output(dataflow, output), reader, stop)
             case Piece(dataflow, output):
-                # An epoch of another output is not waited for; and what is waited for may be lost meanwhile.
+                # Before an epoch of another output is waited for. Later it is this one, or is said to be lost.
                 check_origin(request, self._origin(dataflow, output))
                 return self._once_complete(
                     dataflow,
                     output,
                     request.stop - 1,
                     request.timeout_seconds,
-                    lambda _: piece(self._output(dataflow, output), request, self._origin(dataflow, output)),
+                    lambda _: piece(self._output(dataflow, output), request),
                 )
             case Hold(dataflow, output):
                 hold(self._output(dataflow, output), request)

@@ -48,11 +48,8 @@ def check_origin(request: Piece, origin: str) -> None:
         )
 
 
-def piece(capture: CaptureVertex, request: Piece, origin: str) -> Reply:
-    """Cut one piece of an output that began at `origin`; what is left of it where conditions are not
-    fulfilled may be nothing.
-    """
-    check_origin(request, origin)
+def piece(capture: CaptureVertex, request: Piece) -> Reply:
+    """Cut one piece; what is left of it where conditions are not fulfilled may be nothing."""
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
