@@ -135,6 +135,9 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
         ("total = 1e0", "1e0 is no value of the column 'total'"),
         ("Name = 1", "1 is no value of the column 'Name'"),
         ("Name LIKE 'a_b'", "LIKE takes % at either end"),
+        ("Name LIKE 'a%b'", "LIKE takes % at either end"),
+        ("price = 10000", "10000 is no value of the column 'price'"),
+        ("price = 0." + 39 * "0", "0 is no value of the column 'price'"),
         ("n LIKE 'a%'", "LIKE compares a column of texts with a text, not 'n'"),
         ("day = '2026-01-01'", "is no value of the column 'day'"),
         ("day = DATE '2026-02-30'", "'2026-02-30' is no date: day"),
@@ -142,6 +145,7 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
         ("day = DATE '2026-W01-1'", "write 2026-01-31"),
         ("at = TIMESTAMP '2026-01-01x00:00:00Z'", "write 2026-01-31, and for a time 2026-01-31 12:00:00"),
         ("at = TIMESTAMP '2026-01-01 00:00:00,5Z'", "write 2026-01-31"),
+        ("at = TIMESTAMP '2026-01-01 00:00Z'", "write 2026-01-31"),
         ("at = TIMESTAMP '0001-01-01 00:00:00+02:00'", "is no timestamp: date value out of range"),
         ("at = TIMESTAMP '2026-01-01 00:00:00'", "so it needs a zone"),
         ("local = TIMESTAMP '2026-01-01 00:00:00Z'", "so it needs no zone"),
@@ -167,6 +171,13 @@ def test_read_is_a_column_that_is_called_like_a_word_of_sql(name: str) -> None:
     table = pa.table({plain: pa.array([0, None, 2], pa.date32())})
     left = fulfilling(table, conditions(f"{name} >= DATE '1970-01-02' AND {name} IS NOT NULL", table.schema))
     assert left.num_rows == 1
+
+
+def test_read_is_the_column_whose_name_is_written_so_where_several_differ_in_capitals() -> None:
+    table = pa.table({"n": [1, 2], "N": [2, 1], "row": [0, 1]})
+    assert fulfilling(table, conditions("N = 2", table.schema)).column("row").to_pylist() == [0]
+    with pytest.raises(MisuseError, match="there is no column 'Row_'"):
+        conditions("Row_ = 2", table.schema)
 
 
 def test_refused_is_a_condition_when_the_frame_is_made(session: SparkSession, flow: Flow) -> None:

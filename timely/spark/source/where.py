@@ -51,7 +51,7 @@ _WORDS: Final = frozenset(["and", "or", "not", "in", "between", "is", "null", "l
 """What no column is called, unless in backquotes. `date` may be one: no condition begins with a value."""
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT: Final = re.compile(
-    _DAY.pattern + r"(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
+    _DAY.pattern + r"(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _DIGITS_MAX: Final = 38
 """Of a number without an exponent, as Spark has it."""

@@ -73,7 +73,7 @@ class Outputs:
             case Forget(dataflow, output, reader, stop):
                 return self._forget(self._output(dataflow, output), reader, stop)
             case Piece(dataflow, output):
-                # Before an epoch of another output is waited for. Later it is this one, or is said to be lost.
+                # An epoch of another output is not waited for; one that is lost meanwhile is said to be.
                 check_origin(request, self._origin(dataflow, output))
                 return self._once_complete(
                     dataflow,
