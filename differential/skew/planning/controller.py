@@ -89,8 +89,11 @@ def plan(
     """What to change so that θ ≤ θmax for all units; `None` if that is so, or nothing better is found.
 
     For hash and D-JB. `units`: how many there are from now on; of those beyond them everything leaves, and
-    new ones are given their part. A `MisuseError` if there cannot be so many.
+    new ones are given their part. A `MisuseError` if there cannot be so many; also for other schemes, which
+    spread rows by chance, so that there is nothing to plan.
     """
+    if any(len(grid.all_units) > 1 for side in placement.first.buckets for grid in set(side)):
+        raise MisuseError(f"{placement.name}: no plan is made for rows that are spread by chance")
     wanted = table.units if units is None else checked_units(units)
     draft = Draft(table, placement.first, loads, settings.measure, placement.is_cells, wanted)
     before, duplicates = list(draft.loads), draft.duplicates()

@@ -9,12 +9,15 @@ refused_*   settings that cannot be
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from differential.skew.placements.biclique import biclique
+from differential.skew.placements.groups import grouped
 from differential.skew.placements.hash import hash_placement
 from differential.skew.placements.hybrid import hybrid
 from differential.skew.placements.matrix import input_load, matrix
@@ -47,7 +50,9 @@ def loads_of(placement: Placement, table: RoutingTable, loads: Loads, settings: 
 @pytest.mark.parametrize("make", [hybrid, hash_placement])
 @pytest.mark.parametrize("measure", ["stored", "work"])
 @pytest.mark.parametrize("units", [4, 9, 32])
-def test_plan_says_what_its_announcements_do(make: type[Placement], measure: str, units: int) -> None:
+def test_plan_says_what_its_announcements_do(
+    make: Callable[[int], Placement], measure: str, units: int
+) -> None:
     placement, loads = make(units), some_loads()
     settings = PlanSettings(measure="work" if measure == "work" else "stored")
     made = plan(placement, placement.first, loads, settings)
@@ -127,6 +132,12 @@ def test_grid_follows_the_sizes_and_is_the_best_behind_each_check(growth: list[t
         best = min(input_load(32, shares, left, right) for shares in (1, 2, 4, 8, 16, 32))
         assert input_load(32, table.buckets[0][0].shares, left, right) == best
         assert plan_grid(table, left, right) is None
+
+
+@pytest.mark.parametrize("make", [biclique, grouped, matrix])
+def test_refused_plans_for_rows_that_are_spread_by_chance(make: Callable[[int], Placement]) -> None:
+    with pytest.raises(MisuseError, match="no plan is made for rows that are spread by chance"):
+        plan(make(16), make(16).first, some_loads(), PlanSettings())
 
 
 @pytest.mark.parametrize(

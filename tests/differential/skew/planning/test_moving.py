@@ -93,8 +93,16 @@ def test_h3_brings_home_what_belongs_there_before_anything_is_split() -> None:
 
 def test_h3_leaves_away_what_would_be_too_much_at_home() -> None:
     moved = mover({4: Counts(80), 8: Counts(10), 1: Counts(10)}, {4: Grid.alone(1)})
-    moved.call_home(0, bounds_of(100, 2, 0.0, 0.5))
+    moved.call_home(0, Bounds(0, 50, 50, 50))
     assert moved.said == []
+
+
+def test_h3_leaves_away_what_another_unit_would_then_have_too_little_of() -> None:
+    moved = mover({4: Counts(40), 8: Counts(10), 1: Counts(10)}, {4: Grid.alone(1)})
+    moved.call_home(0, Bounds(20, 60, 60, 60))
+    assert moved.said == []
+    moved.call_home(0, Bounds(10, 60, 60, 60))
+    assert moved.draft.loads[:2] == [50, 10]
 
 
 def test_pull_fills_a_unit_that_nobody_else_would() -> None:
