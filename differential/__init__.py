@@ -38,11 +38,12 @@ from differential.aggregates import (
     sum,
     variance,
 )
+from differential.collections.balanced.balancing import Routed, key_hash, loads
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
 from differential.collections.patterns.joins_of_many import join_all
-from differential.collections.sources import checked_input, from_stream, imported, input
+from differential.collections.sources import announcements, checked_input, from_stream, imported, input
 from differential.columns.client_tables import to_pylist
 from differential.columns.column_types import (
     any_value,
@@ -149,10 +150,12 @@ __all__ = [
     "Column",
     "Expr",
     "Grouped",
+    "Routed",
     "Schema",
     "abs",
     "add_months",
     "all_of",
+    "announcements",
     "any_of",
     "any_value",
     "argmax",
@@ -206,11 +209,13 @@ __all__ = [
     "isnull",
     "iterate",
     "join_all",
+    "key_hash",
     "last",
     "least",
     "length",
     "like",
     "lit",
+    "loads",
     "log",
     "log2",
     "log10",

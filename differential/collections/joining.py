@@ -28,7 +28,7 @@ from ..plan.facts import can_raise
 from ..plan.nodes import Join, Keys
 from ..plan.rules.filters import conjuncts
 from ..skew.balance import Balance
-from .balanced.balancing import balanced_pairs
+from .balanced.balancing import Routed, balanced_pairs
 from .sets import SetOperators
 
 __all__ = ["How", "Joining", "Pairs", "how_of"]
@@ -71,7 +71,7 @@ class Joining(Generic[C]):
     on: Pairs
     where: Expr | None
     null_safe: bool
-    balance: Balance | None = None
+    balance: Balance | Routed[C] | None = None
 
     def joined(self, how: How) -> C:
         """The join of this kind."""

@@ -14,6 +14,7 @@ from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col, li
 from ..linear.placing import UNIT
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
+from .balanced.balancing import Routed
 from .handle import Row, in_one_place
 from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
@@ -48,7 +49,7 @@ class JoinOperators(SetOperators):
         null_safe: bool = False,
         left_on: _Name | Sequence[_Name] | None = None,
         right_on: _Name | Sequence[_Name] | None = None,
-        balance: Balance | None = None,
+        balance: Balance | Routed[Self] | None = None,
     ) -> Self:
         """Rows of this collection and of `other` with equal keys; multiplicities are multiplied.
 
@@ -203,7 +204,7 @@ def _check_kinds(left: SetOperators, right: SetOperators, pairs: Pairs) -> None:
 def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:
     if balance is None:
         return
-    if not isinstance(balance, Balance):
+    if not isinstance(balance, Balance | Routed):
         raise SchemaError(
             f"join ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('hash', units=16)"
         )

@@ -19,9 +19,10 @@ from ..operators.table_io import DIFF, EPOCH
 from ..plan.building import Plan
 from ..plan.nodes import FromStream, Import, Input
 from ..plan.stages.timed import input_codec
+from ..skew.running.schedule import ANNOUNCED
 from .collection import Collection
 
-__all__ = ["checked_input", "from_stream", "imported", "input"]
+__all__ = ["announcements", "checked_input", "from_stream", "imported", "input"]
 
 _REFUSED = "(refused)"
 
@@ -96,6 +97,13 @@ def _input(dataflow: Dataflow, node: Input) -> Collection:
     stream = dataflow.input(node.name, input_codec(node))
     plan = Plan.of(dataflow)
     return Collection(plan, plan.leaf(node, stream))
+
+
+def announcements(dataflow: Dataflow, name: str = "routes") -> Collection:
+    """A named input of changes of routing, for joins with `balance=dd.Routed(…)`: rows of eight integers,
+    which `timely.routing.announcement.Changes` makes.
+    """
+    return input(dataflow, name, ANNOUNCED)
 
 
 def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) -> Collection:

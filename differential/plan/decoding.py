@@ -20,7 +20,7 @@ from ..expressions.expression import Expr
 from ..expressions.nulls import not_null_where
 from ..linear.sliding import TIME_MAX
 from ..operators.ordered.layout import Turn
-from ..skew.balance import Balance
+from ..skew.balance import LEAD_MAX, Balance
 from . import encoding
 from . import nodes as n
 from .building import Plan
@@ -180,6 +180,8 @@ class _Reader:
             return _join(data, *children)
         if kind == "half_join" and len(children) == 2:
             return _half_join(data, *children)
+        if kind == "spread" and len(children) == 3:
+            return _spread(data, children)
         if kind == "join_all" and len(children) > 1:
             return _join_all(data, children)
         if len(children) != 1:
@@ -211,6 +213,8 @@ class _Reader:
                 side in (0, 1) and type(side) is int
             ):
                 return n.Place(source, _texts(keys), side, purpose, Balance.of(balance))
+            case "spread_loads", [] if isinstance(source, n.Spread):
+                return n.SpreadLoads(source)
             case "weigh", [str(by)]:
                 return n.Weigh(source, by)
             case "consolidate", []:
@@ -331,6 +335,19 @@ def _half_join(data: list[object], left: n.Node, right: n.Node) -> n.HalfJoin:
         case [[*pairs], bool(null_safe), int(probing)] if probing in (0, 1) and type(probing) is int:
             return n.HalfJoin(left, right, tuple(_pair(pair) for pair in pairs), null_safe, probing)
     raise SchemaError(f"{data!r:.200} is no half join of a plan")
+
+
+def _spread(data: list[object], children: tuple[n.Node, ...]) -> n.Spread:
+    match data:
+        case [[*pairs], bool(null_safe), [*balance], int(lead)] if (
+            type(lead) is int and 0 <= lead <= LEAD_MAX
+        ):
+            if any(child.free for child in children):
+                raise SchemaError("a join whose routing changes is in a loop of a plan")
+            on = tuple(_pair(pair) for pair in pairs)
+            left, right, said = children
+            return n.Spread(left, right, said, on, null_safe, Balance.of(balance), lead)
+    raise SchemaError(f"{data!r:.200} is no join of a plan that is spread")
 
 
 def _join_all(data: list[object], parts: tuple[n.Node, ...]) -> n.JoinAll:

@@ -24,11 +24,14 @@ from .placements.hybrid import hybrid
 from .placements.matrix import matrix
 from .placements.placement import Placement, Rows
 
-__all__ = ["Balance", "Purpose", "Scheme"]
+__all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
 Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
 Purpose: TypeAlias = Literal["kept", "asking"]
 """What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once."""
+
+LEAD_MAX: Final = 1_000
+"""Epochs from an announcement to the first for which it holds."""
 
 _SCHEMES: Final[tuple[str, ...]] = get_args(Scheme)
 

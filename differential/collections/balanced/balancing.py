@@ -11,26 +11,66 @@ Which of the two a scheme is, and the law that two rows meet exactly once: `skew
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from timely.errors import GraphError
+from timely.user_code.call_site import call_site
+
+from ...columns.rows import encode_rows
+from ...columns.schema import Schema, SchemaSpec
+from ...columns.worker_symbols import SYMBOLS
+from ...errors import SchemaError
 from ...expressions.expression import col
+from ...kernels.rows.hashing import hash_of_key
 from ...linear.placing import UNIT
-from ...plan.nodes import Concat, HalfJoin, Join, Pairs, Place, Select
-from ...skew.balance import Balance, Purpose
+from ...plan.nodes import Concat, Filter, HalfJoin, Join, NotNull, Pairs, Place, Select, Spread, SpreadLoads
+from ...skew.balance import LEAD_MAX, Balance, Purpose
 from ..sets import SetOperators
 
-__all__ = ["balanced_pairs"]
+__all__ = ["Routed", "balanced_pairs", "key_hash", "loads"]
 
 C = TypeVar("C", bound=SetOperators)
 
 
+@dataclass(frozen=True, eq=False)
+class Routed(Generic[C]):
+    """A balance that changes while it runs, by what is announced.
+
+    balance         the scheme, and how it begins
+    announcements   rows of `dd.announcements`: what is sealed there in epoch a holds from epoch a + `lead`
+                    on. Rows of such epochs go by it; what is kept moves meanwhile, and nothing stops
+    A row of epoch e waits until epoch e - `lead` is sealed there. Outside of all loops.
+
+    An announcement that cannot be, or contradicts another one of its epoch, ends the dataflow with a
+    MisuseError; `Placement.changed` says before whether it does.
+    """
+
+    balance: Balance
+    announcements: C
+    lead: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.balance, Balance):
+            raise SchemaError(f"routed ({call_site()}): {self.balance!r:.80} is no dd.Balance(…)")
+        if not isinstance(self.announcements, SetOperators):
+            raise SchemaError(f"routed ({call_site()}): announcements are a collection: dd.announcements(…)")
+        if type(self.lead) is not int or not 0 <= self.lead <= LEAD_MAX:
+            raise SchemaError(
+                f"routed ({call_site()}): lead is 0 to {LEAD_MAX:,} epochs, not {self.lead!r:.80}"
+            )
+
+
 def balanced_pairs(
-    left: C, right: C, on: tuple[tuple[str, str], ...], balance: Balance, *, null_safe: bool
+    left: C, right: C, on: tuple[tuple[str, str], ...], balance: Balance | Routed[C], *, null_safe: bool
 ) -> C:
     """The pairs of rows with equal keys, of the same types; columns as `Join` has them."""
     if not null_safe:  # such rows are in no pair, and would all be on one unit
         left = left.drop_nulls(*(one for one, _ in on)) if on else left
         right = right.drop_nulls(*(other for _, other in on)) if on else right
+    if isinstance(balance, Routed):
+        return _routed_pairs(left, right, on, balance, null_safe)
     keys = ((UNIT, UNIT), *on)
     asking: Purpose = "asking"
 
@@ -49,6 +89,46 @@ def balanced_pairs(
         pairs = left.with_node(Concat(tuple(half.node for half in halves)))
     names = [name for name in pairs.schema.names if name != UNIT]
     return pairs.with_node(Select(pairs.node, tuple((name, col(name)) for name in names)))
+
+
+def _routed_pairs(
+    left: C, right: C, on: tuple[tuple[str, str], ...], routed: Routed[C], null_safe: bool
+) -> C:
+    said = routed.announcements
+    if left.place or said.place:
+        raise GraphError(
+            f"join ({call_site()}): a routing changes by epochs, so what it routes is outside of all loops, "
+            "and so are announcements; in a loop write balance=dd.Balance(…)"
+        )
+    if said.plan is not left.plan:
+        raise GraphError("collections of two dataflows cannot meet")
+    return left.with_node(
+        Spread(left.node, right.node, said.node, on, null_safe, routed.balance, routed.lead)
+    )
+
+
+def loads(pairs: C) -> C:
+    """How much there is in each unit of a join that is `Routed`, of which `pairs` is the result.
+
+    Rows (side, unit, bucket, what), as often as there is of it: what is 0 for rows that are kept, 1 for rows
+    that asked there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
+    0 left and 1 right; bucket: of the key, one of 1,024. They depend on what comes in and on announcements,
+    and neither on workers nor on what comes first. Raises SchemaError for a collection that is no such join.
+    """
+    node = pairs.node
+    while isinstance(node, Select | Filter | NotNull):
+        node = node.source
+    if not isinstance(node, Spread):
+        raise SchemaError(f"loads ({call_site()}): {node!r:.80} is no join with balance=dd.Routed(…)")
+    return pairs.with_node(SpreadLoads(node))
+
+
+def key_hash(values: Sequence[object], schema: SchemaSpec) -> int:
+    """The hash of a key, by which announcements speak of it: `key_hash([7], "order: int")`. Types as those of
+    the join's keys, without null unless null equals null there.
+    """
+    words = encode_rows(Schema.of(schema), [tuple(values)], SYMBOLS)
+    return int(hash_of_key(words, 0, words.shape[0]))
 
 
 def _with_pairs(pairs: Pairs, left: C) -> C:

@@ -11,8 +11,7 @@ from differential.kernels.history.match_before import match_before
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
 from differential.operators.join import MATCHED_ROWS_MAX
-from differential.operators.patterns.lookups import Lookup, LookupMachine, Work
-from differential.trace.readers import Reader
+from differential.operators.patterns.lookups import Looked, Lookup, LookupMachine, Work
 from progress.arrays import Int64s
 
 __all__ = ["HalfJoinMachine"]
@@ -26,7 +25,7 @@ class HalfJoinMachine(LookupMachine):
     """
 
     def __init__(
-        self, lookup: Lookup, source: Reader, projection: Sequence[tuple[int, int]], guards: int, epoch: int
+        self, lookup: Lookup, source: Looked, projection: Sequence[tuple[int, int]], guards: int, epoch: int
     ) -> None:
         super().__init__(lookup, source, len(projection), guards, epoch)
         self._projection = np.array(projection, np.int64).reshape(-1, 2).T.copy()

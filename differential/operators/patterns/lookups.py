@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -42,11 +42,10 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
-from differential.trace.readers import Reader
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
+__all__ = ["Looked", "Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _TIME: Final = -2
@@ -143,6 +142,19 @@ class Work:
         self.start = 0
 
 
+class Looked(Protocol):
+    """What is looked up: an arrangement that is read, or rows that are kept for this alone."""
+
+    @property
+    def table(self) -> Int64s:
+        """Lines of what is seen."""
+        ...
+
+    def set_hold(self, hold: Int64s) -> None:
+        """No row will ask about times that are not ≥ one of these."""
+        ...
+
+
 class LookupMachine:
     """Rows look up what `source` reads, once all that they should meet is there; see above.
 
@@ -150,7 +162,7 @@ class LookupMachine:
     epoch    position of the lowest bit of the epoch in a time
     """
 
-    def __init__(self, lookup: Lookup, source: Reader, words: int, guards: int, epoch: int) -> None:
+    def __init__(self, lookup: Lookup, source: Looked, words: int, guards: int, epoch: int) -> None:
         self.lookup = lookup
         self.guards = guards
         self._source = source
@@ -176,24 +188,29 @@ class LookupMachine:
         if words.shape[1]:
             self._waiting.add(words)
 
-    def advance(self, frontier: Int64s) -> None:
-        """Let rows look up that meet nothing of what can still come in. `frontier`: of the arrangement."""
+    def advance(self, frontier: Int64s) -> Int64s | None:
+        """Let rows look up that meet nothing of what can still come in. `frontier`: of the arrangement.
+
+        Returns these rows, sorted and summed; None if there are none.
+        """
         if not len(self._waiting):
-            return
+            return None
         bound: int | None = None
         if frontier.shape[0]:
             # Nothing comes strictly before an origin any more if that is the least that can come.
             bound = int(frontier.min()) + self.lookup.strictly
         parts = self._waiting.take(bound)
         if not parts:
-            return
+            return None
         try:
             delta = sort_parts(parts)
         except OverflowError:
             raise row_overflow(parts, self.show) from None
-        if delta.shape[1]:
-            origins = delta[_TIME if self.lookup.origin is None else self.lookup.origin]
-            self._work.append(Work(delta, origins + (0 if self.lookup.strictly else 1)))
+        if delta.shape[1] == 0:
+            return None
+        origins = delta[_TIME if self.lookup.origin is None else self.lookup.origin]
+        self._work.append(Work(delta, origins + (0 if self.lookup.strictly else 1)))
+        return delta
 
     @property
     def is_idle(self) -> bool:
@@ -240,12 +257,15 @@ class LookupMachine:
             bounds = lower_bounds(rest, 0, bounds, self.guards)
         return bounds
 
+    def earliest(self) -> list[int]:
+        """Times of rows that are here, as integers, the least of them among them; none if there are none."""
+        first = [int(work.delta[_TIME, work.start :].min()) for work in self._work]
+        return [*first, self._waiting.first()] if len(self._waiting) else first
+
     def hold_back(self, frontier: Int64s) -> None:
         """Let the arrangement forget what no row will ask about. `frontier`: of the rows that come in."""
         first = [int(frontier.min())] if frontier.shape[0] else []
-        first += [int(work.delta[_TIME, work.start :].min()) for work in self._work]
-        if len(self._waiting):
-            first.append(self._waiting.first())
+        first += self.earliest()
         if not first:
             self._source.set_hold(_NO_TIMES)
             return

@@ -8,7 +8,7 @@ from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, 
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
-from .patterns import JoinAll
+from .patterns import JoinAll, Spread, SpreadLoads
 from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
 from .times import AssertEmpty, Delay
@@ -54,6 +54,8 @@ __all__ = [
     "ReduceFunction",
     "Select",
     "Slide",
+    "Spread",
+    "SpreadLoads",
     "Sweep",
     "TopK",
     "Variable",

@@ -6,13 +6,83 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
-from .node import Node, same
+from ...skew.balance import Balance
+from ...skew.running.schedule import ANNOUNCED
+from .node import Node, Unary, same
+from .stateful import Join
 
-__all__ = ["JoinAll"]
+__all__ = ["JoinAll", "Spread", "SpreadLoads"]
+
+_LOADS: Final = Schema.of("side: int, unit: int, bucket: int, what: int")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spread(Node):
+    """Pairs of rows with equal keys, as `Join`, made in units whose routing follows `announcements`.
+
+    What is sealed there in epoch a holds from epoch a + `lead` on.
+    """
+
+    kind: ClassVar[str] = "spread"
+    left: Node
+    right: Node
+    announcements: Node
+    on: tuple[tuple[str, str], ...]
+    null_safe: bool
+    balance: Balance
+    lead: int
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Both sides, and what is announced."""
+        return (self.left, self.right, self.announcements)
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        if same(children, self.children):
+            return self
+        left, right, announcements = children
+        return replace(self, left=left, right=right, announcements=announcements)
+
+    def data(self) -> list[object]:
+        """The pairs of columns, what null equals, the scheme, and how soon announcements hold."""
+        return [[list(pair) for pair in self.on], self.null_safe, self.balance.data(), self.lead]
+
+    @property
+    def plain(self) -> Join:
+        """The join that it is."""
+        return Join(self.left, self.right, self.on, self.null_safe)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """That of the join; raises SchemaError where that does, and for announcements that are none."""
+        if self.announcements.schema != ANNOUNCED:
+            raise SchemaError(f"announcements are ({ANNOUNCED}), not ({self.announcements.schema})")
+        return self.plain.schema
+
+    def describe(self) -> str:
+        """The join, and how it is spread."""
+        return f"{self.plain.describe()}, spread: {self.balance.describe()}, lead {self.lead}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpreadLoads(Unary):
+    """How much there is in each unit of a join that is spread: (side, unit, bucket, what), as often."""
+
+    kind: ClassVar[str] = "spread_loads"
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The four columns."""
+        return _LOADS
+
+    def describe(self) -> str:
+        """What it is."""
+        return "loads of units"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -31,6 +31,7 @@ from ...operators.arrange import Arranged, JoinPart, Rows, arrange
 from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
 from ...operators.vertices import ConsolidateVertex
+from ...skew.running.stages import Spread
 from ..facts import goes_straight, is_consolidated
 from ..nodes import ByPriority, LetRec, Node
 from ..rewriting import beneath
@@ -53,6 +54,8 @@ class LoopLowering:
         """By depth: the loops that are being made, and what stands for their variables."""
         self.sharing = Sharing()
         """Set before roots are made."""
+        self._spread: dict[bytes, Spread] = {}
+        """By digest of a join that is spread over units: what its stages give."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}
         """By identity of what is kept, and home of its node: the arrangement, and the loops that it is in."""
 

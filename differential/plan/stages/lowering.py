@@ -50,6 +50,8 @@ from ..nodes import (
     Place,
     Select,
     Slide,
+    Spread,
+    SpreadLoads,
     Variable,
     Weigh,
 )
@@ -212,6 +214,8 @@ class Lowering(PatternLowering):
             return self._join_all(node)
         if isinstance(node, HalfJoin):
             return self._half_join(node)
+        if isinstance(node, Spread | SpreadLoads):
+            return self._in_units(node)
         if isinstance(node, Grouping):
             return self._grouped(node)
         if isinstance(node, ByPriority):

@@ -17,18 +17,21 @@ from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...expressions.expression import Expr, col, lit
 from ...kernels.history.match import FROM_DELTA, FROM_TRACE
+from ...linear.chain import LinearChain
 from ...linear.transform import LinearTransform
 from ...operators.arrange import Arranged
 from ...operators.patterns.fewest import FewestMachine
 from ...operators.patterns.half_join import HalfJoinMachine
 from ...operators.patterns.lookups import Lookup
 from ...operators.patterns.vertex import ARRANGED, ROWS, LookupVertex, MakeMachine
+from ...skew.running.stages import UnitsJoin
+from ...skew.running.units import Shape
 from ...trace.readers import Reader
-from ..nodes import HalfJoin, JoinAll
+from ..nodes import HalfJoin, JoinAll, Spread, SpreadLoads
 from ..rules.patterns import Look, Place, Step, places_of, way
 from ..rules.sharing import Kept, kept_for
 from .loops import LoopLowering
-from .terms import Loops, Lowered, Term, flags_of, route_by
+from .terms import Loops, Lowered, Term, feeds_of, flags_of, route_by
 
 __all__ = ["PatternLowering"]
 
@@ -63,7 +66,7 @@ class _Way:
 
 
 class PatternLowering(LoopLowering):
-    """Makes stages for joins of many."""
+    """Makes stages for joins of many, and for those that are spread over units."""
 
     def _arrangement(self, kept: Kept) -> tuple[Arranged, Loops] | None:
         """What keeps this, and the loops that it is in."""
@@ -116,6 +119,23 @@ class PatternLowering(LoopLowering):
 
         place = Place(kept, keys, len(keys), columns)
         return self._stage_of("look up", make, rows, place, node.schema, f"{lookup} {projection}")
+
+    def _in_units(self, node: Spread | SpreadLoads) -> Lowered:
+        """The pairs of a join that is spread, or its loads; its stages are made once."""
+        join = node if isinstance(node, Spread) else node.source
+        assert isinstance(join, Spread), join
+        if join.digest not in self._spread:
+            left, right, said = (self._lower(child) for child in join.children)
+            keys = tuple(pair[0] for pair in join.on), tuple(pair[1] for pair in join.on)
+            schemas = left.schema.reordered(keys[0]), right.schema.reordered(keys[1])
+            wanted = UnitsJoin(
+                join.plain.describe(), schemas, _shape(join, schemas, keys), join.balance.placement, join.lead
+            )
+            sides = _keyed(left, keys[0]), _keyed(right, keys[1])
+            self._spread[join.digest] = wanted.stages(sides, feeds_of(said, 0, None))
+        pairs, loads = self._spread[join.digest]
+        stream = pairs if isinstance(node, Spread) else loads
+        return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
 
     def _look_up(self, rows: Lowered, course: _Way, look: Look, then: Look | None) -> Lowered:
         """The stage at which rows meet the part that they look up next; `then`: the one after it."""
@@ -186,6 +206,22 @@ class PatternLowering(LoopLowering):
             found = self._arranged[key]
         arranged, its = found
         return self._entered_in(arranged, its, loops)
+
+
+def _shape(join: Spread, schemas: tuple[Schema, Schema], keys: tuple[Sequence[str], Sequence[str]]) -> Shape:
+    """How rows of a join in units look."""
+    kw = schemas[0].picked(keys[0]).width
+    projection: list[tuple[int, int]] = []
+    for column in join.schema:
+        side = 0 if column.name in schemas[0] else 1
+        words = schemas[side].words_of(column.name)
+        projection += [(side, word) for word in words[len(words) - column.words :]]
+    return Shape(kw, (schemas[0].width - kw, schemas[1].width - kw), tuple(projection))
+
+
+def _keyed(rows: Lowered, keys: Sequence[str]) -> list[Feed]:
+    """Rows laid out keys first, which stay on their worker."""
+    return [replace(feed, route=None) for feed in feeds_of(rows, 0, keys)]
 
 
 def _unused(name: str, schema: Schema) -> str:

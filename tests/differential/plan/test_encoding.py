@@ -46,6 +46,10 @@ def everything(flow: Dataflow) -> None:
     edges.asof_join(edges, on="src", left_time="dst", tolerance=5).output("nearest")
     for balance in (dd.Balance("matrix", units=4, shares=1), dd.Balance("JB6", units=8, groups=2)):
         edges.join(names, on={"src": "node"}, balance=balance).output(f"spread by {balance.scheme}")
+    routed = dd.Routed(dd.Balance("D-JB", units=8), dd.announcements(flow), lead=1)
+    moving = edges.join(names, on={"src": "node"}, balance=routed)
+    moving.output("moving")
+    dd.loads(moving.select("src")).output("loads")
     there, back = edges.select(a=col.src, b=col.dst), edges.select(b=col.src, a=col.dst)
     dd.join_all([there, back], on=["a", "b"]).output("both ways")
     dd.join_all([there, back, there.select(a=col.b)], ["a", "b"], candidates="fewest").output("fewest")

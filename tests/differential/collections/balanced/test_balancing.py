@@ -20,10 +20,14 @@ from reference.dataflow import Change, Cluster, check_at_times, traces
 from strategies_collections import examples, histories
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.errors import SchemaError
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
+from timely.errors import GraphError
+from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.grid import Grid
 from timely.running.instance import Instance
 
 BALANCES = {
@@ -285,3 +289,62 @@ def test_refused_joins_that_are_not_spread() -> None:
     named = b.select(**{"k": col.k, "(unit)": col.w})
     with pytest.raises(SchemaError, match="rename that column"):
         a.join(named, on="k", balance=dd.Balance())
+
+
+def test_refused_routings_that_change_where_they_cannot() -> None:
+    flow = Dataflow("tested")
+    a, b = dd.input(flow, "a", "k: int, v: int"), dd.input(flow, "b", "k: int, w: int")
+    routed = dd.Routed(dd.Balance("hash", units=4), dd.announcements(flow))
+    with pytest.raises(GraphError, match="outside of all loops"):
+        a.iterate(lambda x: x.join(b, on="k", balance=routed).select("k", v=col.w).concat(a).distinct())
+    with pytest.raises(GraphError, match="two dataflows"):
+        other = Dataflow("other")
+        a.join(b, on="k", balance=dd.Routed(dd.Balance("hash"), dd.announcements(other)))
+    with pytest.raises(SchemaError, match="announcements are"):
+        a.join(b, on="k", balance=dd.Routed(dd.Balance("hash", units=4), a))
+    for settings, words in (
+        ((None, a), "is no dd.Balance"),
+        ((dd.Balance(), None), "are a collection"),
+        ((dd.Balance(), a, -1), "lead is 0 to 1,000"),
+        ((dd.Balance(), a, True), "lead is 0 to 1,000"),
+    ):
+        with pytest.raises(SchemaError, match=words):
+            dd.Routed(*settings)  # type: ignore[misc, arg-type]
+    with pytest.raises(SchemaError, match="is no join with balance=dd.Routed"):
+        dd.loads(a.join(b, on="k", balance=dd.Balance("hash", units=4)))
+
+
+def test_where_rows_of_a_routed_join_travel_as_a_plan() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(_routed)
+        flow.input("a").insert([(1, 2), (None, 3)])
+        flow.input("b").insert([(1, 5)])
+        flow.seal()
+        assert flow.output("pairs").snapshot().to_pylist() == [{"k": 1, "v": 2, "w": 5}]
+
+
+def _routed(flow: Dataflow) -> None:
+    a, b = dd.input(flow, "a", "k: int?, v: int"), dd.input(flow, "b", "k: int, w: int")
+    routed = dd.Routed(dd.Balance("D-JB", units=4), dd.announcements(flow))
+    a.join(b, on="k", balance=routed).output("pairs")
+
+
+def test_where_a_key_is_spoken_of_by_its_hash() -> None:
+    """A text and a number: what is announced of it moves its rows, and no others."""
+    schema = "name: string, day: int"
+
+    def build(flow: Dataflow) -> None:
+        a = dd.input(flow, "a", f"{schema}, v: int")
+        b = dd.input(flow, "b", f"w: int, {schema}")
+        routed = dd.Routed(dd.Balance("D-JB", units=4), dd.announcements(flow))
+        dd.loads(a.join(b, on=["name", "day"], balance=routed)).output("loads")
+
+    cluster = Cluster(build)
+    cluster.change("a", [((name, 3, 5), 1) for name in ("x", "y", "z")])
+    said = Changes(None, {Place(KEY, 0, dd.key_hash(["y", 3], schema)): Grid.alone(3)})
+    cluster.change("routes", [(tuple(row), 1) for row in said.announcements()])
+    cluster.seal(4)
+    cluster.run()
+    assert {load for load in cluster.snapshot("loads") if load[:2] == (0, 3)} == {
+        (0, 3, dd.key_hash(["y", 3], schema) % 1_024, what) for what in (0, 3)
+    }

@@ -21,10 +21,12 @@ from differential.columns.schema import Schema
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
 from differential.plan.functions import Function
+from differential.skew.running.schedule import ANNOUNCED
 from timely.own_files import ROOT
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 CD = n.Input(Schema.of("c: int, d: int"), "cd")
+SAID = n.Input(ANNOUNCED, "routes")
 BC = n.Select(CD, (("b", col.c), ("c", col.d)))
 
 
@@ -55,6 +57,10 @@ MAKERS = {
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
     "half join": lambda: n.HalfJoin(AB, CD, (("a", "c"),)),
     "place": lambda: n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=4)),
+    "spread": lambda: n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2),
+    "spread loads": lambda: n.SpreadLoads(
+        n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2)
+    ),
     "join_all": lambda: n.JoinAll((AB, BC), ("b",)),
     "reduce": lambda: n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.max("b")))),
     "accumulate": lambda: n.Accumulate(
@@ -148,6 +154,10 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
         n.HalfJoin(AB, CD, (("a", "c"),), probing=1),
         n.HalfJoin(AB, CD, (("a", "c"),), null_safe=True),
         n.HalfJoin(AB, CD, (("b", "c"),)),
+        n.Spread(AB, CD, SAID, (("b", "c"),), False, dd.Balance("JB", units=4), 2),
+        n.Spread(AB, CD, SAID, (("a", "c"),), True, dd.Balance("JB", units=4), 2),
+        n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=5), 2),
+        n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 3),
         n.Place(AB, ("b",), 0, "kept", dd.Balance("JB", units=4)),
         n.Place(AB, ("a",), 1, "kept", dd.Balance("JB", units=4)),
         n.Place(AB, ("a",), 0, "asking", dd.Balance("JB", units=4)),

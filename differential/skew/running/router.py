@@ -1,0 +1,127 @@
+"""Rows of one side on their way to their units: each waits until the version of its epoch is known.
+
+A router sits on each worker, before rows are exchanged. A row of epoch e leaves when all announcements of
+epochs ≤ e - lead are known, by the version that holds in e: its own epoch decides, not that of the message
+that it came in, nor when it comes. It leaves once for each unit that keeps it, and once for each where it is
+to look for rows of the other side; where these are the same units (cells), once for both.
+
+What leaves has the unit in front, then the key, then the other words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.kernels.rows.hashing import hashes_of
+from differential.operators.patterns.lookups import WaitingByOrigin
+from differential.operators.vertices import OperatorVertex, joined_words
+from timely.dictionaries import Mark
+from timely.operators.capture import FOREVER
+from timely.wire.batch import Batch
+
+from ..placements.placement import Placement, Rows, Visits
+from .schedule import Schedule
+
+__all__ = ["ASKING", "CONTROL", "KEPT", "ROWS", "UnitRouterVertex", "hashes"]
+
+ROWS: Final = 0
+CONTROL: Final = 1
+"""Input ports."""
+KEPT: Final = 0
+ASKING: Final = 1
+"""Outputs."""
+
+
+def hashes(words: Int64s, first: int, keys: int, width: int) -> tuple[Int64s, Int64s]:
+    """The hashes of keys, and of whole rows, whose `width` words, keys first, begin with word `first`."""
+    return hashes_of(words, np.arange(first, first + keys)), hashes_of(words, np.arange(first, first + width))
+
+
+class UnitRouterVertex(OperatorVertex):
+    """Places rows of `side`, of `width` words, `keys` of them the key."""
+
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, side: int, keys: int, width: int, placement: Placement, lead: int) -> None:
+        super().__init__()
+        self._side = side
+        self._keys = keys
+        self._width = width
+        self._placement = placement
+        self._lead = lead
+
+    def on_start(self) -> None:
+        """Until announcements come the first table holds."""
+        self._shift, _ = self.code.fields[0]
+        self._schedule = Schedule(self._placement, self._lead, self._shift)
+        self._waiting = WaitingByOrigin(None, self.code.guards)
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows whose version is known leave, others wait; announcements wait for the end of their epoch."""
+        if port == CONTROL:
+            for _, batch in messages:
+                self._schedule.note(words_of(batch))
+            return
+        words = joined_words(messages)
+        is_known = words[-2] >> self._shift < self._schedule.known_before
+        if is_known.all():
+            self._place(words)
+            return
+        if is_known.any():
+            self._place(np.ascontiguousarray(words[:, is_known]))
+        self._waiting.add(np.ascontiguousarray(words[:, ~is_known]))
+        self.hold_exactly(self._waiting.times())
+
+    def on_frontier(self) -> None:
+        """What waited for announcements that are known now leaves."""
+        schedule = self._schedule
+        schedule.complete(self._first_epoch(CONTROL))
+        known = schedule.known_before
+        for part in self._waiting.take(None if known >= FOREVER else known << self._shift):
+            self._place(part)
+        self.hold_exactly(self._waiting.times())
+        oldest = self._first_epoch(ROWS)
+        if len(self._waiting):
+            oldest = min(oldest, self._waiting.first() >> self._shift)
+        if oldest < FOREVER:
+            schedule.forget_before(oldest)
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait."""
+        self._waiting.symbols(mark)
+
+    def counters(self) -> dict[str, int]:
+        """How many epochs rows wait for, and how many versions are still needed."""
+        return {"epochs_waiting": len(self._waiting), "versions": len(self._schedule.versions.tables)}
+
+    def _first_epoch(self, port: int) -> int:
+        frontier = self.frontier(port)
+        return int(frontier[0]) >> self._shift if len(frontier) else FOREVER
+
+    def _place(self, words: Int64s) -> None:
+        """Send rows whose versions are known."""
+        versions = self._schedule.versions
+        number = versions.index_of(words[-2] >> self._shift)
+        first, last = int(number.min()), int(number.max())
+        for version in range(first, last + 1):
+            part = words if first == last else np.ascontiguousarray(words[:, number == version])
+            if part.shape[1] == 0:
+                continue
+            key_hash, row_hash = hashes(part, 0, self._keys, self._width)
+            rows = Rows(key_hash, row_hash, np.full(part.shape[1], self._side, np.int64))
+            table = versions.tables[version]
+            self._send(KEPT, part, self._placement.stores(rows, table))
+            if not self._placement.is_cells:
+                self._send(ASKING, part, self._placement.probes(rows, table))
+
+    def _send(self, output: int, words: Int64s, visits: Visits) -> None:
+        placed = np.empty((words.shape[0] + 1, visits.row.shape[0]), np.int64)
+        placed[0] = visits.unit
+        placed[1:] = words.take(visits.row, 1)
+        for envelope, rows in self.parts_by_envelope(placed):
+            self.send(output, UpdateBatch(rows), envelope)

@@ -1,0 +1,108 @@
+"""From two sides and announcements to stages: a router for each side, and the units in a loop of their own.
+
+    left   ─ router ─┬─ kept ───┐ (e, 1)
+                     └─ asking ─┤
+    announcements ──────────────┼─ units ─┬─ pairs
+    right  ─ router ─┬─ kept ───┤    ↑    ├─ loads
+                     └─ asking ─┘    └────┴─ what moves: sent at (v, 0), there at (v, 1)
+
+Rows come into the loop one iteration late, so that what moves at v, which is sent at (v, 0), is there at
+their time and not behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from differential.columns.schema import Schema
+from differential.columns.update_batch import UnitRoute
+from differential.linear.placing import placed
+from timely.building.exchange import Broadcast
+from timely.building.loop import Loop
+from timely.building.stream import Feed, Stream
+from timely.routing.table import SIDES
+
+from ..placements.placement import Placement
+from . import router
+from .router import UnitRouterVertex
+from .units import Shape
+from .units_vertex import ARRIVING, ASKING, CONTROL, KEPT, LEAVING, LOADS, OUTPUTS, UnitsVertex
+
+__all__ = ["Spread", "UnitsJoin"]
+
+
+class Spread(NamedTuple):
+    """What units give: pairs, and how much of what there is in each of them."""
+
+    pairs: Stream
+    loads: Stream
+
+
+@dataclass(frozen=True)
+class UnitsJoin:
+    """A join in units. `schemas`: the columns of either side, keys first; `lead`: see `schedule.py`."""
+
+    name: str
+    schemas: tuple[Schema, Schema]
+    shape: Shape
+    placement: Placement
+    lead: int
+
+    def stages(self, sides: tuple[Sequence[Feed], Sequence[Feed]], announcements: Sequence[Feed]) -> Spread:
+        """Its stages; feeds bring rows laid out keys first. All are of the root of the dataflow."""
+        flow = announcements[0].stream.dataflow
+        loop = Loop.inside(flow, announcements[0].stream.scope, "units")
+        feeds = [
+            replace(feed, stream=loop.enter(feed.stream), port=CONTROL, route=Broadcast())
+            for feed in announcements
+        ]
+        back = [loop.feedback() for _ in SIDES]
+        for side in SIDES:
+            route = UnitRoute(placed(self.schemas[side]).symbol_words)
+            kept, asking = self._routed(side, sides[side], announcements)
+            feeds.append(_later(loop, kept).feed(KEPT[side], route=route))
+            feeds.append(back[side].stream.feed(ARRIVING[side], route=route))
+            if not self.placement.is_cells:
+                feeds.append(_later(loop, asking).feed(ASKING[side], route=route))
+        shape, placement, lead = self.shape, self.placement, self.lead
+        known = placed(self.schemas[0]), placed(self.schemas[1])
+        outputs = flow.stage(
+            f"{self.name} in units",
+            lambda: UnitsVertex(shape, placement, lead, known),
+            feeds,
+            outputs=OUTPUTS,
+            detail=f"{self._detail()} {shape}",
+        )
+        for side in SIDES:
+            back[side].connect(outputs[LEAVING[side]])
+        loop.check_connected()
+        return Spread(loop.leave(outputs[0]), loop.leave(outputs[LOADS]))
+
+    def _routed(
+        self, side: int, rows: Sequence[Feed], announcements: Sequence[Feed]
+    ) -> tuple[Stream, Stream]:
+        """What is kept, and what asks, of a side."""
+        schema, keys, placement, lead = self.schemas[side], self.shape.keys, self.placement, self.lead
+        feeds = [replace(feed, port=router.ROWS, route=None) for feed in rows]
+        feeds += [replace(feed, port=router.CONTROL, route=Broadcast()) for feed in announcements]
+        kept, asking = rows[0].stream.dataflow.stage(
+            f"{self.name}: {('left', 'right')[side]} to units",
+            lambda: UnitRouterVertex(side, keys, schema.width, placement, lead),
+            feeds,
+            outputs=2,
+            detail=f"{self._detail()} {side}",
+        )
+        return kept, asking
+
+    def _detail(self) -> str:
+        scheme, units = self.placement.name, self.placement.first.units
+        return f"{scheme}, {units} units, lead {self.lead}, ({self.schemas[0]}) with ({self.schemas[1]})"
+
+
+def _later(loop: Loop, stream: Stream) -> Stream:
+    """What `stream` carries, in the loop, one iteration late."""
+    late = loop.feedback()
+    late.connect(loop.enter(stream))
+    return late.stream

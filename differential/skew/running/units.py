@@ -1,0 +1,334 @@
+"""What happens in units: rows are kept, rows ask, and at the beginning of a version some go elsewhere.
+
+A unit has a store for each side. Both rows of a pair could make it: a row of the left, asking, meets what is
+kept of the right up to its time; a row of the right what is kept of the left before its time; in the order of
+the integers, which extends that of times (`operators/patterns/lookups.py`). So each pair is made once.
+
+**Versions.** Which units keep a row, and which ones it asks, is said by the version of its epoch. From
+version to version kept rows move, so that those that ask in an epoch ≥ v find everything where v says, and
+those of epochs < v where it was before:
+
+    leave     at v, when here nothing of an epoch < v can come any more, and all that asked has its answer;
+              with its past times as data, at the time v
+    arrive    one iteration later: into the store, with the past times. They meet nobody: whoever asks at v or
+              later waits until nothing of v can arrive any more, and whoever asked before is answered
+    accept    rows of epochs ≥ v go by the new version from the start, and are kept meanwhile. Nothing waits
+              for a move but answers of epochs ≥ v
+
+**Times.** Units are in a loop of their own. Rows come in at (epoch, 1), and what moves at v is sent at (v, 0)
+and arrives at (v, 1). So to wait for what moves is to wait for a frontier, like everything else.
+
+**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still ask, and
+those from which versions hold that rows have not been moved for. Up to these themselves would be too far: a
+row at an earlier time would have theirs, and be no longer before it. (What may still be announced comes later
+than who may still ask: what leaves a router depends on announcements, so its frontier is not beyond theirs.)
+
+**Loads** are rows (side, unit, bucket, what), with how many there are of it as multiplicity, so that they add
+up: rows kept (their multiplicities), rows that asked (one for each different row and time), pairs (their
+multiplicities), rows that have arrived. They depend on what comes in and on announcements alone.
+
+Source of moving by version: Megaphone (Hoffmann et al., VLDB 2019). Not taken: stopping the inputs while rows
+move, as the third seed does; forwarding rows that come to where their unit was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from differential.columns.overflow import ShowRow, row_overflow
+from differential.kernels.history.match import FROM_DELTA, FROM_TRACE
+from differential.kernels.rows.ranges import rows_of_keys
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.patterns.half_join import HalfJoinMachine
+from differential.operators.patterns.lookups import Lookup
+from differential.trace.trace import Trace
+from progress.arrays import Int64s
+from timely.dictionaries import Mark
+from timely.operators.capture import FOREVER
+from timely.routing.table import SIDES, RoutingTable
+from timely.wire.routing import BUCKETS
+
+from ..placements.placement import Placement, Rows
+from .router import hashes
+from .schedule import Change, Schedule
+
+__all__ = ["ARRIVED", "ASKED", "KEPT_ROWS", "PAIRS", "Frontiers", "Moved", "Shape", "Store", "Units"]
+
+KEPT_ROWS: Final = 0
+ASKED: Final = 1
+PAIRS: Final = 2
+ARRIVED: Final = 3
+"""What loads count."""
+
+_NO_TIMES: Final = np.empty(0, np.int64)
+
+
+class Shape(NamedTuple):
+    """How rows look, the unit aside: key words, then the values of either side.
+
+    projection   for each word of a pair: the side that it comes from, and which of its words that is
+    """
+
+    keys: int
+    values: tuple[int, int]
+    projection: tuple[tuple[int, int], ...]
+
+
+class Frontiers(NamedTuple):
+    """What may still come in, of rows of each side by side."""
+
+    kept: Sequence[Int64s]
+    asking: Sequence[Int64s]
+    arriving: Sequence[Int64s]
+    control: Int64s
+
+
+class Moved(NamedTuple):
+    """Rows of a side that leave at a time: unit where they go, key, values, past time, that time, diff."""
+
+    side: int
+    time: int
+    words: Int64s
+
+
+class Store:
+    """The rows of a side, by unit and key; what looks them up sees a table."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @property
+    def table(self) -> Int64s:
+        """Lines of all rows."""
+        return self.trace.table
+
+    def set_hold(self, hold: Int64s) -> None:
+        """See `Trace.set_since`."""
+        self.trace.set_since(hold)
+
+
+class Units:
+    """The units of one worker. `code`: guards of times, position of the epoch, last epoch, one iteration.
+
+    What comes of calls is in `pairs`-pieces of `work`, and in `moved` and `loads`, which the caller empties.
+    """
+
+    def __init__(
+        self, shape: Shape, placement: Placement, lead: int, code: tuple[int, int, int, int]
+    ) -> None:
+        self.shape = shape
+        self.guards, self._shift, self._epoch_max, self._iteration = code
+        self._schedule = Schedule(placement, lead, self._shift)
+        self._pending: deque[Change] = deque()
+        kw = shape.keys + 1
+        self.stores = [Store(Trace(kw, values, self.guards)) for values in shape.values]
+        self._asks = [self._asking(side) for side in SIDES]
+        self.moved: list[Moved] = []
+        self.loads: list[Int64s] = []
+
+    def _asking(self, side: int) -> HalfJoinMachine:
+        """Rows of `side` ask what is kept of the other. The unit comes first of what they make."""
+        words = [(FROM_DELTA, 0)]
+        for source, word in self.shape.projection:
+            words.append((FROM_DELTA if source == side else FROM_TRACE, 1 + word))
+        lookup = Lookup(self.shape.keys + 1, None, side == 1)
+        return HalfJoinMachine(lookup, self.stores[1 - side], words, self.guards, self._shift)
+
+    # What comes in.
+
+    def keep(self, side: int, words: Int64s) -> None:
+        """Rows that are kept here from their time on; in cells they ask here, too."""
+        rows = self._sorted(side, words)
+        self.stores[side].trace.insert(rows)
+        self._count(side, KEPT_ROWS, rows, rows[-1])
+        if self._schedule.placement.is_cells:
+            self.ask(side, rows)
+
+    def ask(self, side: int, words: Int64s) -> None:
+        """Rows that look for others, once all of these are there."""
+        if words.shape[1]:
+            self._asks[side].recv(words)
+
+    def arrive(self, side: int, words: Int64s) -> None:
+        """Rows that were kept elsewhere: unit, key, values, past time, time of the move, diff."""
+        past = np.ascontiguousarray(np.delete(words, -2, 0))
+        counted = np.ascontiguousarray(np.delete(words, -3, 0))
+        self.stores[side].trace.insert(self._sorted(side, past))
+        for what in (KEPT_ROWS, ARRIVED):
+            self._count(side, what, counted, counted[-1])
+
+    def note(self, words: Int64s) -> None:
+        """Announcements."""
+        self._schedule.note(words)
+
+    # What is done.
+
+    def advance(self, frontiers: Frontiers) -> None:
+        """Do what may be done now: rows leave for their versions, rows that ask may be answered."""
+        changes = self._schedule.complete(self._epoch(frontiers.control))
+        self._pending.extend(change for change in changes if change.start <= self._epoch_max)
+        self._schedule.forget_before(self._schedule.versions.starts[-1])
+        while self._pending and self._may_leave(self._pending[0].start << self._shift, frontiers):
+            self._leave(self._pending.popleft())
+        for side in SIDES:
+            bound = self._bound(side, frontiers)
+            before = _NO_TIMES if bound is None else np.array([bound - (side == 1)], np.int64)
+            asked = self._asks[side].advance(before)
+            if asked is not None:
+                self._count(1 - side, ASKED, asked, np.ones(asked.shape[1], np.int64))
+        self._hold_back(frontiers)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing that `work` could do."""
+        return all(asks.is_idle for asks in self._asks)
+
+    def work(self) -> Int64s:
+        """A piece of the pairs that can be made now, without their units. Requires: not `is_idle`."""
+        for side in SIDES:
+            asks = self._asks[side]
+            if not asks.is_idle:
+                pairs = asks.work()
+                self._count(1 - side, PAIRS, pairs, pairs[-1])
+                return pairs[1:]
+        raise AssertionError("nothing can be done")
+
+    def capabilities(self) -> Int64s:
+        """Times at which something may still be sent before more comes in, ascending."""
+        epochs = [change.start for change in self._pending]
+        epochs += [start for start in self._schedule.starts() if start <= self._epoch_max]
+        moves = np.array([epoch << self._shift for epoch in epochs], np.int64)
+        return np.unique(np.concatenate([moves, *(asks.capabilities() for asks in self._asks)]))
+
+    # When.
+
+    def _epoch(self, frontier: Int64s) -> int:
+        return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
+
+    def _bound(self, side: int, frontiers: Frontiers) -> int | None:
+        """Rows of `side` before this time may be answered; None: all.
+
+        Until what is kept of the others is all there (for the right: what is before it), what arrives at
+        their time, and the rows that ask themselves, so that they are counted as what they are together.
+        """
+        own = frontiers.kept if self._schedule.placement.is_cells else frontiers.asking
+        bounds = [int(own[side].min())] if len(own[side]) else []
+        if len(frontiers.kept[1 - side]):
+            bounds.append(int(frontiers.kept[1 - side].min()) + (side == 1))
+        if len(frontiers.arriving[1 - side]):
+            bounds.append(int(frontiers.arriving[1 - side].min()))
+        return min(bounds, default=None)
+
+    def _may_leave(self, start: int, frontiers: Frontiers) -> bool:
+        """Whether nothing before the time `start` can come any more, nobody waits, and all that was to arrive
+        for earlier versions has arrived.
+        """
+        rows = [*frontiers.kept, *frontiers.asking]
+        if any(len(frontier) and int(frontier.min()) < start for frontier in rows):
+            return False
+        if any(first < start for asks in self._asks for first in asks.earliest()):
+            return False
+        arriving = (int(frontier.min()) for frontier in frontiers.arriving if len(frontier))
+        return all(first >= start + self._iteration for first in arriving)
+
+    def _hold_back(self, frontiers: Frontiers) -> None:
+        """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
+        starts = [change.start << self._shift for change in self._pending]
+        for side in SIDES:
+            asking = (frontiers.kept if self._schedule.placement.is_cells else frontiers.asking)[1 - side]
+            first = [*starts, *self._asks[1 - side].earliest()]
+            first += [int(asking.min())] if len(asking) else []
+            if not first:
+                self.stores[side].set_hold(_NO_TIMES)
+                continue
+            epoch = max((min(first) >> self._shift) - 1, 0)
+            self.stores[side].set_hold(np.array([epoch << self._shift], np.int64))
+
+    # Moving.
+
+    def _leave(self, change: Change) -> None:
+        """Take out what is kept elsewhere from this version on."""
+        units = np.array(_losing(change.old, change.new), np.int64).reshape(1, -1)
+        start = change.start << self._shift
+        for side in SIDES if units.shape[1] else ():
+            here = rows_of_keys(self.stores[side].table, units, 1)
+            here = np.ascontiguousarray(here[:, here[-2] < start])
+            if here.shape[1]:
+                self._take_out(side, here, change, start)
+
+    def _take_out(self, side: int, here: Int64s, change: Change, start: int) -> None:
+        placement, keys = self._schedule.placement, self.shape.keys
+        key_hash, row_hash = hashes(here, 1, keys, here.shape[0] - 3)
+        rows = Rows(key_hash, row_hash, np.full(here.shape[1], side, np.int64))
+        moves = placement.moves(rows, change.old, change.new)
+        sent = moves.sources == here[0][moves.arrivals.row]
+        if sent.any():
+            row = moves.arrivals.row[sent]
+            words = np.insert(here.take(row, 1), here.shape[0] - 1, start, axis=0)
+            words[0] = moves.arrivals.unit[sent]
+            self.moved.append(Moved(side, start, self._sorted(side, np.ascontiguousarray(words))))
+        gone = moves.drops.unit == here[0][moves.drops.row]
+        if gone.any():
+            dropped = here.take(moves.drops.row[gone], 1)
+            dropped[-1] *= -1
+            # They cancel what is there when runs are merged: to rewrite all runs now would be a pause.
+            self.stores[side].trace.insert(self._sorted(side, dropped))
+            counted = dropped.copy()
+            counted[-2] = start
+            self._count(side, KEPT_ROWS, counted, counted[-1])
+
+    # Loads, and the rest.
+
+    def _count(self, side: int, what: int, words: Int64s, amounts: Int64s) -> None:
+        """Note a load of rows that begin with unit and key, and end with time and diff."""
+        if words.shape[1] == 0:
+            return
+        found = np.empty((6, words.shape[1]), np.int64)
+        found[0] = side
+        found[1] = words[0]
+        found[2] = hashes(words, 1, self.shape.keys, self.shape.keys)[0] & (BUCKETS - 1)
+        found[3] = what
+        found[4] = words[-2]
+        found[5] = amounts
+        self.loads.append(sort_consolidate(found))
+
+    def show_rows(self, shows: Sequence[ShowRow]) -> None:
+        """How messages show rows of either side, the unit in front."""
+        for side in SIDES:
+            self.stores[side].trace.show = shows[side]
+            self._asks[side].show = shows[side]
+
+    def _sorted(self, side: int, words: Int64s) -> Int64s:
+        try:
+            return sort_consolidate(words)
+        except OverflowError:
+            raise row_overflow([words], self.stores[side].trace.show) from None
+
+    @property
+    def traces(self) -> list[Trace]:
+        """What is kept of both sides."""
+        return [store.trace for store in self.stores]
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that are kept here or wait."""
+        for trace in self.traces:
+            trace.symbols(mark)
+        for asks in self._asks:
+            asks.symbols(mark)
+
+
+def _losing(old: RoutingTable, new: RoutingTable) -> list[int]:
+    """The units that may keep, by `old`, what goes elsewhere by `new`, ascending."""
+    found: set[int] = set()
+    for side in SIDES:
+        for before, after in zip(old.buckets[side], new.buckets[side], strict=True):
+            if before != after:
+                found |= before.all_units
+        for key in {*old.exceptions[side], *new.exceptions[side]}:
+            if old.exceptions[side].get(key) != new.exceptions[side].get(key):
+                found |= old.grid_of(side, key).all_units
+    return sorted(found)

@@ -1,0 +1,106 @@
+"""Units as a vertex: what it is told, what it sends. What it does: `units.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+
+from differential.columns.overflow import show_words
+from differential.columns.schema import Schema
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.operators.vertices import OperatorVertex, joined_words, show_schema
+from differential.trace.trace import Trace
+from timely.dictionaries import Mark
+from timely.wire.batch import Batch
+
+from ..placements.placement import Placement
+from .units import Frontiers, Shape, Units
+
+__all__ = ["ARRIVING", "ASKING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "UnitsVertex"]
+
+CONTROL: Final = 0
+KEPT: Final = (1, 2)
+ARRIVING: Final = (3, 4)
+ASKING: Final = (5, 6)
+"""Input ports, of the left and the right; in cells there is nobody who only asks."""
+LEAVING: Final = (1, 2)
+LOADS: Final = 3
+OUTPUTS: Final = 4
+"""Outputs; the first one are the pairs."""
+
+
+class UnitsVertex(OperatorVertex):
+    """All units of a worker."""
+
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(
+        self, shape: Shape, placement: Placement, lead: int, schemas: tuple[Schema, Schema] | None = None
+    ) -> None:
+        """`schemas`: of the rows of either side, the unit in front, for messages."""
+        super().__init__()
+        self._shape = shape
+        self._placement = placement
+        self._lead = lead
+        self._schemas = schemas
+
+    def on_start(self) -> None:
+        """Units want to know how times are made."""
+        shift, bits = self.code.fields[0]
+        code = (self.code.guards, shift, (1 << bits) - 1, self.code.unit)
+        self._units = Units(self._shape, self._placement, self._lead, code)
+        schemas = self._schemas
+        self._units.show_rows(
+            (show_words, show_words) if schemas is None else [show_schema(each) for each in schemas]
+        )
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Rows are kept, wait for their answers, or take their place; announcements are noted."""
+        units = self._units
+        if port == CONTROL:
+            for _, batch in messages:
+                units.note(words_of(batch))
+        elif port in KEPT:
+            units.keep(KEPT.index(port), joined_words(messages))
+        elif port in ARRIVING:
+            units.arrive(ARRIVING.index(port), joined_words(messages))
+        else:
+            units.ask(ASKING.index(port), joined_words(messages))
+        self._go_on()
+
+    def on_frontier(self) -> None:
+        """Rows may leave, and others be answered."""
+        self._go_on()
+
+    def on_resume(self) -> None:
+        """The next piece."""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        units = self._units
+        ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else ASKING, ARRIVING)
+        kept, asking, arriving = ([self.frontier(port) for port in each] for each in ports)
+        units.advance(Frontiers(kept, asking, arriving, self.frontier(CONTROL)))
+        if not units.is_idle:
+            self.send_rows(units.work())
+        for moved in units.moved:
+            self.send(LEAVING[moved.side], UpdateBatch(moved.words), moved.time)
+        units.moved.clear()
+        if units.loads:
+            loads = np.concatenate(units.loads, axis=1)
+            units.loads.clear()
+            for envelope, rows in self.parts_by_envelope(np.ascontiguousarray(loads)):
+                self.send(LOADS, UpdateBatch(rows), envelope)
+        self.hold_exactly(units.capabilities())
+        if not units.is_idle:
+            self.resume()
+
+    def symbols(self, mark: Mark) -> None:
+        """What units keep, and rows that wait in them."""
+        self._units.symbols(mark)
+
+    def traces(self) -> list[Trace]:
+        """Of either side."""
+        return self._units.traces

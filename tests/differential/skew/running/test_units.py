@@ -1,0 +1,182 @@
+"""units.py: a join in units is the join at every epoch, whatever is announced, and however it runs.
+
+meaning_*   random rows with removals, absurd announcements, 1 to 3 workers, late messages, compaction at any
+            moment; all that was kept is gone when everything is removed
+loads_*     depend on what comes in and on announcements, and on nothing else
+mutants_*   what would be wrong is found by these runs
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from reference.collection import Collection as Rows
+from reference.dataflow import Cluster
+from reference.skew.spread_runs import HASHES, SCHEMES, SpreadRun, loads_of, seal_apart
+
+from differential.columns.column_types import Int64s
+from differential.skew.running.router import UnitRouterVertex
+from differential.skew.running.schedule import Change
+from differential.skew.running.units import Frontiers, Units
+from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.grid import Grid
+
+EACH_SCHEME = pytest.mark.parametrize("scheme", SCHEMES)
+seeds = st.integers(0, 2**30)
+
+
+def _runs() -> int:
+    """How many of a scheme: 10,000 of all in the long form."""
+    return settings().max_examples // 2 if settings().max_examples < 1_000 else 2_000
+
+
+# meaning_
+
+
+@EACH_SCHEME
+def test_meaning_of_the_join_at_every_epoch_whatever_moves(scheme: str) -> None:
+    @settings(max_examples=_runs(), phases=[Phase.generate])
+    @given(seeds, st.integers(1, 3), st.integers(0, 3))
+    def holds(seed: int, workers: int, lead: int) -> None:
+        run = SpreadRun(seed, scheme, lead)
+        run.check(run.carried_out(workers, seed + 1))
+
+    holds()
+
+
+@EACH_SCHEME
+def test_meaning_with_all_predicates_of_progress_tracking(scheme: str) -> None:
+    for seed in range(3):
+        run = SpreadRun(seed, scheme, epochs=5)
+        run.check(run.carried_out(2, seed, monitored=True))
+
+
+def _moved_far_behind() -> Rows:
+    """A row of epoch 0 moves at 3, which is announced when rows are in epoch 7; then a partner comes."""
+    cluster = Cluster(SpreadRun(0, "D-JB").build, 2)
+    for name, row in (("a", (0, 1)), ("b", (0, 7))):
+        cluster.change(name, [(row, 1)], 0)
+    seal_apart(cluster, 6, 0)
+    cluster.run()
+    for worker in (0, 1):
+        cluster.compact(worker)
+    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3), Place(KEY, 1, HASHES[0]): Grid.alone(1)})
+    cluster.change("routes", [(tuple(row), 1) for row in moved.announcements()], 1)
+    seal_apart(cluster, 6, 6)
+    cluster.run()
+    cluster.change("b", [((0, 9), 1)], 7)
+    cluster.seal(7)
+    cluster.run()
+    return cluster.snapshot("pairs")
+
+
+def test_meaning_when_it_is_announced_late_what_early_rows_do() -> None:
+    assert _moved_far_behind() == {(0, 1, 7): 1, (0, 1, 9): 1}
+
+
+# loads_
+
+
+@EACH_SCHEME
+def test_loads_are_the_same_on_any_workers_in_any_order(scheme: str) -> None:
+    moved = 0
+    for seed in range(4):
+        run = SpreadRun(seed, scheme)
+        wanted = loads_of(run.carried_out(1, 0))
+        for workers in (2, 3):
+            assert loads_of(run.carried_out(workers, seed + workers)) == wanted
+        moved += sum(what == 3 for *_, what in (row for rows in wanted.values() for row in rows))
+    assert moved > 0, "nothing has moved in these runs"
+
+
+# mutants_
+
+
+def _fails(
+    monkeypatch: pytest.MonkeyPatch, name: str, mutant: object, of: type = Units, lead: int = 1
+) -> bool:
+    """Whether one of some runs finds it."""
+    monkeypatch.setattr(of, name, mutant)
+    for seed in range(200):
+        run = SpreadRun(seed, ("D-JB", "hash", "JB6")[seed % 3], lead)
+        try:
+            run.check(run.carried_out(1 + seed % 3, seed))
+        except AssertionError:
+            return True
+    return False
+
+
+def test_mutants_that_move_before_old_epochs_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(self: Units, start: int, frontiers: Frontiers) -> bool:
+        return True
+
+    assert _fails(monkeypatch, "_may_leave", at_once)
+
+
+def test_mutants_that_move_while_somebody_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def when_all_came(self: Units, start: int, frontiers: Frontiers) -> bool:
+        rows = [*frontiers.kept, *frontiers.asking]
+        return not any(len(frontier) and int(frontier.min()) < start for frontier in rows)
+
+    assert _fails(monkeypatch, "_may_leave", when_all_came)
+
+
+def test_mutants_that_route_by_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = UnitRouterVertex._place
+
+    def by_the_last(self: UnitRouterVertex, words: Int64s) -> None:
+        schedule = self._schedule
+        versions = schedule.versions
+        schedule.versions = type(versions)((0,), versions.tables[-1:])
+        place(self, words)
+        schedule.versions = versions
+
+    assert _fails(monkeypatch, "_place", by_the_last, UnitRouterVertex, lead=3)
+
+
+def test_mutants_that_do_not_wait_for_what_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = Units._bound
+
+    def without(self: Units, side: int, frontiers: Frontiers) -> int | None:
+        return bound(self, side, frontiers._replace(arriving=[np.empty(0, np.int64)] * 2))
+
+    assert _fails(monkeypatch, "_bound", without)
+
+
+def test_mutants_that_compact_to_the_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hold_back(self: Units, frontiers: Frontiers) -> None:
+        for side in (0, 1):
+            own = frontiers.kept if self._schedule.placement.is_cells else frontiers.asking
+            self.stores[side].set_hold(own[1 - side])
+
+    assert _fails(monkeypatch, "_hold_back", hold_back)
+
+
+def test_mutants_that_match_moved_rows_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrive = Units.arrive
+
+    def and_ask(self: Units, side: int, words: Int64s) -> None:
+        arrive(self, side, words)
+        self.ask(side, np.ascontiguousarray(np.delete(words, -3, 0)))
+
+    assert _fails(monkeypatch, "arrive", and_ask)
+
+
+@pytest.mark.parametrize("lost", ["sent", "left behind"])
+def test_mutants_that_lose_a_range_or_leave_it_behind(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave = Units._leave
+
+    def without(self: Units, change: Change) -> None:
+        if lost == "sent":
+            leave(self, change)
+            self.moved.clear()
+            return
+        kept = [store.trace for store in self.stores]
+        copies = [trace.__deepcopy__({}) for trace in kept]
+        leave(self, change)
+        for store, copy in zip(self.stores, copies, strict=True):
+            store.trace = copy
+
+    assert _fails(monkeypatch, "_leave", without)

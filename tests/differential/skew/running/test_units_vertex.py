@@ -1,0 +1,89 @@
+"""units_vertex.py: what a vertex of units keeps and lets go, and what errors say."""
+
+from __future__ import annotations
+
+import pytest
+from reference.dataflow import Cluster
+from reference.skew.spread_runs import HASHES, SpreadRun
+
+from differential.skew.running.units_vertex import UnitsVertex
+from timely.errors import MisuseError
+from timely.routing.announcement import KEY, Announcement, Changes, Place
+from timely.routing.grid import Grid
+
+NAME = "join on k in units"
+
+
+def _vertices(cluster: Cluster) -> list[UnitsVertex]:
+    found = cluster.vertices(NAME)
+    assert all(isinstance(vertex, UnitsVertex) for vertex in found)
+    return [vertex for vertex in found if isinstance(vertex, UnitsVertex)]
+
+
+def _rows(cluster: Cluster) -> list[int]:
+    return [vertex.counters()["trace_rows"] for vertex in _vertices(cluster)]
+
+
+def _announce(cluster: Cluster, changes: Changes, epoch: int) -> None:
+    cluster.change("routes", [(tuple(row), 1) for row in changes.announcements()], epoch)
+
+
+def test_rows_go_to_the_worker_of_their_new_unit_and_nothing_stays_behind() -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB").build, 2)
+    cluster.change("a", [((0, value), 1) for value in range(10)], 0)
+    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
+    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(1)}), 3)
+    for epoch, wanted in ((2, [10, 0]), (3, [10, 0]), (5, [0, 10])):
+        cluster.seal(epoch)
+        cluster.run()
+        for worker in (0, 1):
+            cluster.compact(worker)
+        assert _rows(cluster) == wanted
+
+
+def test_nothing_is_kept_once_all_inputs_are_closed() -> None:
+    cluster = Cluster(SpreadRun(0, "JB6").build, 2)
+    cluster.change("a", [((0, value), 1) for value in range(10)], 0)
+    cluster.change("b", [((0, value), 1) for value in range(10)], 0)
+    cluster.close()
+    cluster.run()
+    assert cluster.snapshot("pairs").total() == 100 and _rows(cluster) == [0, 0]
+
+
+def test_texts_of_rows_that_have_moved_are_known_where_they_are() -> None:
+    def build(flow: object) -> None:
+        import differential as dd
+        from timely.building.dataflow import Dataflow
+
+        assert isinstance(flow, Dataflow)
+        a, b = dd.input(flow, "a", "k: string, v: string"), dd.input(flow, "b", "k: string, w: string")
+        routed = dd.Routed(dd.Balance("JB", units=4), dd.announcements(flow))
+        a.join(b, on="k", balance=routed).output("pairs")
+
+    cluster = Cluster(build, 2, own_symbols=True)
+    cluster.change("a", [(("key", f"value {n}"), 1) for n in range(8)], 0, 1)
+    _announce(cluster, Changes(None, {Place(2, 0, 0): Grid.alone(0)}), 0)
+    _announce(cluster, Changes(None, {Place(2, 0, 0): Grid.alone(1)}), 1)
+    cluster.seal(5)
+    cluster.run()
+    cluster.change("b", [(("key", "other"), 1)], 6)
+    cluster.seal(6)
+    cluster.run()
+    assert cluster.snapshot("pairs") == {("key", f"value {n}", "other"): 1 for n in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([Announcement(KEY, 0, 5, 0, 0, 2**63 - 1, 2**63 - 1, 99)], "unit 99"),
+        ([Announcement(7, 0, 5, 0, 0, 2**63 - 1, 2**63 - 1, 1)], "scope"),
+    ],
+)
+def test_announcements_that_cannot_be_end_the_dataflow_with_their_epoch(
+    rows: list[Announcement], message: str
+) -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB").build)
+    cluster.change("routes", [(tuple(row), 1) for row in rows], 4)
+    cluster.seal(4)
+    with pytest.raises(MisuseError, match=f"announcements of epoch 4: .*{message}"):
+        cluster.run()
