@@ -38,7 +38,8 @@ from differential.aggregates import (
     sum,
     variance,
 )
-from differential.collections.balanced.balancing import Routed, key_hash, loads
+from differential.collections.balanced.balancing import Routed
+from differential.collections.balanced.counting import bucket_counts, key_counts, key_hash, loads
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
@@ -165,6 +166,7 @@ __all__ = [
     "avg",
     "binary",
     "boolean",
+    "bucket_counts",
     "ceil",
     "checked_input",
     "clock",
@@ -209,6 +211,7 @@ __all__ = [
     "isnull",
     "iterate",
     "join_all",
+    "key_counts",
     "key_hash",
     "last",
     "least",

@@ -6,7 +6,7 @@ How plans are written: `encoding.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 import msgpack
 
@@ -20,7 +20,7 @@ from ..expressions.expression import Expr
 from ..expressions.nulls import not_null_where
 from ..linear.sliding import TIME_MAX
 from ..operators.ordered.layout import Turn
-from ..skew.balance import LEAD_MAX, Balance
+from ..skew.balance import LEAD_MAX, Balance, Purpose
 from . import encoding
 from . import nodes as n
 from .building import Plan
@@ -209,10 +209,10 @@ class _Reader:
                 return n.Distinct(source)
             case "keys", [[*keys]]:
                 return n.Keys(source, _texts(keys))
-            case "place", [[*keys], int(side), "kept" | "asking" as purpose, [*balance]] if (
-                side in (0, 1) and type(side) is int
+            case "place", [[*keys], int(side), str(purpose), [*balance]] if (
+                side in (0, 1) and type(side) is int and purpose in get_args(Purpose)
             ):
-                return n.Place(source, _texts(keys), side, purpose, Balance.of(balance))
+                return n.Place(source, _texts(keys), side, cast("Purpose", purpose), Balance.of(balance))
             case "spread_loads", [] if isinstance(source, n.Spread):
                 return n.SpreadLoads(source)
             case "weigh", [str(by)]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from progress.arrays import Int64s
 from timely.errors import MisuseError
+from timely.wire.routing import BUCKETS
 
 from ..errors import SchemaError
 from .placements.biclique import biclique
@@ -27,8 +28,10 @@ from .placements.placement import Placement, Rows
 __all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
 Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
-Purpose: TypeAlias = Literal["kept", "asking"]
-"""What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once."""
+Purpose: TypeAlias = Literal["kept", "asking", "counted by key", "counted by bucket"]
+"""What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once. What is
+counted stands behind the hash of its key, or the bucket of that, in place of a unit.
+"""
 
 LEAD_MAX: Final = 1_000
 """Epochs from an announcement to the first for which it holds."""
@@ -82,6 +85,10 @@ class Balance:
 
     def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]:
         """Of hashes of keys and rows of a side: (index of a row, unit) wherever it is for that purpose."""
+        if purpose == "counted by key":
+            return lambda key_hash, row_hash: (np.arange(key_hash.shape[0]), key_hash)
+        if purpose == "counted by bucket":
+            return lambda key_hash, row_hash: (np.arange(key_hash.shape[0]), key_hash & (BUCKETS - 1))
         placement = self.placement
         visits = placement.stores if purpose == "kept" else placement.probes
 

@@ -11,25 +11,20 @@ Which of the two a scheme is, and the law that two rows meet exactly once: `skew
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from timely.errors import GraphError
 from timely.user_code.call_site import call_site
 
-from ...columns.rows import encode_rows
-from ...columns.schema import Schema, SchemaSpec
-from ...columns.worker_symbols import SYMBOLS
 from ...errors import SchemaError
 from ...expressions.expression import col
-from ...kernels.rows.hashing import hash_of_key
 from ...linear.placing import UNIT
-from ...plan.nodes import Concat, Filter, HalfJoin, Join, NotNull, Pairs, Place, Select, Spread, SpreadLoads
+from ...plan.nodes import Concat, HalfJoin, Join, Pairs, Place, Select, Spread
 from ...skew.balance import LEAD_MAX, Balance, Purpose
 from ..sets import SetOperators
 
-__all__ = ["Routed", "balanced_pairs", "key_hash", "loads"]
+__all__ = ["Routed", "balanced_pairs"]
 
 C = TypeVar("C", bound=SetOperators)
 
@@ -105,30 +100,6 @@ def _routed_pairs(
     return left.with_node(
         Spread(left.node, right.node, said.node, on, null_safe, routed.balance, routed.lead)
     )
-
-
-def loads(pairs: C) -> C:
-    """How much there is in each unit of a join that is `Routed`, of which `pairs` is the result.
-
-    Rows (side, unit, bucket, what), as often as there is of it: what is 0 for rows that are kept, 1 for rows
-    that asked there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
-    0 left and 1 right; bucket: of the key, one of 1,024. They depend on what comes in and on announcements,
-    and neither on workers nor on what comes first. Raises SchemaError for a collection that is no such join.
-    """
-    node = pairs.node
-    while isinstance(node, Select | Filter | NotNull):
-        node = node.source
-    if not isinstance(node, Spread):
-        raise SchemaError(f"loads ({call_site()}): {node!r:.80} is no join with balance=dd.Routed(…)")
-    return pairs.with_node(SpreadLoads(node))
-
-
-def key_hash(values: Sequence[object], schema: SchemaSpec) -> int:
-    """The hash of a key, by which announcements speak of it: `key_hash([7], "order: int")`. Types as those of
-    the join's keys, without null unless null equals null there.
-    """
-    words = encode_rows(Schema.of(schema), [tuple(values)], SYMBOLS)
-    return int(hash_of_key(words, 0, words.shape[0]))
 
 
 def _with_pairs(pairs: Pairs, left: C) -> C:

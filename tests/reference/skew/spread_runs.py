@@ -160,6 +160,8 @@ def _drawn(rng: random.Random, present: Counter[tuple[int, int]], *, is_last: bo
 
 def _grid(rng: random.Random, units: int) -> Grid:
     shares, copies = rng.choice([(1, 1), (1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 2)])
+    if units < 4 and shares == copies:
+        shares, copies = 1, 1
     if shares > 1 and copies > 1:
         flat: Sequence[int] = rng.sample(range(units), shares * copies)
     else:
@@ -182,10 +184,12 @@ def _announced(rng: random.Random, scheme: str, units: int) -> list[Announcement
             else:
                 said[Place(EVERY, side, 0)] = _grid(rng, units)
         return Changes(None, said).announcements()
+    more = rng.choice([None, None, None, units + 2, max(units - 1, 2)])
+    units = units if more is None else more
     for side in (0, 1):
         for key in rng.sample(range(KEYS), rng.choice([0, 1, 3])):
             if rng.random() < 0.5:
                 said[Place(KEY, side, HASHES[key])] = rng.choice([None, _grid(rng, units), _grid(rng, units)])
             else:
                 said[Place(BUCKET, side, HASHES[key] % BUCKETS)] = _grid(rng, units)
-    return Changes(None, said).announcements()
+    return Changes(more, said).announcements()
