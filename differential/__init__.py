@@ -40,6 +40,7 @@ from differential.aggregates import (
 )
 from differential.collections.balanced.balancing import Routed
 from differential.collections.balanced.counting import bucket_counts, key_counts, key_hash, loads
+from differential.collections.balanced.theta import band
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
@@ -164,6 +165,7 @@ __all__ = [
     "array_contains",
     "array_join",
     "avg",
+    "band",
     "binary",
     "boolean",
     "bucket_counts",

@@ -15,6 +15,7 @@ from ..linear.placing import UNIT
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
 from .balanced.balancing import Routed
+from .balanced.theta import Condition, Predicate, binned, parts_of
 from .handle import Row, in_one_place
 from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
@@ -100,6 +101,51 @@ class JoinOperators(SetOperators):
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
         condition = None if where is None else as_expr(where)
         return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
+
+    def theta_join(
+        self,
+        other: Self,
+        condition: Condition | Sequence[Condition],
+        *,
+        suffix: str | None = None,
+        balance: Balance | Routed[Self] | None = None,
+    ) -> Self:
+        """Pairs of rows of this collection and of `other` for which `condition` is true.
+
+        condition   an expression over the columns of both; `dd.band("a", "b", 5)`, that is |a - b| ≤ 5; a
+                    Python function of two records; or several of these, all of which are to be true
+        suffix      put behind the names of columns of the right that the left has, too; without it they are
+                    refused. Expressions and bands use it, functions are given records as they were
+        balance     as in `join`
+
+        Columns: those of this, then those of `other`. Law, at every time: all pairs, and of these the ones
+        for which the condition is true. What is kept is all that has come in; for windows let rows leave
+        before, with `last` or `during`.
+
+        Cost: equal columns are keys, as in `join`, and cost their pairs. A band costs the pairs of rows in
+        the same or neighbouring bins of its width, and keeps the right three times. Other conditions cost all
+        pairs of these; without equality and band all pairs there are, about 1 µs each for a Python function:
+        `balance=dd.Balance("matrix", …)` spreads them.
+        """
+        given: Sequence[Condition] = condition if isinstance(condition, Sequence) else [condition]
+        left, right = in_one_place((self, other))
+        records = (left.schema.names, right.schema.names)
+        right = _renamed(left, right, (), suffix)
+        parts = parts_of(left, right, given)
+        wanted = (*left.schema.names, *right.schema.names)
+        on, named = parts.on, dict(parts.on)
+        if parts.band is not None:
+            left, right, bins = binned(left, right, parts.band)
+            on = (*on, (bins, bins))
+        _check_balance(left, right, "inner", balance)
+        pairs = Joining(left, right, on, None, False, balance).joined("inner")
+        pairs = pairs.with_columns(**{name: col(key) for key, name in named.items()})
+        for each in parts.filters:
+            pairs = pairs.filter(each)
+        pairs = pairs.select(*wanted)
+        for predicate in parts.predicates:
+            pairs = pairs.filter(_of_two(predicate, len(records[0])))
+        return pairs
 
     def cogroup(
         self, others: Self | Sequence[Self], on: On, function: CogroupFunction, schema: SchemaSpec
@@ -199,6 +245,15 @@ def _check_kinds(left: SetOperators, right: SetOperators, pairs: Pairs) -> None:
             raise SchemaError(
                 f"join: key {one!r} is {types[0]}, key {other!r} is {types[1]}; cast one of them"
             )
+
+
+def _of_two(predicate: Predicate, width: int) -> Callable[[Row], object]:
+    """A function of a pair, of which the first `width` columns are those of the left."""
+
+    def holds(row: Row) -> object:
+        return predicate(row[:width], row[width:])
+
+    return holds
 
 
 def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: object) -> None:

@@ -1,0 +1,182 @@
+"""Joins on any condition: equalities become keys, a band becomes bins, what is left is asked of pairs.
+
+    equality    left column == right column: a key of the join
+    band        |left - right| ≤ width: of two numbers so close, cut into bins of at least the width, the bins
+                are the same or neighbours. So a row of the left is in its bin, a row of the right in its bin
+                and both neighbours, bins are a key, and each pair is found once
+    the rest    expressions over columns of both, and Python functions, are filters of the pairs
+
+Without equality and band all pairs are made, and asked: spread over a matrix that is work for all units, but
+as much of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from timely.user_code.call_site import call_site
+
+from ...errors import SchemaError
+from ...expressions.calls import abs as absolute
+from ...expressions.calls import floor
+from ...expressions.expression import ColumnRef, Expr, Operation, col, lit, when
+from ...plan.rules.filters import conjuncts
+from ..sets import SetOperators
+
+__all__ = ["Band", "Condition", "Parts", "Predicate", "band", "binned", "parts_of"]
+
+C = TypeVar("C", bound=SetOperators)
+
+_INT_MAX: Final = (1 << 63) - 1
+_INT_MIN: Final = -(1 << 63)
+_BIN: Final = "(bin)"
+
+Predicate: TypeAlias = Callable[..., object]  # type: ignore[explicit-any]  # of two records of any columns
+
+
+@dataclass(frozen=True)
+class Band:
+    """|left - right| ≤ width, of a column of the left and one of the right; see `band`."""
+
+    left: str
+    right: str
+    width: int | float
+
+
+Condition: TypeAlias = Band | Expr | Predicate
+
+
+def band(left: str | Expr, right: str | Expr, width: int | float) -> Band:
+    """A condition of `theta_join`: |left - right| ≤ `width`, where `left` is a column of the left, of type
+    int or float, and `right` one of the right of the same type.
+
+    Whole numbers are compared up to the ends of 64 bits. Null, NaN and what is infinite are near nothing.
+    Raises SchemaError for a width that is negative or no number.
+    """
+    names = [side.name if isinstance(side, ColumnRef) else side for side in (left, right)]
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"band ({call_site()}): names of two columns are needed, not {names!r:.80}")
+    if type(width) not in (int, float) or not math.isfinite(width):
+        raise SchemaError(f"band ({call_site()}): a width is a number, not {width!r:.80}")
+    if width < 0 or (isinstance(width, int) and width > _INT_MAX):
+        raise SchemaError(f"band ({call_site()}): a width is 0 or more, and has 64 bits: {width!r}")
+    return Band(str(names[0]), str(names[1]), width)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A condition, taken apart.
+
+    on           equal columns of the left and of the right
+    band         the first one, by which rows are put into bins
+    filters      what is asked of pairs; predicates: the same by Python functions of both records
+    """
+
+    on: tuple[tuple[str, str], ...]
+    band: Band | None
+    filters: tuple[Expr, ...]
+    predicates: tuple[Predicate, ...]
+
+
+def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condition]) -> Parts:
+    """The parts of conditions over two collections without a name in common.
+
+    Raises SchemaError for a column that is not there, bands on what has no distance, and no condition.
+    """
+    on: dict[str, str] = {}
+    bands: list[Band] = []
+    filters: list[Expr] = []
+    predicates: list[Predicate] = []
+    for condition in conditions:
+        if isinstance(condition, Band):
+            bands.append(_checked(left, right, condition))
+        elif isinstance(condition, Expr):
+            for part in conjuncts(condition):
+                pair = _equality(left, right, part)
+                if pair is not None and pair[0] not in on and pair[1] not in on.values():
+                    on[pair[0]] = pair[1]
+                else:
+                    filters.append(part)
+        elif callable(condition):
+            predicates.append(condition)
+        else:
+            raise SchemaError(
+                f"theta_join ({call_site()}): {condition!r:.80} is no condition: write an expression over "
+                "the columns of both sides, dd.band(…), or a function of two records"
+            )
+    if not conditions:
+        raise SchemaError(f"theta_join ({call_site()}) needs a condition; for all pairs write cross_join")
+    filters += [_within(one) for one in bands]
+    return Parts(tuple(on.items()), bands[0] if bands else None, tuple(filters), tuple(predicates))
+
+
+def binned(left: C, right: C, one: Band) -> tuple[C, C, str]:
+    """Both sides with a column more, which is equal for each pair within the band once; and its name."""
+    name = _BIN
+    while name in left.schema or name in right.schema:
+        name += "_"
+    is_float = left.schema[one.left].type.kind == "float"
+    sides: list[C] = []
+    for side, column in ((left, one.left), (right, one.right)):
+        there = side.drop_nulls(column)
+        sides.append(there.filter(absolute(col(column)) < math.inf) if is_float else there)
+    if is_float:
+        # Twice the width, so that rounding does not bring what is near beyond the next bin; and no -0.0.
+        size = 2.0 * one.width or 1.0
+        of = [floor(col(column) / size) + 0.0 for column in (one.left, one.right)]
+        steps: list[Expr] = [lit(-1.0), lit(0.0), lit(1.0)]
+    else:
+        size = max(int(one.width), 2)  # so that a neighbour of a bin has 64 bits
+        of = [col(column) // size for column in (one.left, one.right)]
+        steps = [lit(-1), lit(0), lit(1)]
+    copies = [sides[1].with_columns(**{name: of[1] + step}) for step in steps]
+    if is_float:  # where a bin is beyond 2**53 its neighbour is itself
+        own = copies[1]
+        copies = [copy.filter(col(name) != of[1]) for copy in (copies[0], copies[2])]
+        copies.insert(0, own)
+    return sides[0].with_columns(**{name: of[0]}), copies[0].concat(*copies[1:]), name
+
+
+def _checked(left: SetOperators, right: SetOperators, one: Band) -> Band:
+    for side, name, where in ((left, one.left, "left"), (right, one.right, "right")):
+        if name not in side.schema:
+            raise SchemaError(
+                f"band ({call_site()}): the {where} has no column {name!r}; it has ({side.schema})"
+            )
+    kinds = [side.schema[name].type.not_null() for side, name in ((left, one.left), (right, one.right))]
+    if kinds[0] != kinds[1] or kinds[0].kind not in ("int", "float"):
+        raise SchemaError(
+            f"band ({call_site()}): {one.left!r} is {kinds[0]}, {one.right!r} is {kinds[1]}; both are int, "
+            "or both float"
+        )
+    if kinds[0].kind == "int" and isinstance(one.width, float):
+        if not one.width.is_integer():
+            raise SchemaError(f"band ({call_site()}): of whole numbers the width is one, not {one.width!r}")
+        return Band(one.left, one.right, int(one.width))
+    return Band(one.left, one.right, float(one.width)) if kinds[0].kind == "float" else one
+
+
+def _within(one: Band) -> Expr:
+    """Whether the two are as close; sums that would leave 64 bits are the greatest or least that there is."""
+    left, right, width = col(one.left), col(one.right), one.width
+    if isinstance(width, float):
+        return absolute(left - right) <= width
+    upper = when(right > _INT_MAX - width).then(lit(_INT_MAX)).otherwise(right + width)
+    lower = when(right < _INT_MIN + width).then(lit(_INT_MIN)).otherwise(right - width)
+    return (left <= upper) & (left >= lower)
+
+
+def _equality(left: SetOperators, right: SetOperators, part: Expr) -> tuple[str, str] | None:
+    """The columns of both sides that a condition says are equal, if it is no more than that."""
+    if not isinstance(part, Operation) or part.op != "==":
+        return None
+    names = [each.name if isinstance(each, ColumnRef) else None for each in part.operands]
+    for one, other in (names, names[::-1]):
+        if one is None or other is None or one not in left.schema or other not in right.schema:
+            continue
+        if left.schema[one].type.not_null() == right.schema[other].type.not_null():
+            return one, other
+    return None
