@@ -18,6 +18,7 @@ from reference.dataflow import Change, Cluster
 from strategies_collections import NUMBERS, examples, histories
 
 import differential as dd
+from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.operators.edge.table_pieces import TablePieces, share_of
@@ -25,6 +26,7 @@ from differential.operators.table_io import TableLog
 from differential.trace.accumulated import Accumulated
 from timely import ForgottenError
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 from timely.limits import READING_SECONDS_MAX
 from timely.operators.pieces import Cut, Wanted
 
@@ -173,6 +175,25 @@ class Asked:
     def ask(self, epoch: int, first: int) -> None:
         self.now += 1
         self.pieces.of_collection(Wanted(-1, epoch + 1, first, 0, 1, ("k",)), self.collect)
+
+
+def test_kept_rows_say_which_symbols_are_in_use_as_long_as_they_are_laid_out() -> None:
+    class Marking:
+        def add(self, words: Int64s) -> None:
+            seen.extend(words.ravel().tolist())
+
+        def has_between(self, low: int, high: int) -> bool:
+            return True
+
+    seen: list[int] = []
+    asked = Asked()
+    asked.ask(4, 0)
+    asked.pieces.symbols(Mark([Marking()]))
+    assert seen == [1, 2], "and neither times nor diffs"
+    asked.now += READING_SECONDS_MAX + 1
+    asked.pieces.tidy()
+    asked.pieces.symbols(Mark([Marking()]))
+    assert seen == [1, 2]
 
 
 def test_kept_a_collection_is_laid_out_once_until_nobody_asks_any_more() -> None:
