@@ -221,7 +221,9 @@ def test_cut_does_not_depend_on_how_rows_come_in_batches(
 
 @given(
     st.lists(st.none() | st.integers(0, 60).map("x".__mul__), min_size=1, max_size=60)
-    | st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda of: ["w" * 500] * of[0] + ["x"] * of[1]),
+    | st.tuples(st.sampled_from([500, 3000]), st.integers(1, 30), st.integers(1, 30)).map(
+        lambda of: ["w" * of[0]] * of[1] + ["x"] * of[2]
+    ),
     st.lists(st.integers(1, 60), max_size=8).map(lambda cuts: sorted(set(cuts))),
     st.integers(1, 60),
 )
