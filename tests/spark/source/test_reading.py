@@ -282,6 +282,10 @@ def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(fl
         assert len(set(there.origins)) == workers.count > 1
         ours = partitions_of(workers, plan.at, replace(wanted, origins=there.origins))
         turned = partitions_of(workers, plan.at, wanted)
+    planned = [
+        part for part in OutputReader(plan, plan.form).partitions() if isinstance(part, OutputPartition)
+    ]
+    assert sum((part.wanted.origins for part in planned), ()) == there.origins
     for partition in ours:
         assert isinstance(partition, OutputPartition)
         list(read_partition(partition, plan.form))
