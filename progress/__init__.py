@@ -25,6 +25,7 @@ from progress.errors import (
 )
 from progress.graph.could_result_in import MinimalSummaries
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
+from progress.times.anchor import EPOCH_MAX, Anchor, Rebase
 from progress.times.antichain import Antichain
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from progress.tracking.tracker import Tracker
 
 __all__ = [
+    "EPOCH_MAX",
     "ROOT",
+    "Anchor",
     "Antichain",
     "Broadcaster",
     "Change",
@@ -51,6 +54,7 @@ __all__ = [
     "MisuseError",
     "PathSummary",
     "PeerError",
+    "Rebase",
     "StageSpec",
     "SummaryTable",
     "TimeCode",

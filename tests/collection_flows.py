@@ -7,10 +7,19 @@ from typing import ClassVar
 
 import timely
 from differential import col, collect, count, from_stream, input, lit
+from differential.collections.collection import Collection
 from differential.columns.rows import Row
 from timely.wire.batch import Batch
 
-__all__ = ["PassUpdates", "by_hand", "mentions", "shouted", "texts_by_key", "texts_past_a_silent_stage"]
+__all__ = [
+    "PassUpdates",
+    "by_hand",
+    "four_loops",
+    "mentions",
+    "shouted",
+    "texts_by_key",
+    "texts_past_a_silent_stage",
+]
 
 
 def shouted(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
@@ -33,6 +42,23 @@ def mentions(dataflow: timely.Dataflow) -> None:
     knows.select(node=col.who).distinct().iterate(
         lambda x: x.join(knows, on={"node": "who"}).select(node=col.whom).concat(x).distinct()
     ).output("reached")
+
+
+@timely.builder
+def four_loops(dataflow: timely.Dataflow) -> None:
+    """Which nodes reach which: a step in the innermost of four loops, and one more in each around it."""
+    edges = input(dataflow, "edges", "src: int, dst: int")
+
+    def a_step(paths: Collection) -> Collection:
+        further = paths.join(edges.select(dst=col.src, to=col.dst), on="dst")
+        return paths.concat(further.select(src=col.src, dst=col.to)).distinct()
+
+    def loop(paths: Collection, depth: int) -> Collection:
+        if depth == 0:
+            return paths
+        return paths.iterate(lambda inner: a_step(loop(inner, depth - 1)))
+
+    loop(edges.distinct(), 4).output("paths")
 
 
 class PassUpdates(timely.Vertex):

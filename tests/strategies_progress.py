@@ -51,13 +51,14 @@ def times(shape: TimeShape, value_max: int = 3) -> st.SearchStrategy[Timestamp]:
 
 def wide_times(code: TimeCode) -> st.SearchStrategy[Timestamp]:
     """Times of a scope up to the limit of each field, limits and their neighbours preferred."""
+    last = [code.layout.epochs - 1, *((1 << bits) - 1 for _, bits in code.fields[1:])]
     return st.tuples(
         *[
             st.one_of(
-                st.integers(0, (1 << bits) - 1),
-                st.sampled_from([0, 1, (1 << bits) - 1, (1 << (bits - 1)), max(0, (1 << (bits - 1)) - 1)]),
+                st.integers(0, most),
+                st.sampled_from([0, 1, most, (1 << (bits - 1)), max(0, (1 << (bits - 1)) - 1)]),
             )
-            for _, bits in code.fields
+            for most, (_, bits) in zip(last, code.fields, strict=True)
         ]
     )
 

@@ -51,11 +51,14 @@ assert sys.byteorder == "little", (
 class UpdateBatch:
     """Rows of updates: int64[words + 2, rows], row words, time word, diff.
 
-    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along. `moved`: what was
+    added to all times since the batch was sent, for words that count from other epochs; times that are among
+    the row's words are the receiver's to move.
     """
 
     words: Int64s
     symbol_words: tuple[int, ...] = ()
+    moved: int = 0
 
     KIND: ClassVar[int] = 2
 
@@ -76,6 +79,12 @@ class UpdateBatch:
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
             return self
         return type(self)(shift_times(self.words, keep, add), self.symbol_words)
+
+    def rebased(self, step: int) -> Self:
+        """Every time later by `step`."""
+        if step == 0:
+            return self
+        return type(self)(shift_times(self.words, -1, step), self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""

@@ -49,6 +49,10 @@ class ArrangedBatch:
         """The same insert with every time `t` at `(t & keep) + add`; itself when it only enters a loop."""
         return self if add == 0 else type(self)(shift_times(self.words, keep, add), self.sequence)
 
+    def rebased(self, step: int) -> Self:
+        """The same insert with every time later by `step`."""
+        return type(self)(shift_times(self.words, -1, step), self.sequence)
+
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""
         return latest_counter(self.words, shift, mask)

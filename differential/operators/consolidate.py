@@ -13,6 +13,7 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, split_ready
 from differential.kernels.rows.sort import is_consolidated, sort_parts
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import not_beyond
 from progress.times.word_order import few_are_beyond
@@ -118,6 +119,21 @@ class WaitingRows:
             bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
         return bounds
 
+    def rebase(self, by: Rebase, *also: int) -> None:
+        """Words count from a later epoch, those of the columns `also`, too."""
+
+        def moved(part: Int64s) -> Int64s:
+            if not also:
+                return by.rows(part)
+            rows = by.rows(part).copy()
+            for column in also:
+                rows[column] = by.words(part[column])
+            return rows
+
+        self._parts = [(moved(part), by.words(bound), looks) for part, bound, looks in self._parts]
+        self._by_time = {by.word(time): list(map(moved, parts)) for time, parts in self._by_time.items()}
+        self._times = OpenTimes(self.guards, self._by_time)
+
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows that wait."""
         for part, _, _ in self._parts:
@@ -200,6 +216,10 @@ class ConsolidateMachine:
     def capabilities(self) -> Int64s:
         """The minimal times at which something will still be sent, ascending words."""
         return self._waiting.times(_NONE)
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch."""
+        self._waiting.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show all words that it keeps."""

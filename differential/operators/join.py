@@ -42,6 +42,7 @@ from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.arrays import Int64s
 from progress.errors import InternalError
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 LEFT: Final = 0
@@ -108,6 +109,12 @@ class _Work:
         self.lines = lines
         self.pins = pins  # they own the memory that `lines` name
         self._times: tuple[int, Int64s] | None = None
+
+    def rebase(self, by: Rebase, pins: Sequence[View], lines: Int64s) -> None:
+        """Words count from a later epoch, as those of `lines` do. Rows before `start` are done with."""
+        self.delta, self.start = np.ascontiguousarray(self.delta[:, self.start :]), 0
+        self.delta[-2] = by.words(self.delta[-2])
+        self.pins, self.lines, self._times = pins, lines, None
 
     def times(self, guards: int) -> Int64s:
         """The minimal times of the rows not matched yet, as int64[1, ·]."""
@@ -283,6 +290,20 @@ class JoinMachine:
         return [
             source.trace for _, source in self.inputs if isinstance(source, OwnRows) and not source.is_done
         ]
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch: those of what is put off; `traces` are moved by the vertex."""
+        for work in self._unfinished:
+            side = 1 - work.side
+            try:
+                pins = [pin.rebased(by, self.guards) for pin in work.pins]
+            except OverflowError:
+                words = [
+                    decode_words(work.lines, line, (work.lines.shape[1] - HEADER) // 3)
+                    for line in range(len(work.lines))
+                ]
+                raise row_overflow(words, self._shows[side]) from None
+            work.rebase(by, pins, self._lines([pin.table for pin in pins], side))
 
     def symbols(self, mark: Mark) -> None:
         """Show all words that it keeps, and those of what is put off. What it reads others keep."""

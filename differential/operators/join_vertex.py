@@ -24,6 +24,7 @@ from differential.operators.join import (
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
@@ -137,6 +138,12 @@ class JoinVertex(OperatorVertex):
             self.resume()
         elif self._held:
             self.hold_exactly(_NO_TIMES)
+
+    def rebase(self, by: Rebase) -> None:
+        """Pairs that wait to be made, too."""
+        super().rebase(by)
+        assert self._machine is not None
+        self._machine.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """What it keeps, and pairs that wait to be made."""

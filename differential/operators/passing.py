@@ -14,7 +14,9 @@ from differential.columns.schema import Schema
 from differential.columns.update_batch import words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import NotEmptyError, UserFunctionError
-from differential.operators.vertices import ConsolidateVertex, OperatorVertex, joined_words
+from differential.operators.timed.later import LaterVertex
+from differential.operators.vertices import ConsolidateVertex, joined_words
+from progress.times.anchor import Rebase
 from timely.counted import counted
 from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
@@ -46,6 +48,9 @@ class InspectVertex(Vertex):
             for row, time, diff in zip(rows, words[-2].tolist(), words[-1].tolist(), strict=True):
                 self._function(row, unpack(time), diff)
             self.send(0, batch, word)
+
+    def rebase(self, by: Rebase) -> None:
+        """It keeps nothing."""
 
     def symbols(self, mark: Mark) -> None:
         """None: it keeps nothing."""
@@ -91,7 +96,7 @@ class Epochs:
         return found
 
 
-class DelayVertex(OperatorVertex):
+class DelayVertex(LaterVertex):
     """Gives rows later epochs; other counters of their times stay."""
 
     def __init__(self, function: Callable[[int], object], name: str) -> None:
@@ -102,16 +107,20 @@ class DelayVertex(OperatorVertex):
         """Rows go on at once, under envelopes as late as they are."""
         del port
         words = joined_words(messages).copy()
-        times, inverse = np.unique(words[-2], return_inverse=True)
-        later = np.empty_like(times)
-        for number, word in enumerate(times.tolist()):
-            epoch, *rest = self.code.unpack(word)
-            later[number] = self.code.pack((self._epochs.later(epoch), *rest))
-        words[-2] = later[inverse.reshape(-1)]
-        self.send_rows(words)
+        shift = self.code.layout.shifts[0]
+        epochs, inverse = np.unique(words[-2] >> shift, return_inverse=True)
+        later = np.array([self._later(self.code.anchor.epoch + epoch) for epoch in epochs.tolist()], np.int64)
+        words[-2] &= (1 << shift) - 1
+        self.send_later(words, later[inverse.reshape(-1)])
+
+    def _later(self, epoch: int) -> int:
+        later = self._epochs.later(epoch)
+        self.code.pack_wide((later, *[0] * (self.code.shape.coordinates - 1)))  # or it is no epoch
+        return later
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps no rows."""
+        """Rows of far epochs."""
+        super().symbols(mark)
 
 
 class AssertEmptyVertex(ConsolidateVertex):

@@ -14,6 +14,7 @@ import numpy as np
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.operators.consolidate import WaitingRows
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 _NEAR_MAX: Final = 1024
@@ -63,6 +64,13 @@ class PendingTimes:
         if self._near.shape[1]:
             bounds = lower_bounds(self._near, self._kw, bounds, self._guards)
         return self._far.times(bounds) if self._far.rows else bounds
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch."""
+        near = self._near.copy()
+        near[-1] = by.words(near[-1])
+        self._near = near
+        self._far.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show the keys of all pairs."""

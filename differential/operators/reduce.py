@@ -50,6 +50,7 @@ from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 Kind = Literal["count", "min", "max"]
@@ -272,6 +273,11 @@ class ReduceMachine:
     def traces(self) -> list[Trace]:
         """Those that it writes."""
         return [self.output] if self._reader is not None else [self.input, self.output]
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch; `traces` are moved by the vertex, and what it reads elsewhere."""
+        self._waiting.rebase(by)
+        self._pending.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show all words that it keeps: rows and keys that wait, what it writes, and what only it reads."""

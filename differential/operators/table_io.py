@@ -19,6 +19,7 @@ import pyarrow as pa
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.kernels.rows.sort import sort_consolidate
+from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.operators.capture import OutputLog, check_kept
@@ -151,7 +152,8 @@ class TableLog:
         if not self._open.rows:
             return
         assert self._code is not None and self._trace is not None
-        bound = np.array([self._code.pack((min(epoch, self._epoch_max()),))], dtype=np.int64)
+        ends = not self._code.holds(epoch)  # it is after every row, then
+        bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
         words = self._open.take_ready(bound)
         self._rows_consolidated = self._open.rows
         if words.shape[1] == 0:
@@ -162,7 +164,7 @@ class TableLog:
             self._epochs.append(done)
             self._changes[done] = block
             self._last = done + 1
-        self._trace.set_since(bound)
+        self._trace.set_since(words[-2].max().reshape(1) if ends else bound)
         self._trace.insert(words)
 
     def changes(self, start: int, stop: int) -> pa.Table:
@@ -204,7 +206,7 @@ class TableLog:
     def _collected(self, epoch: int) -> Accumulated:
         """The rows at `epoch`: all of them, and what came later taken back."""
         assert self._trace is not None
-        later = self._epochs_of(epoch + 1, self._epoch_max() + 1)
+        later = self._epochs_of(epoch + 1, EPOCH_MAX + 1)
         return self._trace.accumulated([_negated(self._changes[done]) for done in later])
 
     def forget(self, stop: int) -> None:
@@ -233,7 +235,7 @@ class TableLog:
         # What has come here up to `epoch`, that included if it is complete already.
         rows += [_negated(self._changes[done]) for done in self._epochs if done > epoch]
         words = np.concatenate(rows, axis=1)
-        words[-2] = self._code.pack((epoch,))
+        words[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         difference = sort_consolidate(words)
         later = {done: block for done, block in self._changes.items() if done > epoch}
         if difference.shape[1] and self._complete > epoch:
@@ -251,6 +253,12 @@ class TableLog:
         self._forgotten_before = other._forgotten_before
         return True
 
+    def rebase(self, by: Rebase) -> None:
+        """Rows of open epochs, and all rows; changes of complete epochs have these as whole numbers."""
+        self._open.rebase(by)
+        if self._trace is not None:
+            self._trace.rebase(by)
+
     def symbols(self, mark: Mark) -> None:
         """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
         self._open.symbols(mark)
@@ -263,10 +271,6 @@ class TableLog:
     def _epochs_of(self, start: int, stop: int) -> list[int]:
         """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""
         return self._epochs[bisect_left(self._epochs, start) : bisect_left(self._epochs, stop)]
-
-    def _epoch_max(self) -> int:
-        assert self._code is not None
-        return (1 << self._code.fields[0][1]) - 1
 
 
 def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:

@@ -22,6 +22,7 @@ from differential.operators.arrangement import Arrangement
 from differential.operators.consolidate import ConsolidateMachine
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
+from progress.times.anchor import Rebase
 from progress.times.word_antichain import not_beyond
 from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
@@ -84,6 +85,12 @@ class OperatorVertex(Vertex):
         """The arrangements that it keeps for others: their size, and who holds back what of them."""
         found = [trace.report() for trace in self.traces() if isinstance(trace, SharedTrace)]
         return {"arrangements": [one.to_plain(self.code.unpack) for one in found]} if found else {}
+
+    def rebase(self, by: Rebase) -> None:
+        """What is held, and the traces that it writes; who keeps more says so himself."""
+        self._held = [by.word(word) for word in self._held]
+        for trace in self.traces():
+            trace.rebase(by)
 
     def hold_exactly(self, needed: Int64s) -> None:
         """Hold the words `needed`, an antichain, and nothing else."""
@@ -151,6 +158,10 @@ class WaitingMachine(Protocol):
         """Minimal times at which something may still be sent."""
         ...
 
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch; traces apart, which are the vertex's to move."""
+        ...
+
     def symbols(self, mark: Mark) -> None:
         """Show all words that it keeps."""
         ...
@@ -168,6 +179,11 @@ class WaitingVertex(OperatorVertex):
         for _, batch in messages:
             machine.recv(words_of(batch))
         self.hold_exactly(machine.capabilities())
+
+    def rebase(self, by: Rebase) -> None:
+        """What waits, too."""
+        super().rebase(by)
+        self._machine.rebase(by)
 
     def on_frontier(self) -> None:
         """Everything that is complete now, at once."""

@@ -24,6 +24,7 @@ from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB
 from differential.trace.view import View
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 
 KEEP_ALL: Final = (1 << 63) - 1
 """The mask of a reader in the scope of its trace."""
@@ -165,6 +166,12 @@ class Reader:
         """Ask about no time of the trace that is not ≥ one of `hold`, which is ≥ the last."""
         self._hold, self._frontiers = hold, None
         self._moved(len(hold) == 0)
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch, before which it will not ask, wherever its frontier was noted."""
+        self._hold = by.early(self._hold)
+        if self._frontiers is not None:
+            self._frontiers = tuple(map(by.early, self._frontiers))
 
     def _moved(self, is_done: bool) -> None:
         ends, self.is_done = is_done and not self.is_done, is_done

@@ -40,6 +40,7 @@ from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.arrays import Int64s
 from progress.errors import InternalError
+from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal
 from timely.dictionaries import Mark
 
@@ -197,6 +198,18 @@ class SharedTrace(Trace):
                     tail[index : index + 2] = [older.with_newer(newer)]
                 except OverflowError:
                     raise row_overflow([older.words, newer.words], self.show) from None
+
+    def rebase(self, by: Rebase) -> None:
+        """See `Trace`; what readers hold moves along. What is in the tail is on its way to somebody, and no
+        earlier.
+        """
+        self._tail = [piece.rebased(by) for piece in self._tail]
+        super().rebase(by)
+
+    def _rebase_holds(self, by: Rebase) -> None:
+        super()._rebase_holds(by)
+        for reader in self._readers:
+            reader.rebase(by)
 
     def _drop(self) -> None:
         """Nobody will ask about anything."""

@@ -13,6 +13,7 @@ from differential.kernels.rows.columns import column_ranges
 from differential.kernels.rows.memory import HEADER, LUB, describe_words
 from differential.kernels.rows.merge import merge
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 
 
 class TailPiece:
@@ -47,6 +48,10 @@ class TailPiece:
                 ranges = np.empty((columns, 2), np.int64)
                 self._line[LUB] = column_ranges(self.words, ranges, self.guards)
         return self._line
+
+    def rebased(self, by: Rebase) -> TailPiece:
+        """The same for words that count from a later epoch."""
+        return TailPiece(self.first, self.last, by.rows(self.words), self.guards)
 
     def with_newer(self, newer: TailPiece) -> TailPiece:
         """This piece and the next one as one. Raises OverflowError if a multiplicity leaves 64 bits."""

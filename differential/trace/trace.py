@@ -34,6 +34,7 @@ from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.view import View
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal, words_are_beyond
 from timely.dictionaries import Mark
 
@@ -51,6 +52,9 @@ EFFORT_ROWS_MIN: Final = 2048
 
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
+
+_MOVED: Final = b"moved"
+"""In place of a since: times were advanced, and perhaps not as far as any since."""
 
 SMALL_GROWTH: Final = 4
 SMALL_ROWS: Final = 1 << 16
@@ -231,6 +235,45 @@ class Trace:
             self._merge_at(0)
             while self._merges:  # one that has to begin again, with wider sums, is not done at once
                 self._work(1 << 40)
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch, before which nobody will ask: what was before is of that epoch.
+
+        Merges under way begin again. Cost: a sort of all rows, run by run.
+        """
+        self._merges.clear()
+        self._rebase_holds(by)
+        runs, self._runs = self._runs, []
+        if self._head_rows:
+            # Not by `freeze_head`, which asks readers what they will still ask about: they, too, are moving.
+            runs.append(Run.from_words(self._head_words().copy(), self.guards))
+            self._head_rows = 0
+        for run in runs:
+            moved = self._rebased(run, by)
+            if moved is not None:
+                self._runs.append(moved)
+        self._begin_merges()
+        self._rewrite_table()
+
+    def _rebase_holds(self, by: Rebase) -> None:
+        self._since = by.early(self._since)
+        self._bounds = tuple(map(by.early, self._bounds))
+
+    def _rebased(self, run: Run, by: Rebase) -> Run | None:
+        words = run.words()
+        is_early = int(run.ranges[-2, 0]) < by.step
+        words[-2] = by.early(words[-2])
+        if is_early:
+            try:
+                words = sort_consolidate(words)
+            except OverflowError:
+                raise row_overflow([words], self.show) from None
+            if words.shape[1] == 0:
+                return None
+        moved = Run.from_words(words, self.guards)
+        if is_early or run.compacted:
+            moved.compacted = _MOVED
+        return moved
 
     def snapshot(self, at: int | None = None) -> Int64s:
         """The rows that accumulate at time `at` (None: at the end of all time), sorted, all with that time.

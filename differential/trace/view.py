@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from differential.kernels.rows.memory import HEADER, describe_words
+from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.run import Run
 from differential.trace.tail import TailPiece
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 
@@ -36,6 +40,21 @@ class View:
     def __deepcopy__(self, memo: dict[int, object]) -> View:
         """Itself: it never changes."""
         return self
+
+    def rebased(self, by: Rebase, guards: int) -> View:
+        """The same for words that count from a later epoch, as one run. Cost: a sort of all rows.
+
+        Raises OverflowError if a multiplicity leaves 64 bits.
+        """
+        parts = [*(run.words() for run in self._runs), self._head, *(piece.words for piece in self._pieces)]
+        words = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        words[-2] = by.early(words[-2])
+        words = sort_consolidate(words)
+        runs = [Run.from_words(words, guards)] if words.shape[1] else []
+        lines = np.zeros((len(runs) + 1, self.table.shape[1]), np.int64)
+        for number, run in enumerate(runs):
+            lines[number] = run.line
+        return View(lines, runs, np.empty((words.shape[0], 0), np.int64), ())
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of keys and values."""

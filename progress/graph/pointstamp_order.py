@@ -20,7 +20,7 @@ from progress.times.path_summary import PathSummary
 from progress.times.timestamp import Timestamp
 
 Pointstamp: TypeAlias = tuple[int, int]
-"""(location, word of the time)."""
+"""(location, word of the time, which counts from epoch 0 and may be wide)."""
 
 REMEMBERED_MAX: Final = 200_000
 """Answers kept; a cluster that is checked for days must not fill its memory with them."""
@@ -63,7 +63,7 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
         if known is None:
             if len(self._times) >= REMEMBERED_MAX:
                 self._times.clear()
-            known = self._times[point] = self.graph.code_of(point[0]).unpack(point[1])
+            known = self._times[point] = self.graph.code_of(point[0]).unpack_wide(point[1])
         return known
 
     def images(self, point: Pointstamp, port: tuple[int, ...]) -> tuple[Timestamp, ...]:
@@ -83,7 +83,7 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
             known = tuple(
                 time
                 for time in Antichain(self.graph.shape_of(port[0]), found)
-                if all(value >> bits == 0 for value, (_, bits) in zip(time, fields, strict=True))
+                if all(value >> bits == 0 for value, (_, bits) in zip(time[1:], fields[1:], strict=True))
             )
             self._images[point, port] = known
         return known

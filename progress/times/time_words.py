@@ -17,21 +17,28 @@ The order of a scope needs one word, `guards`: the guard bit of the top level of
 since no borrow passes a guard that is set, and a guard survives iff its chain of `a` is ≤ that of `b`.
 The order of the integers is a linear extension of this order, so sorting words sorts times.
 
+The epoch's field counts from an anchor that moves up (`anchor.py`): it bounds how many epochs are open at
+once.
+
 `timestamp.py` is the readable twin; property tests hold the two equal. What compares words is compiled,
 and stands apart in `word_order.py`: who describes a dataflow, or packs a time for a worker, needs no kernel.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
 from progress.errors import GraphError, MisuseError, TimeOverflowError
+from progress.times.anchor import EPOCH_MAX, Anchor
 from progress.times.timestamp import TimeShape, Timestamp
 
 WORD_BITS: Final = 63
 LEVELS_MAX: Final = 8
+
+EPOCH_BITS_MIN: Final = 2
+"""One epoch is open, the one before may be asked about, and there is a last one that is neither."""
 
 _DEFAULT_BITS: Final = {
     1: (62,),
@@ -64,6 +71,11 @@ class TimeLayout:
                 f"time layout {self.level_bits} does not fit: the bits of all levels and one guard bit for "
                 f"each must be at most {WORD_BITS} together, and no level may be without bits"
             )
+        if self.level_bits[0] < EPOCH_BITS_MIN:
+            raise GraphError(
+                f"time layout {self.level_bits} has no room for epochs: the first level has at least "
+                f"{EPOCH_BITS_MIN} bits"
+            )
         assert self.shifts[-1] == 0, "the innermost level stands lowest"
         assert self.guard(0) < 1 << WORD_BITS, "bit 63 is the sign"
 
@@ -91,6 +103,25 @@ class TimeLayout:
             sum(bits + 1 for bits in self.level_bits[level + 1 :]) for level in range(len(self.level_bits))
         )
 
+    @cached_property
+    def epochs(self) -> int:
+        """How many epochs there are words of. The last value of the field is none of them: it stands for all
+        that are later, so that whoever sees a frontier there knows that all epochs of words are complete.
+        """
+        return (1 << self.level_bits[0]) - 1
+
+    @cached_property
+    def limit(self) -> int:
+        """The first word that is too large: one with this epoch, or a later one, is wide."""
+        return self.epochs << self.shifts[0]
+
+    @cached_property
+    def window(self) -> int:
+        """Into so many epochs from the anchor on rows are let in; the rest of the field is for what operators
+        send to later epochs, and for what comes from workers whose anchor is ahead.
+        """
+        return max(2, 1 << (self.level_bits[0] - 1))
+
     def guard(self, level: int) -> int:
         """The guard bit of one level."""
         assert 0 <= level < self.levels, (level, self)
@@ -103,13 +134,15 @@ class TimeLayout:
 class TimeCode:
     """Times of one scope to words and back: a layout seen through a shape.
 
-    Laws: unpack(pack(t)) == t · pack keeps and reflects the order · pack(a) < pack(b) if a < b
+    Laws: unpack(pack(t)) == t · pack keeps and reflects the order · pack(a) < pack(b) if a < b · the same of
+    pack_wide and unpack_wide, for all epochs · where pack has a word, pack_wide has the same
 
     Raises `GraphError` if the scope is deeper than the layout, or a prioritised level has too few bits.
     """
 
     layout: TimeLayout
     shape: TimeShape
+    anchor: Anchor = field(default_factory=Anchor, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.shape.levels > self.layout.levels:
@@ -121,6 +154,10 @@ class TimeCode:
                 raise GraphError(f"a level of {bits} bits cannot hold {coordinates} counters")
         assert self.guards & self.valid == 0, "guards stand between fields"
         assert self.unit & ~self.valid == 0, "one iteration fits"
+
+    def anchored(self, anchor: Anchor) -> TimeCode:
+        """The same for words that count from `anchor`, wherever that moves."""
+        return replace(self, anchor=anchor)
 
     @cached_property
     def fields(self) -> tuple[tuple[int, int], ...]:
@@ -183,14 +220,18 @@ class TimeCode:
                 f"{time} is no time of this scope, which has {self.shape.coordinates} coordinates"
             )
         word = 0
+        first = self.anchor.epoch
+        stop = first + self.layout.epochs
         for coordinate, (value, (shift, bits)) in enumerate(zip(time, self.fields, strict=True)):
-            if not 0 <= value < 1 << bits:
+            stop = stop if coordinate == 0 else 1 << bits
+            if not first <= value < stop:
                 raise TimeOverflowError(
-                    f"{self.coordinate_name(coordinate)} of {time} does not fit: it may be 0 to "
-                    f"{(1 << bits) - 1}; the dataflow's layout has {self.layout.level_bits} bits per level, "
-                    "and another one may be given to it"
+                    f"{self.coordinate_name(coordinate)} of {time} does not fit: it may be {first} to "
+                    f"{stop - 1}; the dataflow's layout has {self.layout.level_bits} bits per "
+                    "level, and another one may be given to it"
                 )
-            word |= value << shift
+            word |= (value - first) << shift
+            first = 0
         assert word >= 0, "bit 63 is the sign"
         assert word & ~self.valid == 0, (time, self)
         return word
@@ -203,8 +244,40 @@ class TimeCode:
                 f"that the scope does not have (fields {self.layout.level_bits}, scope {self.shape})"
             )
         time = tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
+        if self.anchor.epoch:
+            time = (time[0] + self.anchor.epoch, *time[1:])
         assert self.shape.is_timestamp(time), (word, time)
         return time
+
+    def holds(self, epoch: int) -> bool:
+        """Whether there are words of an epoch, now."""
+        return 0 <= epoch - self.anchor.epoch < self.layout.epochs
+
+    def within(self, word: int) -> int:
+        """The word, or for a wide one that of the last epoch of which there are words."""
+        limit, shift = self.layout.limit, self.layout.shifts[0]
+        return word if word < limit else (word & ((1 << shift) - 1)) | (limit - (1 << shift))
+
+    def epoch_of(self, word: int) -> int:
+        """The epoch of a word, perhaps a wide one, or one of before the anchor."""
+        return self.anchor.epoch + (word >> self.layout.shifts[0])
+
+    def pack_wide(self, time: Timestamp) -> int:
+        """The word of a time of any epoch; one that no word holds now is wide. Words of before the anchor are
+        below 0.
+
+        Raises `TimeOverflowError` for an epoch after `EPOCH_MAX`, and for other coordinates as `pack`.
+        """
+        if not 0 <= time[0] <= EPOCH_MAX:
+            raise TimeOverflowError(f"the epoch of {time} does not fit: it may be 0 to {EPOCH_MAX}")
+        rest = self.pack((self.anchor.epoch, *time[1:]))
+        return rest + ((time[0] - self.anchor.epoch) << self.layout.shifts[0])
+
+    def unpack_wide(self, word: int) -> Timestamp:
+        """The time of a word of any epoch; `pack_wide` turned round."""
+        shift = self.layout.shifts[0]
+        _, *rest = self.unpack(word & ((1 << shift) - 1))
+        return (self.epoch_of(word), *rest)
 
     def coordinate_name(self, coordinate: int) -> str:
         """What a coordinate counts, in words, for messages."""

@@ -11,7 +11,12 @@ another would break exactly that.
 
 A payload, little-endian:
 
-    magic "NPRG" · version u16 · worker u16 · sequence u64 · then (location, word, delta) i64 ×3, repeated
+    magic "NPRG" · version u16 · worker u16 · sequence u64 · anchor i64 · shift u32 · near u32
+    then (location, word, delta) i64 ×3, `near` times, then (location, epoch, rest, delta) i64 ×4, repeated
+
+Words count from the sender's anchor (`anchor.py`), and are made to count from the receiver's; `shift` is
+where the epoch stands in them. Changes of the second kind are those of wide words: epoch, and what is below
+it.
 
 Pure: takes changes and payloads, returns payloads and changes. Sends nothing.
 """
@@ -24,22 +29,37 @@ from itertools import chain
 from typing import Final
 
 from progress.errors import MisuseError, PeerError
+from progress.times.anchor import Anchor
 from progress.tracking.count_changes import Change
 
 MAGIC: Final = b"NPRG"
-VERSION: Final = 1
+VERSION: Final = 2
 WORKERS_MAX: Final = 65_535
 
-_HEADER: Final = struct.Struct("<4sHHQ")
+_HEADER: Final = struct.Struct("<4sHHQqII")
 _CHANGE: Final = struct.Struct("<3q")
-assert _HEADER.size == 16 and _CHANGE.size == 24, "the format has no padding"
+_WIDE: Final = struct.Struct("<4q")
+_WORD_MAX: Final = (1 << 63) - 1
+assert _HEADER.size == 32 and _CHANGE.size == 24 and _WIDE.size == 32, "the format has no padding"
 
 
 def changes_in(payload: bytes | bytearray | memoryview) -> list[Change]:
-    """The changes in a payload of the right form, whoever it is for: to look at what is under way."""
-    changes: list[Change] = list(_CHANGE.iter_unpack(memoryview(payload)[_HEADER.size :]))
-    assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, len(payload)
-    return changes
+    """The changes in a payload of the right form, whoever it is for: to look at what is under way. Their
+    words count from epoch 0, and may be wide.
+    """
+    anchor, shift, changes = _unpack(payload)
+    return [(location, word + (anchor << shift), delta) for location, word, delta in changes]
+
+
+def _unpack(payload: bytes | bytearray | memoryview) -> tuple[int, int, list[Change]]:
+    """The sender's anchor, where the epoch stands, and the changes as the sender has them."""
+    _, _, _, _, anchor, shift, near = _HEADER.unpack_from(payload)
+    body = memoryview(payload)[_HEADER.size :]
+    changes: list[Change] = list(_CHANGE.iter_unpack(body[: near * _CHANGE.size]))
+    if near * _CHANGE.size != len(body):
+        for location, epoch, rest, delta in _WIDE.iter_unpack(body[near * _CHANGE.size :]):
+            changes.append((location, (epoch << shift) | rest, delta))
+    return anchor, shift, changes
 
 
 class Broadcaster:
@@ -47,17 +67,27 @@ class Broadcaster:
 
         worker, workers   index of this worker, and how many there are
         locations         how many locations the dataflow has; None: not checked
+        anchor, shift     from which epoch its words count, and where the epoch stands in them
 
     Invariant: the payloads of a peer have the sequence numbers 0, 1, 2, … without gap.
     """
 
-    def __init__(self, worker: int, workers: int, locations: int | None = None) -> None:
+    def __init__(
+        self,
+        worker: int,
+        workers: int,
+        locations: int | None = None,
+        anchor: Anchor | None = None,
+        shift: int = 0,
+    ) -> None:
         if not 0 <= worker < workers <= WORKERS_MAX:
             raise MisuseError(f"worker {worker} of {workers}: at most {WORKERS_MAX}, counted from 0")
         assert locations is None or locations > 0, "a dataflow without locations has nothing to tell"
         self.worker = worker
         self.workers = workers
         self._locations = locations
+        self._anchor = Anchor() if anchor is None else anchor
+        self._shift = shift
         self._sent = 0
         self._received = [0] * workers
         assert len(self._received) == self.workers
@@ -69,9 +99,21 @@ class Broadcaster:
         """
         if not changes or self.workers == 1:
             return None
-        header = _HEADER.pack(MAGIC, VERSION, self.worker, self._sent)
-        payload = header + struct.pack(f"<{3 * len(changes)}q", *chain.from_iterable(changes))
-        assert len(payload) == _HEADER.size + len(changes) * _CHANGE.size, (
+        near: Sequence[Change] = changes
+        wide = b""
+        if max(change[1] for change in changes) > _WORD_MAX:
+            near = [change for change in changes if change[1] <= _WORD_MAX]
+            rest = (1 << self._shift) - 1
+            wide = b"".join(
+                _WIDE.pack(location, word >> self._shift, word & rest, delta)
+                for location, word, delta in changes
+                if word > _WORD_MAX
+            )
+        header = _HEADER.pack(
+            MAGIC, VERSION, self.worker, self._sent, self._anchor.epoch, self._shift, len(near)
+        )
+        payload = header + struct.pack(f"<{3 * len(near)}q", *chain.from_iterable(near)) + wide
+        assert len(payload) == _HEADER.size + len(near) * _CHANGE.size + len(wide), (
             "a change is (location, word, delta)"
         )
         assert all(delta != 0 for _, _, delta in changes), f"changes are consolidated: {changes}"
@@ -82,9 +124,9 @@ class Broadcaster:
         """The changes in a peer's payload. Raises `PeerError` if it is not the next one of that peer."""
         if len(payload) < _HEADER.size:
             raise PeerError(
-                f"worker {self.worker} got {len(payload)} bytes as progress; a header alone has 16"
+                f"worker {self.worker} got {len(payload)} bytes as progress; a header alone has 32"
             )
-        magic, version, sender, sequence = _HEADER.unpack_from(payload)
+        magic, version, sender, sequence, anchor, shift, near = _HEADER.unpack_from(payload)
         if magic != MAGIC or version != VERSION:
             raise PeerError(
                 f"worker {self.worker} got progress of another form: magic {magic!r} version {version}, "
@@ -99,13 +141,21 @@ class Broadcaster:
                 f"worker {self.worker} got progress {sequence} of worker {sender}, where "
                 f"{self._received[sender]} was next: a payload was lost, doubled or overtaken"
             )
-        body = memoryview(payload)[_HEADER.size :]
-        if len(body) == 0 or len(body) % _CHANGE.size != 0:
+        size = len(payload) - _HEADER.size
+        if size == 0 or near * _CHANGE.size > size or (size - near * _CHANGE.size) % _WIDE.size != 0:
             raise PeerError(
-                f"progress {sequence} of worker {sender} has {len(body)} bytes of changes, not n × 24, n > 0"
+                f"progress {sequence} of worker {sender} has {size} bytes of changes, not {near} × 24 + "
+                "n × 32, more than none"
             )
-        changes = changes_in(payload)
-        assert len(changes) * _CHANGE.size == len(body)
+        if shift != self._shift or anchor < 0:
+            raise PeerError(
+                f"progress {sequence} of worker {sender} has words with the epoch at bit {shift} that count "
+                f"from epoch {anchor}; here it is at bit {self._shift}"
+            )
+        _, _, changes = _unpack(payload)
+        if anchor != self._anchor.epoch:
+            ahead = (anchor - self._anchor.epoch) << shift
+            changes = [(location, word + ahead, delta) for location, word, delta in changes]
         self._check_changes(changes, sender, sequence)
         assert self._received[self.worker] == 0, "nobody hears himself"
         self._received[sender] = sequence + 1

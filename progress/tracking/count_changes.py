@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from progress.times.anchor import Rebase
+
 Change: TypeAlias = tuple[int, int, int]
-"""(location, word of the time, difference of the count)."""
+"""(location, word of the time, which may be a wide one, difference of the count)."""
 
 
 class CountChanges:
@@ -55,6 +57,10 @@ class CountChanges:
         self._deltas.clear()
         assert not self, "what is taken is not told twice"
         return changes
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor."""
+        self._deltas = {(location, by.word(word)): delta for (location, word), delta in self._deltas.items()}
 
     def __bool__(self) -> bool:
         """Whether anything was added since the last `take`, even if it has cancelled out."""

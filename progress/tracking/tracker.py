@@ -57,6 +57,8 @@ from progress.arrays import Int64s
 from progress.errors import InternalError, TimeOverflowError
 from progress.graph.graph import Graph
 from progress.graph.summary_table import SummaryTable
+from progress.times.anchor import Anchor
+from progress.times.timestamp import Timestamp
 from progress.tracking.count_changes import Change
 from progress.tracking.crowd import Crowd
 from progress.tracking.precursors import (
@@ -95,6 +97,7 @@ class Tracker:
         graph     the dataflow
         watched   for each port, the locations of its connectors (all of one scope, at least one)
         few_max   from how many pointstamps on they are kept by location; tests choose a small one
+        anchor    from which epoch words count, for what is told of them
 
     Only `apply` changes the state. Nothing is active at first, so all frontiers are empty: open the first
     epochs of *all* workers' inputs by one `apply` before anything else happens.
@@ -102,9 +105,16 @@ class Tracker:
     Raises `GraphError` if the graph is too large for its table of summaries, or a port mixes scopes.
     """
 
-    def __init__(self, graph: Graph, watched: Sequence[Sequence[int]], few_max: int = FEW_MAX) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        watched: Sequence[Sequence[int]],
+        few_max: int = FEW_MAX,
+        anchor: Anchor | None = None,
+    ) -> None:
         assert few_max >= 1, few_max
         self.graph = graph
+        self._anchor = Anchor() if anchor is None else anchor
         self.watched = tuple(tuple(port) for port in watched)
         self.table = SummaryTable(graph, self.watched)
         self._scopes: Int64s = np.stack([self.table.guards, self.table.valid])
@@ -290,9 +300,12 @@ class Tracker:
             f"is no time there: too many iterations or epochs for {self.graph.layout.level_bits} bits a level"
         )
 
-    def fork(self) -> Tracker:
-        """A tracker that knows the same; what one is told from here on the other does not know."""
+    def fork(self, anchor: Anchor | None = None) -> Tracker:
+        """A tracker that knows the same; what one is told from here on the other does not know. Words count
+        from `anchor`, by default from the same.
+        """
         made = copy.copy(self)
+        made._anchor = self._anchor if anchor is None else anchor
         made._active, made._edges, made._result = self._active.copy(), self._edges.copy(), self._result.copy()
         made._changes = self._changes.copy()
         made._changes_buffer = made._changes.data.cast("B")
@@ -352,15 +365,15 @@ class Tracker:
 
     def occurrences(self, location: int, word: int) -> int:
         """How many events are outstanding at a pointstamp; 0 if it is not active."""
-        return next((row[2] for row in self._counts() if row[:2] == (location, word)), 0)
+        return next((row[2] for row in self.counts() if row[:2] == (location, word)), 0)
 
     def precursors(self, location: int, word: int) -> int:
         """How many other active pointstamps could result in an active one. Requires: active."""
-        counts = self._counts()
+        counts = self.counts()
         return self._precursors_among(counts, next(row for row in counts if row[:2] == (location, word)))
 
-    def _counts(self) -> list[tuple[int, int, int]]:
-        """All active pointstamps as (location, word, occurrences), sorted."""
+    def counts(self) -> list[tuple[int, int, int]]:
+        """All active pointstamps as (location, word, occurrences), sorted; cheaper than `active`."""
         return [row[:3] for row in self.active()] if self._crowd is None else self._crowd.counts()
 
     def _precursors_among(self, counts: list[tuple[int, int, int]], row: tuple[int, int, int]) -> int:
@@ -374,15 +387,18 @@ class Tracker:
     def story(self, location: int, word: int) -> str:
         """A pointstamp, and what holds it back, in words."""
         assert 0 <= location < self.graph.location_count, location
-        time = self.graph.code_of(location).unpack(word)
+        time = self._time(location, word)
         holders = [
-            f"{self.graph.name_of(other)} at {self.graph.code_of(other).unpack(earlier)} ×{count}"
-            for other, earlier, count in self._counts()
+            f"{self.graph.name_of(other)} at {self._time(other, earlier)} ×{count}"
+            for other, earlier, count in self.counts()
             if (other, earlier) != (location, word) and self._could_result_in(other, earlier, location, word)
         ]
         held = "held back by " + " · ".join(holders) if holders else "held back by nothing"
         count = self.occurrences(location, word)
         return f"{self.graph.name_of(location)} at {time}: {count} outstanding, {held}"
+
+    def _time(self, location: int, word: int) -> Timestamp:
+        return self.graph.code_of(location).anchored(self._anchor).unpack(word)
 
     def _could_result_in(self, source: int, earlier: int, target: int, later: int) -> bool:
         guards = int(self.table.guards[target])

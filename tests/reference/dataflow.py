@@ -53,6 +53,7 @@ from differential.operators.reduce import ReduceMachine
 from differential.operators.table_io import TableIn
 from differential.operators.vertices import OperatorVertex
 from differential.trace.trace import Trace
+from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
 from timely.dictionaries import Mark
@@ -322,6 +323,9 @@ class TimedSourceVertex(Vertex):
     def symbols(self, mark: Mark) -> None:
         """None: it keeps values."""
 
+    def rebase(self, by: Rebase) -> None:
+        """It keeps times as tuples."""
+
     def emit(self, changes: Sequence[Change], envelope: Time) -> None:
         """Send updates in one message."""
         words = encode_rows(self.schema, [row for row, _, _ in changes], SYMBOLS, "timed source")
@@ -333,9 +337,9 @@ class TimedSourceVertex(Vertex):
     def move_to(self, times: Sequence[Time]) -> None:
         """Hold these capabilities, and no longer those before."""
         for time in times:
-            self.hold(self.code.pack(time))
+            self.hold(self.code.pack_wide(time))
         for time in self.held:
-            self.release(self.code.pack(time))
+            self.release(self.code.pack_wide(time))
         self.held = list(times)
 
 
@@ -358,8 +362,8 @@ class TimedCaptureVertex(Vertex):
 
     def is_complete(self, time: Time) -> bool:
         """Whether this worker has been told that nothing at or before `time` can come in on any worker."""
-        word, guards = self.code.pack(time), self.code.guards
-        return not any(((word | guards) - int(front)) & guards == guards for front in self.frontier(0))
+        before, unpack = self.code.shape.less_equal, self.code.unpack
+        return not any(before(unpack(int(front)), time) for front in self.frontier(0))
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows on this worker."""
@@ -376,6 +380,9 @@ class TimedCaptureVertex(Vertex):
 
     def symbols(self, mark: Mark) -> None:
         """None: it keeps values."""
+
+    def rebase(self, by: Rebase) -> None:
+        """It keeps times as tuples."""
 
 
 def timed_source(flow: Dataflow, name: str, schema: str, loops: tuple[Loop, ...]) -> Collection:

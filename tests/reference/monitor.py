@@ -136,18 +136,21 @@ class Monitor:
 
         def watched_count(location: int, word: int, delta: int) -> None:
             flow.is_changed = True
+            word += base_of(instance)
             flow.performed[location, word] = flow.performed.get((location, word), 0) + delta
-            count(location, word, delta)
+            count(location, word - base_of(instance), delta)
 
-        def watched_receive(connector: int, word: int, batch: Batch) -> None:
+        def watched_receive(connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
             flow.is_changed = True
-            receive(connector, word, batch)
+            receive(connector, word, batch, anchor)
 
         def watched_apply(changes: list[Change]) -> None:
             flow.is_changed = True
             flow.news.add(worker)
-            before = flow.given[worker]
-            flow.given[worker] = total(before, *({(where, word): delta} for where, word, delta in changes))
+            before, base = flow.given[worker], base_of(instance)
+            flow.given[worker] = total(
+                before, *({(where, word + base): delta} for where, word, delta in changes)
+            )
             moved = unforeseen(flow.given[worker], before, flow.order)
             self._require(flow, [("S3", f"at worker {worker}", moved)] if moved else [])
             apply(changes)
@@ -245,8 +248,13 @@ def _unearned(flow: _Watched, before: ProtocolState, after: ProtocolState, actin
 def _of_tracker(
     flow: _Watched, state: ProtocolState, worker: int, earliest: list[Pointstamp]
 ) -> Iterator[Failure]:
-    """E1, C4 and E2: what a worker's tracker makes of what it was given."""
-    tracker, where = flow.instances[worker].tracker, f"at worker {worker}"
+    """E1, C4 and E2: what a worker's tracker makes of what it was given. Of what is later than its words can
+    say it was told that it is at the last epoch that they can.
+    """
+    instance, where = flow.instances[worker], f"at worker {worker}"
+    tracker, base = instance.tracker, base_of(instance)
+    layout = flow.frozen.layout
+    last = base + layout.limit
     before, new = flow.frontiers.get(worker), [t for t in earliest if t not in flow.earliest]
     if worker in flow.news:
         points = unaccounted(flow.given[worker], state.glob[worker], {})
@@ -254,10 +262,16 @@ def _of_tracker(
             yield "E1", where, points
         code_of = flow.frozen.graph.code_of
         flow.frontiers[worker] = [
-            [code_of(port[0]).unpack(int(word)) for word in tracker.frontier(number)]
+            [code_of(port[0]).unpack_wide(int(word) + base) for word in tracker.frontier(number)]
             for number, port in enumerate(tracker.watched)
         ]
-        believed = flow.order.minimal(t for t, count in state.glob[worker].items() if count > 0)
+        believed = flow.order.minimal(
+            {
+                (where, word if word < base + layout.limit else last)
+                for (where, word), count in state.glob[worker].items()
+                if count > 0
+            }
+        )
         for number, port in enumerate(tracker.watched):
             found, wanted = flow.frontiers[worker][number], frontier_of(believed, port, flow.order)
             if sorted(found) != wanted:
@@ -271,7 +285,13 @@ def _of_tracker(
 
 def untold(instance: Instance) -> Counts:
     """temp[p]: changes that no other worker has been told."""
-    return {(location, word): delta for location, word, delta in instance.untold()}
+    base = base_of(instance)
+    return {(location, word + base): delta for location, word, delta in instance.untold()}
+
+
+def base_of(instance: Instance) -> int:
+    """What makes time words of an instance count from epoch 0, as in all that is judged."""
+    return instance.anchor.epoch << instance.frozen.layout.shifts[0]
 
 
 def under_way(
@@ -286,5 +306,6 @@ def under_way(
             changes = changes_in(frames[1])
             payloads.append({(location, word): delta for location, word, delta in changes})
         elif isinstance(header, DataHeader) and header.dataflow == dataflow:
-            data.append((frozen.graph.connector_location(header.connector), header.word))
+            word = header.word + (header.anchor << frozen.layout.shifts[0])
+            data.append((frozen.graph.connector_location(header.connector), word))
     return payloads, data

@@ -15,6 +15,7 @@ import msgpack
 import pyarrow as pa
 
 from progress.errors import InternalError, MisuseError
+from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
@@ -73,6 +74,10 @@ class OutputLog(Protocol):
         """Go on at `epoch` where `other` stops: its changes before, then what is different here, then what
         comes here. Both have all before `epoch`. False: there is nothing that would add up.
         """
+        ...
+
+    def rebase(self, by: Rebase) -> None:
+        """Time words count from a later epoch: see `Vertex.rebase`."""
         ...
 
     def symbols(self, mark: Mark) -> None:
@@ -162,6 +167,9 @@ class RecordLog:
         del other, epoch
         return False
 
+    def rebase(self, by: Rebase) -> None:
+        """Records carry no time words."""
+
     def symbols(self, mark: Mark) -> None:
         """Records hold values, not words."""
 
@@ -237,6 +245,10 @@ class CaptureVertex(Vertex):
             return False
         self.places = other.places
         return True
+
+    def rebase(self, by: Rebase) -> None:
+        """The log's times."""
+        self.log.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Those of the log."""

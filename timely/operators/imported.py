@@ -48,7 +48,7 @@ class Exported:
 
 class Taken(NamedTuple):
     """What a source has brought: batches, each with an epoch ≤ those of its rows; where it has got to;
-    whether this is all that there is now; and the last epoch of all these rows.
+    whether this is all that there is now, and may be taken; and the last epoch of all these rows.
     """
 
     batches: Sequence[tuple[int, Batch]]
@@ -76,8 +76,10 @@ class ImportSource(Protocol):
         """
         ...
 
-    def take(self) -> Taken:
-        """What has come in, first of all the state as of the epoch of the beginning, perhaps in pieces."""
+    def take(self, before: int) -> Taken:
+        """What has come in of the epochs before `before`, first of all the state as of the epoch of the
+        beginning, perhaps in pieces. As long as there is more, that is what the owner may still bring.
+        """
         ...
 
     def close(self) -> None:
@@ -109,8 +111,17 @@ class Entry(Protocol):
         """How epochs are packed into words."""
         ...
 
+    @property
+    def room(self) -> int:
+        """The first epoch of which rows cannot enter yet."""
+        ...
+
     def wake(self) -> None:
         """Ask for an activation, which calls `ImportHandle.release`."""
+        ...
+
+    def may_enter(self, epoch: int) -> bool:
+        """Whether rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
         ...
 
     def resume(self) -> None:
@@ -171,7 +182,7 @@ class ImportHandle:
         """Let in what has come: the activation of the import's stage."""
         if self.is_complete:
             return
-        taken = self._source.take()
+        taken = self._source.take(self._entry.room)
         if taken.is_all and taken.upper is not None:
             self._upper = taken.upper
         self._latest = max(self._latest, taken.latest)
@@ -184,9 +195,11 @@ class ImportHandle:
             self.is_complete = True
             self._entry.advance(self.epoch, None)
             self.epoch = max(self.epoch, self._latest + 1)
-        elif taken.upper > self.epoch:
-            self._entry.advance(self.epoch, taken.upper)
-            self.epoch = taken.upper
+        else:
+            if taken.upper > self.epoch:
+                self._entry.advance(self.epoch, taken.upper)
+                self.epoch = taken.upper
+            self._entry.may_enter(taken.upper)
 
     def close(self) -> None:
         """Read no more; what was kept for it may go."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 
 from ..dictionaries import Mark
@@ -29,6 +30,9 @@ class ProbeVertex(Vertex):
 
     def is_past(self, time: Timestamp) -> bool:
         """Whether nothing at or before `time` can appear in the stream any more."""
-        word = self.code.pack(time)
-        guards = self.code.guards
-        return not any(((word | guards) - int(f)) & guards == guards for f in self.frontier(0))
+        # As tuples: the time may be of any epoch, also of one that no word holds.
+        before, unpack = self.code.shape.less_equal, self.code.unpack
+        return not any(before(unpack(int(front)), time) for front in self.frontier(0))
+
+    def rebase(self, by: Rebase) -> None:
+        """It keeps nothing."""

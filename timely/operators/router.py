@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from progress.arrays import Int64s
 from progress.errors import InternalError, MisuseError
+from progress.times.anchor import Rebase
 
 from ..dictionaries import Mark
 from ..wire.batch import Batch, Records
@@ -78,16 +79,17 @@ class RouterVertex(Vertex):
     def on_start(self) -> None:
         """Until a change comes in the routing is the default."""
         self._shift, bits = self.code.fields[0]
-        self._epoch_max = (1 << bits) - 1
+        self._mask = (1 << bits) - 1
         self._use(Routing.default(self.workers))
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows leave or wait; changes wait for the end of their epoch."""
         for word, batch in messages:
             if port == CONTROL:
-                self._note(word >> self._shift, batch)
+                self._note(self.code.epoch_of(word), batch)
                 continue
-            epoch = max(word >> self._shift, batch.latest(self._shift, self._epoch_max))
+            latest = max(word >> self._shift, batch.latest(self._shift, self._mask))
+            epoch = self.code.anchor.epoch + latest
             if epoch < self._known_before:
                 self.send(0, batch, word)
             else:
@@ -96,19 +98,34 @@ class RouterVertex(Vertex):
 
     def on_frontier(self) -> None:
         """The changes of complete epochs count; what waited for them leaves."""
-        complete = self._first_epoch(CONTROL)
+        complete, code = self._first_epoch(CONTROL), self.code
         routing = self.routing
         for epoch in sorted(epoch for epoch in self._changes if epoch < complete):
-            changes = dict(sorted(self._changes.pop(epoch)))  # of two for one bucket the higher worker counts
-            if epoch + self._lead <= self._epoch_max:
-                routing = routing.changed((epoch + self._lead) << self._shift, changes)
+            # A version that begins with an epoch of which there are no words yet is for no row that there is.
+            if code.holds(epoch + self._lead):
+                # Of two for one bucket the higher worker counts.
+                changes = dict(sorted(self._changes.pop(epoch)))
+                routing = routing.changed(code.pack((epoch + self._lead,)), changes)
         self._known_before = max(self._known_before, min(complete + self._lead, FOREVER))
-        oldest = min([self._first_epoch(ROWS), *(word >> self._shift for _, _, word, _ in self._kept)])
-        self._use(routing.since(min(oldest, self._epoch_max) << self._shift))
+        oldest = min([self._first_epoch(ROWS), *(code.epoch_of(word) for _, _, word, _ in self._kept)])
+        self._use(routing.since(code.within(max(oldest - code.anchor.epoch, 0) << self._shift)))
         while self._kept and self._kept[0][0] < self._known_before:
             _, _, word, batch = heapq.heappop(self._kept)
             self.send(0, batch, word)
             self.release(word)
+
+    def rebase(self, by: Rebase) -> None:
+        """Versions, and rows that wait."""
+        self._kept = [
+            (epoch, number, by.word(word), batch.rebased(-by.step))
+            for epoch, number, word, batch in self._kept
+        ]
+        self._use(self.routing.rebased(by))
+        self.resume()
+
+    def on_resume(self) -> None:
+        """There may be words now of the epochs of versions that are known."""
+        self.on_frontier()
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait for the routing of their epoch."""
@@ -137,4 +154,4 @@ class RouterVertex(Vertex):
 
     def _first_epoch(self, port: int) -> int:
         frontier = self.frontier(port)
-        return int(frontier[0]) >> self._shift if len(frontier) else FOREVER
+        return self.code.epoch_of(int(frontier[0])) if len(frontier) else FOREVER

@@ -21,6 +21,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from progress.arrays import Int64s
 from progress.errors import InternalError, MisuseError
+from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
@@ -201,6 +202,21 @@ class Vertex:
         `cluster.stats()` names it. A class that keeps no words has `def symbols(self, mark): pass`.
         """
         mark.unknown(repr(self))
+
+    def rebase(self, by: Rebase) -> None:
+        """Time words count from a later epoch: all that are kept here become `by.word(word)`, rows
+        `by.rows(rows)`. Nothing that is still to be done is earlier; what is kept of the past, and may be, is
+        counted as of that epoch, by `by.early`.
+
+        Called between activations, when epochs have gone on for as long as words last: a hundred thousand of
+        them, or more than there are, depending on how deeply loops nest. Nothing may be sent; `resume` may be
+        asked for. Times as tuples do not change. A vertex that takes time words, or holds some, and does not
+        say this is an error then, which ends its dataflow.
+        """
+
+    def first_asked(self) -> int | None:
+        """The first epoch that somebody outside of this dataflow may still ask about here; None: nobody."""
+        return None
 
     def report(self) -> dict[str, object]:
         """What `cluster.stats()` shows of this vertex beside its counters: plain values, by name."""

@@ -71,7 +71,7 @@ class ProgressChecker:
 
     def on_step_done(self, changes: Sequence[Change]) -> None:
         """The worker has applied its own changes and is about to tell them."""
-        told = _by_point(changes)
+        told = self._by_point(changes)
         self._note("told", told)
         instance, order = self._instance, self._order
         caps = owned(instance)
@@ -83,13 +83,13 @@ class ProgressChecker:
 
     def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
         """The worker has applied what a peer has told."""
-        heard = _by_point(changes)
+        heard = self._by_point(changes)
         self._note(f"worker {peer} told", heard)
         self._require("B9", unheralded(heard, self._view, self._order))
         self._check_view(heard)
 
     def on_data(self, connector: int, word: int) -> None:
-        """A message has arrived from another worker."""
+        """A message has arrived from another worker; `word` counts from epoch 0, as all that is kept here."""
         arrived = self._instance.connectors[connector]
         point = (arrived.location, word)
         self._note("a message came in at", [point])
@@ -106,9 +106,10 @@ class ProgressChecker:
     def on_notify(self, stage: int, word: int) -> None:
         """A notification is about to be delivered."""
         runner = self._instance.runners[stage]
-        self._note("on_notify", [(stage, word)])
-        if any(self._is_open(runner, port, word) for port in range(len(runner.ports))):
-            self._require("due", [(stage, word)])
+        point = stage, word + self._base
+        self._note("on_notify", [point])
+        if any(self._is_open(runner, port, point[1]) for port in range(len(runner.ports))):
+            self._require("due", [point])
 
     def _check_view(self, changes: Counts) -> None:
         before, after = self._view, view(self._instance)
@@ -124,7 +125,17 @@ class ProgressChecker:
     def _is_open(self, runner: VertexRunner, port: int, word: int) -> bool:
         """Whether the frontier of a port has not passed a time."""
         shape, unpack = runner.code.shape, runner.code.unpack
-        return any(shape.less_equal(unpack(int(front)), unpack(word)) for front in runner.frontier(port))
+        time = self._instance.frozen.codes[runner.stage].unpack_wide(word)
+        return any(shape.less_equal(unpack(int(front)), time) for front in runner.frontier(port))
+
+    @property
+    def _base(self) -> int:
+        """What makes words of now count from epoch 0."""
+        return self._instance.anchor.epoch << self._instance.frozen.layout.shifts[0]
+
+    def _by_point(self, changes: Sequence[Change]) -> dict[Pointstamp, int]:
+        base = self._base
+        return total(*({(location, word + base): delta} for location, word, delta in changes))
 
     def _note(self, what: str, points: Sequence[Pointstamp] | Counts) -> None:
         self._events.append((what, list(points)))
@@ -138,7 +149,3 @@ class ProgressChecker:
         where = f"at worker {instance.worker} of {instance.workers}, dataflow {instance.index}{detail}"
         events = (f"{what} {' and '.join(map(name, points[:2]))}" for what, points in self._events)
         return violation(label, where, points, self._order, events)
-
-
-def _by_point(changes: Sequence[Change]) -> dict[Pointstamp, int]:
-    return total(*({(location, word): delta} for location, word, delta in changes))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from progress.errors import MisuseError
+from progress.times.anchor import Rebase
 
 from ..building.freeze import LoopLimit, PhysicalConnector
 from ..dictionaries import Mark
@@ -147,6 +148,11 @@ class Connector:
                 carrier.enqueue(self.target, self.port, self.location, word, part)
             else:
                 carrier.send_data(peer, self.index, word, part)
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor. What went round last is told by its iteration."""
+        if self.rounds is not None:
+            self.rounds.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """What went round last, of which an error may tell."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
+from progress.times.anchor import Anchor
 from progress.tracking.broadcast import Broadcaster
 
 from ..building.freeze import FrozenDataflow
@@ -122,7 +123,11 @@ class Worker:
         if self._checks_progress:
             instance.checker = ProgressChecker(instance, epoch)
         self._broadcasters[number] = Broadcaster(
-            self.index, self.workers, instance.frozen.graph.location_count
+            self.index,
+            self.workers,
+            instance.frozen.graph.location_count,
+            instance.anchor,
+            instance.frozen.layout.shifts[0],
         )
         for peer, frames in self._early.pop(number, []):
             self._receive(peer, frames)
@@ -220,12 +225,14 @@ class Worker:
     def _publish(self, number: int, instance: Instance) -> bool:
         changes = instance.take_changes()
         if not changes:
+            instance.follow()
             return False
         instance.apply(changes)
         if instance.checker is not None:
             instance.checker.on_step_done(changes)
         if self.workers > 1:
             self._tell_all(number, changes)
+        instance.follow()
         return True
 
     def enabled(self) -> list[Action]:
@@ -279,7 +286,8 @@ class Worker:
         memo: dict[int, object] = {id(self._transport): None}
         for instance in self._instances.values():
             memo.update((id(part), part) for part in instance.shared())
-            memo[id(instance.tracker)] = instance.tracker.fork()
+            memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)
+            memo[id(instance.tracker)] = instance.tracker.fork(anchor)
         made = copy.deepcopy(self, memo)
         made._transport = transport
         return made
@@ -322,7 +330,8 @@ class Worker:
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Hand a message for another worker to the transport."""
         assert self._transport is not None
-        header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND))
+        anchor = self._instances[dataflow].anchor.epoch
+        header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
         self.messages_sent += 1
         self._transport.send(peer, [header, *batch.to_frames(peer)])
         batch.on_sent(peer)
@@ -406,6 +415,7 @@ class Worker:
                 instance.apply(changes)
                 if instance.checker is not None:
                     instance.checker.on_progress(peer, changes)
+                instance.follow()
                 instance.check_notifications()
             except Exception as error:
                 self.fail(header.dataflow, error)
@@ -417,7 +427,7 @@ class Worker:
             )
         batch = decode(header.batch_kind, frames[1:], peer)
         try:
-            instance.receive(header.connector, header.word, batch)
+            instance.receive(header.connector, header.word, batch, header.anchor)
         except Exception as error:
             self.fail(header.dataflow, error)
 

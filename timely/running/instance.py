@@ -3,6 +3,13 @@
 The run queue holds runners with work, in topological order. An activation lets a vertex consume everything
 that is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step
 cancels out and never reaches the tracker; `take_changes` hands them over once per step.
+
+Words count from an anchor (`progress/times/anchor.py`), which each worker moves up by itself when something
+waits for that: rows of an input, a right at a far epoch, a message of a worker whose anchor is ahead. It may
+go up to one epoch before the first that is outstanding in this worker's view; that one epoch is what
+operators ask about that look one step back. What comes from other workers later is no earlier than that, for
+a view is never ahead of the truth; and who waits for a message of one that is ahead will hear all that had
+let it go there.
 """
 
 from __future__ import annotations
@@ -13,7 +20,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from progress.errors import InternalError, MisuseError
+from progress.times.anchor import Anchor, Rebase
 from progress.tracking.count_changes import Change, CountChanges
+from progress.tracking.far import FarPointstamps
 from progress.tracking.tracker import Tracker
 
 from ..building.freeze import FrozenDataflow
@@ -71,6 +80,11 @@ class Instance:
         self.workers = owner.workers
         self.routing = Routing.default(owner.workers)
         self.frozen = frozen
+        self.anchor = Anchor()
+        self._far = FarPointstamps(frozen.layout)
+        self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
+        self._late: list[tuple[int, int, Batch]] = []
+        """Messages of workers whose anchor is ahead, which no word here says: connector, word, batch."""
         self._changes = CountChanges()
         # (location, word, delta): the only way by which callbacks reach progress tracking.
         self.count = self._changes.add
@@ -81,15 +95,14 @@ class Instance:
         self._postponed = 0
         self._idle_runners: list[VertexRunner] = []
         self.recheck: set[int] = set()
+        codes = [code.anchored(self.anchor) for code in frozen.codes]
         self.runners = [
-            VertexRunner(
-                self, stage, declaration.name, declaration.site, frozen.codes[stage], declaration.outputs
-            )
-            for stage, declaration in enumerate(frozen.stages)
+            VertexRunner(self, stage, declaration.name, declaration.site, code, declaration.outputs)
+            for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
         self.connectors = self._connect()
         self._port_owner: list[int] = []
-        self.tracker = Tracker(frozen.graph, self._make_vertices())
+        self.tracker = Tracker(frozen.graph, self._make_vertices(), anchor=self.anchor)
         self.inputs = {
             name: InputHandle(name, self.runners[frozen.stage_of[declared.stage]], declared.codec)
             for name, declared in frozen.inputs.items()
@@ -130,6 +143,8 @@ class Instance:
         """
         if self.imports or self.feeds:
             self.first_epoch = epoch
+            # Nothing has a time yet, so the anchor goes anywhere.
+            self.anchor.epoch = epoch - 1 if epoch >= self.frozen.layout.window else 0
             for handle in self.inputs.values():
                 handle.begin(epoch)
             for imported in (*self.imports, *self.feeds.values()):
@@ -201,28 +216,48 @@ class Instance:
             else:
                 heapq.heappush(self._ready, target.stage)
 
-    def receive(self, connector: int, word: int, batch: Batch) -> None:
-        """A message came in from another worker."""
+    def receive(self, connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
+        """A message came in from another worker; its words count from `anchor`."""
+        shift = self.frozen.layout.shifts[0]
         if self.checker is not None:
-            self.checker.on_data(connector, word)
-        arrived = self.connectors[connector]
-        self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
+            self.checker.on_data(connector, word + (anchor << shift))
+        if anchor == self.anchor.epoch:
+            arrived = self.connectors[connector]
+            self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
+            return
+        ours = word + ((anchor - self.anchor.epoch) << shift)
+        if ours < 0:
+            raise InternalError(
+                f"worker {self.worker} got a message at {word:#x}, counted from epoch {anchor}, where it "
+                f"took everything before epoch {self.anchor.epoch} for done"
+            )
+        self._arrive(connector, ours, batch.rebased(-word))
+
+    def _arrive(self, connector: int, word: int, batch: Batch) -> None:
+        """A message at `word`, which may be wide; its rows' times say how much later they are."""
+        layout = self.frozen.layout
+        spread = batch.latest(layout.shifts[0], layout.epochs) << layout.shifts[0]
+        if word + spread >= layout.limit:
+            self._late.append((connector, word, batch))
+        else:
+            arrived = self.connectors[connector]
+            self.enqueue(arrived.target, arrived.port, arrived.location, word, batch.rebased(word))
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
         if self.checker is not None:
-            self.checker.on_sent(connector, word)
+            self.checker.on_sent(connector, word + (self.anchor.epoch << self.frozen.layout.shifts[0]))
         self._owner.send_data(peer, self.index, connector, word, batch)
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
-        return bool(self._ready or self._resumed or self._patient)
+        return bool(self._ready or self._resumed or self._patient) or self.can_follow()
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: no vertex is ready, no change untold, no notification to look
         for.
         """
-        return not (self._ready or self._resumed or self._patient or self.recheck or self._changes)
+        return not (self.has_work() or self.recheck or self._changes)
 
     def resume_later(self, runner: VertexRunner) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
@@ -262,7 +297,7 @@ class Instance:
         """Which actions there are to perform now, in the order in which steps come to them."""
         found: list[Resume | Activate | Publish | Notify | Idle] = []
         found += [Activate(self.index, runner.stage) for runner in self.runners if runner.is_queued]
-        if self._changes:
+        if self._changes or self.can_follow():
             found.append(Publish(self.index))
         if self.recheck:
             found.append(Notify(self.index))
@@ -318,6 +353,11 @@ class Instance:
 
     def apply(self, changes: list[Change]) -> None:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
+        if self._far.is_wide(changes):
+            changes = self._far.sift(changes)
+        self._tell_tracker(changes)
+
+    def _tell_tracker(self, changes: list[Change]) -> None:
         for port in self.tracker.apply(changes):
             stage = self._port_owner[port]
             runner = self.runners[stage]
@@ -341,9 +381,66 @@ class Instance:
         """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
         nothing is.
         """
-        shift = self.frozen.layout.shifts[0]
+        first = self._first_outstanding()
+        return FOREVER if first is None else first
+
+    # Words count from a later epoch.
+
+    def await_epoch(self, stage: int) -> None:
+        """`stage` has rows of an epoch that are not let in yet; it has a turn when the anchor has moved."""
+        self._awaiting.add(stage)
+
+    def can_follow(self) -> bool:
+        """Whether the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
+        return bool(self._awaiting or self._far or self._late) and self._room_ahead() > 0
+
+    def follow(self) -> None:
+        """Move the anchor, if it should and may. To be called between activations."""
+        if self.can_follow():
+            self._rebase(Rebase(self._room_ahead(), self.frozen.layout.shifts[0]))
+
+    def _room_ahead(self) -> int:
+        """By how many epochs the anchor is to move; 0 if that is not worth while, for it costs a look at all
+        that is kept: less than half of what rows may be ahead, unless a message waits for it.
+        """
+        first = self._first_outstanding()
+        if first is None:
+            return 0
+        for runner in self.runners:
+            if runner.vertex is not None:
+                asked = runner.vertex.first_asked()
+                first = first if asked is None else min(first, asked)
+        epochs = first - 1 - self.anchor.epoch
+        enough = 1 if self._late else self.frozen.layout.window // 2
+        return epochs if epochs >= enough else 0
+
+    def _first_outstanding(self) -> int | None:
+        """The first epoch of which something is outstanding anywhere, in this worker's view."""
         least = self.tracker.least_word()
-        return FOREVER if least is None else least >> shift
+        if least is not None and least >= self._far.stand_in:
+            least = self._far.least_word()
+        return None if least is None else self.anchor.epoch + (least >> self.frozen.layout.shifts[0])
+
+    def _rebase(self, by: Rebase) -> None:
+        for runner in self.runners:
+            runner.catch_up()
+        counts = self.tracker.counts()
+        self.anchor.epoch += by.epochs
+        self._changes.rebase(by)
+        for runner in self.runners:
+            try:
+                runner.rebase(by)
+            except BaseException as error:
+                add_note(error, f"while times of {runner.title()} were to count from a later epoch")
+                raise
+        # At once, so that no frontier is seen to come and go.
+        self._tell_tracker(self._far.rebase(counts, by))
+        awaiting, self._awaiting = sorted(self._awaiting), set()
+        for stage in awaiting:
+            self.wake(self.runners[stage])
+        late, self._late = self._late, []
+        for connector, word, batch in late:
+            self._arrive(connector, by.word(word), batch)
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""
@@ -353,6 +450,8 @@ class Instance:
             imported.symbols(mark)
         for runner in self.runners:
             runner.symbols(mark)
+        for _, _, batch in self._late:
+            mark.holder(batch)
 
     def compared(self) -> object:
         """All that decides what it will do; frontiers and precursors follow from counts."""
@@ -366,6 +465,7 @@ class Instance:
             self.runners,
             self.inputs,
             (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
+            (self.anchor.epoch, self._far.counts(), sorted(self._awaiting), self._late),
         )
 
     def shared(self) -> Iterator[object]:
@@ -382,6 +482,7 @@ class Instance:
             yield constant.codec
         for runner in self.runners:
             yield from (batch for _, _, _, batch in runner.inbox)
+        yield from (batch for _, _, batch in self._late)
 
     def drop(self) -> None:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
@@ -401,6 +502,18 @@ class Instance:
         self._turns.clear()
         self._patient.clear()
         self._changes = CountChanges()
+        self._late.clear()
+
+    def pointstamps(self) -> list[tuple[int, int, int]]:
+        """What is outstanding in this worker's view, as (location, word, count); words count from epoch 0."""
+        base = self.anchor.epoch << self.frozen.layout.shifts[0]
+        near = self._far.without_stand_ins(self.tracker.counts())
+        return [(location, word + base, count) for location, word, count in (*near, *self._far.counts())]
+
+    def late_words(self) -> list[tuple[int, int]]:
+        """The messages that wait for the anchor, as (location, word), words as in `pointstamps`."""
+        base = self.anchor.epoch << self.frozen.layout.shifts[0]
+        return [(self.connectors[connector].location, word + base) for connector, word, _ in self._late]
 
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""

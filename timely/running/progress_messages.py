@@ -1,6 +1,7 @@
 """Messages between workers, to frames and back.
 
-    frame 0      header: magic "ND", version, kind, dataflow; for data also connector, time word, batch kind
+    frame 0      header: magic "ND", version, kind, dataflow; for data also connector, time word, batch kind,
+                 anchor
     frame 1 …    data: the frames of the batch · progress: one frame of count changes ·
                  control: one frame of `handshake.py`, which belongs to no dataflow ·
                  withdrawal, and its answer: none; see `forgetting.py`
@@ -15,10 +16,10 @@ from dataclasses import dataclass
 
 from progress.errors import PeerError
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 _MAGIC = b"ND"
 _COMMON = struct.Struct("<2sBBI")
-_DATA = struct.Struct("<IqH")
+_DATA = struct.Struct("<IqHq")
 _KIND_DATA = 1
 _KIND_PROGRESS = 2
 _KIND_CONTROL = 3
@@ -28,12 +29,13 @@ _KIND_WITHDRAWN = 5
 
 @dataclass(frozen=True, slots=True)
 class DataHeader:
-    """A batch on a connector of a dataflow at a time word."""
+    """A batch on a connector of a dataflow at a time word; this and those of its rows count from `anchor`."""
 
     dataflow: int
     connector: int
     word: int
     batch_kind: int
+    anchor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ Header = DataHeader | ProgressHeader | ControlHeader | WithdrawalHeader
 
 def write_data_header(header: DataHeader) -> bytes:
     """Header of a data message."""
-    assert header.word >= 0
+    assert header.word >= 0 and header.anchor >= 0
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_DATA, header.dataflow) + _DATA.pack(
-        header.connector, header.word, header.batch_kind
+        header.connector, header.word, header.batch_kind, header.anchor
     )
 
 
@@ -104,8 +106,11 @@ def read_header(frame: memoryview | bytes, peer: int) -> Header:
     if kind in (_KIND_WITHDRAWAL, _KIND_WITHDRAWN) and size == _COMMON.size:
         return WithdrawalHeader(kind == _KIND_WITHDRAWN)
     if kind == _KIND_DATA and size == _COMMON.size + _DATA.size:
-        connector, word, batch_kind = _DATA.unpack_from(frame, _COMMON.size)
-        if word < 0:
-            raise PeerError(f"worker {peer} sent a time word below zero ({word}) on connector {connector}")
-        return DataHeader(dataflow, connector, word, batch_kind)
+        connector, word, batch_kind, anchor = _DATA.unpack_from(frame, _COMMON.size)
+        if word < 0 or anchor < 0:
+            raise PeerError(
+                f"worker {peer} sent a time word below zero ({word}, from epoch {anchor} on) on connector "
+                f"{connector}"
+            )
+        return DataHeader(dataflow, connector, word, batch_kind, anchor)
     raise PeerError(f"worker {peer} sent a header of kind {kind} with {size} bytes")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from progress.times.anchor import Rebase
+
 from ..building.freeze import LoopLimit
 
 __all__ = ["ROUNDS_KEPT", "RoundCounts"]
@@ -37,6 +39,10 @@ class RoundCounts:
         if len(known) == ROUNDS_KEPT:
             del known[next(iter(known))]
         known[word] = rows
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor; those of before it are below 0."""
+        self._rows = {word - by.step: rows for word, rows in self._rows.items()}
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Words and their rows."""

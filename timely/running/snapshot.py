@@ -3,7 +3,7 @@
 Nothing here trusts a count: messages are found in inboxes, rights where they are kept. So what
 was counted can be held against it (`progress/checking/predicates.py`, whose letters these functions carry).
 To be called between activations: while a vertex runs, what it consumes is neither in its inbox nor counted
-off.
+off. Words are wide, and count from epoch 0 (`progress/times/anchor.py`): workers are compared.
 """
 
 from __future__ import annotations
@@ -23,38 +23,36 @@ def first_epochs(frozen: FrozenDataflow, epoch: int = 0) -> list[Pointstamp]:
     """What every worker owns before it has done anything: the first epoch of each input, import and
     constant.
     """
-    return [(stage, frozen.codes[stage].pack((epoch,))) for stage in frozen.open_stages]
+    return [(stage, frozen.codes[stage].pack_wide((epoch,))) for stage in frozen.open_stages]
 
 
 def owned(instance: Instance) -> Counts:
     """caps[p]: messages that wait in inboxes, notifications asked for, holds, open epochs."""
     stages = instance.frozen.stage_of
     declared = instance.frozen.inputs
-    found: list[Pointstamp] = []
+    opened: list[tuple[int, int | None]] = []
     for name, handle in instance.inputs.items():
         feed = instance.feeds.get(name)
         epoch = handle.held_epoch if feed is None else feed.held_epoch
-        if epoch is not None:
-            found.append((stages[declared[name].stage], handle.epoch_word(epoch)))
+        opened.append((stages[declared[name].stage], epoch))
     for imported, reading in zip(instance.frozen.imports, instance.imports, strict=True):
-        if reading.held_epoch is not None:
-            stage = stages[imported.stage]
-            found.append((stage, instance.frozen.codes[stage].pack((reading.held_epoch,))))
+        opened.append((stages[imported.stage], reading.held_epoch))
     for constant, entering in zip(instance.frozen.constants, instance.constants, strict=True):
-        if entering.held_epoch is not None:
-            stage = stages[constant.stage]
-            found.append((stage, instance.frozen.codes[stage].pack((entering.held_epoch,))))
+        opened.append((stages[constant.stage], entering.held_epoch))
+    codes = instance.frozen.codes
+    found = [(stage, codes[stage].pack_wide((epoch,))) for stage, epoch in opened if epoch is not None]
+    base = instance.anchor.epoch << instance.frozen.layout.shifts[0]
     for runner in instance.runners:
-        found += [(location, word) for _, location, word, _ in runner.inbox]
-        found += [(runner.stage, word) for word in runner.requested]
+        found += [(location, word + base) for _, location, word, _ in runner.inbox]
+        found += [(runner.stage, word + base) for word in runner.requested]
         for word, count in runner.held_words().items():
-            found += [(runner.stage, word)] * count
-    return counted(found)
+            found += [(runner.stage, word + base)] * count
+    return counted([*found, *instance.late_words()])
 
 
 def view(instance: Instance) -> Counts:
-    """glob[q]: the occurrence counts of the worker's tracker."""
-    return {(location, word): count for location, word, count, _ in instance.tracker.active()}
+    """glob[q]: the occurrence counts that the worker knows of."""
+    return {(location, word): count for location, word, count in instance.pointstamps()}
 
 
 def counted(points: Sequence[Pointstamp]) -> dict[Pointstamp, int]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from progress.arrays import Int64s
 from progress.errors import MisuseError, TimeRegressionError
+from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
 from progress.times.word_antichain import antichain_is_beyond, minimal_words
@@ -110,13 +111,17 @@ class Surroundings(Protocol):
         """Let a stage have one turn once others have had theirs."""
         ...
 
+    def await_epoch(self, stage: int) -> None:
+        """Let a stage have a turn when words count from a later epoch."""
+        ...
+
 
 class VertexRunner:
     """One stage on one worker."""
 
     __slots__ = (
-        "_held", "_held_in_order", "_received", "_received_minimal", "_surroundings", "_waiting",
-        "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
+        "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
+        "_waiting", "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
         "is_patient", "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested",
         "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker",
         "workers",
@@ -152,6 +157,9 @@ class VertexRunner:
         self.notifies = False
         self.activations = 0
         self._held: dict[int, int] = {}
+        self._held_far: dict[int, int] = {}
+        """Of epochs that no word holds yet; these give no right to send now."""
+        self._limit = code.layout.limit
         self._held_in_order: OpenTimes | None = None
         self._received: set[int] = set()
         self._received_minimal: Int64s | None = None
@@ -180,7 +188,11 @@ class VertexRunner:
         """One more capability at `word`."""
         held = self._held
         if word not in self._received and word not in held:
-            self._check_right(word, "asked to hold")
+            self._check_right(self.code.within(word), "asked to hold")
+        if word >= self._limit:
+            self._held_far[word] = self._held_far.get(word, 0) + 1
+            self._surroundings.count(self.stage, word, 1)
+            return
         held[word] = held.get(word, 0) + 1
         if self._held_in_order is not None:
             self._held_in_order.add(word)
@@ -188,11 +200,11 @@ class VertexRunner:
 
     def release(self, word: int) -> None:
         """One capability at `word` less."""
-        held = self._held
+        held = self._held if word < self._limit else self._held_far
         count = held.get(word, 0)
         if count == 0:
             raise TimeRegressionError(
-                f"{self.title()} releases {self.code.unpack(word)}, which it does not hold"
+                f"{self.title()} releases {self.code.unpack_wide(word)}, which it does not hold"
             )
         if count == 1:
             del held[word]
@@ -256,8 +268,20 @@ class VertexRunner:
         """The open epoch of the input moves on; `None`: the input is closed."""
         count = self._surroundings.count
         if new is not None:
-            count(self.stage, self.code.pack((new,)), 1)
-        count(self.stage, self.code.pack((old,)), -1)
+            count(self.stage, self.code.pack_wide((new,)), 1)
+        count(self.stage, self.code.pack_wide((old,)), -1)
+
+    @property
+    def room(self) -> int:
+        """The first epoch of which rows cannot enter yet."""
+        return self.code.anchor.epoch + self.code.layout.window
+
+    def may_enter(self, epoch: int) -> bool:
+        """Whether rows of an epoch may enter; if not, the stage has a turn when they may be able to."""
+        if epoch < self.room:
+            return True
+        self._surroundings.await_epoch(self.stage)
+        return False
 
     # Called by the instance.
 
@@ -314,15 +338,56 @@ class VertexRunner:
         return (
             self.stage,
             self.inbox,
-            (sorted(self.requested), self.due, sorted(self._held.items())),
+            (sorted(self.requested), self.due, sorted(self.held_words().items())),
             (self.is_queued, self.has_frontier_news, self.wants_resume, self.may_resume),
             [(connector.transform, connector.routing) for listed in self.outputs for connector in listed],
             self.vertex,
         )
 
+    def catch_up(self) -> None:
+        """Let a vertex that sends nothing know how far its input is. It holds nothing either, so it may keep
+        what is complete, and was not looked at.
+        """
+        if self.has_frontier_news and self.wants_frontier and not self.outputs:
+            assert self.vertex is not None
+            self.vertex.on_frontier()
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor. Called between activations."""
+        assert not self._received, "between activations"
+        shift = by.step
+        self.inbox = [
+            (port, location, by.word(word), batch.rebased(-shift))
+            for port, location, word, batch in self.inbox
+        ]
+        self.requested = {by.word(word) for word in self.requested}
+        self.due = [by.word(word) for word in self.due]
+        self._waiting = [by.word(word) for word in self._waiting]
+        held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
+        self._held = {word: count for word, count in held.items() if word < self._limit}
+        self._held_far = {word: count for word, count in held.items() if word >= self._limit}
+        guards = self.code.guards
+        if self._waiting_in_order is not None:
+            self._waiting_in_order = OpenTimes(guards, self.requested.difference(self.due))
+        self._held_in_order = None
+        self.events = deque(((event, word - shift) for event, word in self.events), maxlen=_RECENT_EVENTS)
+        for listed in self.outputs:
+            for connector in listed:
+                connector.rebase(by)
+        vertex = self.vertex
+        if vertex is None:
+            return
+        if (vertex.word_times or held) and type(vertex).rebase is Vertex.rebase:
+            raise MisuseError(
+                f"{self.title()} keeps time words, and does not say what becomes of them now that epochs go "
+                f"on beyond {self.code.epoch_of(self._limit - 1 - shift)}: give {type(vertex).__name__} a "
+                "method `rebase`; `def rebase(self, by): pass` if it keeps none"
+            )
+        vertex.rebase(by)
+
     def held_words(self) -> dict[int, int]:
         """Words held, with their counts; for reports."""
-        return dict(self._held)
+        return self._held | self._held_far
 
     def find_due(self) -> bool:
         """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
@@ -437,13 +502,13 @@ class VertexRunner:
 
     def _refuse(self, word: int, what: str) -> NoReturn:
         unpack = self.code.unpack
-        rights = sorted(unpack(owned) for owned in {*self._received, *self._held})
+        rights = sorted(self.code.unpack_wide(owned) for owned in {*self._received, *self._held})
         owns = " or ".join(map(str, rights[:_SHOWN_MAX])) or (
             "no time at all: it neither received nor holds one now"
         )
         if len(rights) > _SHOWN_MAX:
             owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
-        recent = " · ".join(f"{event} {unpack(word)}" for event, word in self.events)
+        recent = " · ".join(f"{event} {self.code.unpack_wide(word)}" for event, word in self.events)
         raise TimeRegressionError(
             f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
             f"{owns}.\n"

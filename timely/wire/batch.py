@@ -44,6 +44,14 @@ class Batch(Protocol):
         """
         ...
 
+    def rebased(self, step: int) -> Self:
+        """The same rows for words that count from another epoch: each time later by `step`, which may be
+        below 0.
+
+        Batches whose rows carry no times return themselves.
+        """
+        ...
+
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows; 0 if they have
         none.
@@ -163,6 +171,11 @@ class Records:
     def shifted(self, keep: int, add: int) -> Self:
         """Itself: records have no times of their own."""
         del keep, add
+        return self
+
+    def rebased(self, step: int) -> Self:
+        """Itself: records have no times of their own."""
+        del step
         return self
 
     def latest(self, shift: int, mask: int) -> int:

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 
 __all__ = ["BUCKETS", "Routing"]
 
@@ -78,6 +79,13 @@ class Routing:
         starts = self.starts[first:].copy()
         starts[0] = 0
         return Routing(self.workers, starts, self.owners[first:].copy())
+
+    def rebased(self, by: Rebase) -> Routing:
+        """The same for words that count from a later epoch: the versions that times from there on can see."""
+        kept = self.since(by.step)
+        starts = kept.starts.copy()
+        starts[1:] = by.words(starts[1:])
+        return Routing(self.workers, starts, kept.owners)
 
     @cached_property
     def _lists(self) -> list[list[int]]:

@@ -91,7 +91,10 @@ def _of_loops(instance: Instance) -> list[Value]:
             "name": spec.rounds.loop,
             # The stage that counts may be in a loop within this one.
             "rounds": [
-                [list(frozen.codes[spec.target].unpack(word)[: spec.rounds.coordinates]), rows]
+                [
+                    list(instance.runners[spec.target].code.unpack_wide(word)[: spec.rounds.coordinates]),
+                    rows,
+                ]
                 for word, rows in connector.rounds
             ],
         }

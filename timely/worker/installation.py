@@ -145,7 +145,6 @@ class Installations:
             self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
             if old is not None:
                 self._replaces[dataflow] = replaces
-                self.replacements.announce(old, self._prepared[dataflow])
             else:
                 self._check_not_replaced(dataflow)
         except TimelyError as error:
@@ -166,8 +165,6 @@ class Installations:
         if verdict.reason or verdict.dataflow in self._worker.ended:
             if prepared is not None:
                 prepared.drop()  # what it holds of others
-            if replaces >= 0:
-                self.replacements.give_up(replaces)
             if verdict.reason:
                 self._worker.end(verdict.dataflow, verdict.error())
             return

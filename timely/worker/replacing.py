@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from progress.errors import TimeOverflowError
-
 from ..building.freeze import FrozenDataflow
 from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
 from ..failure import story_of
@@ -55,15 +53,6 @@ def kept_inputs(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[s
                 "of the new version has to begin. A version that exports the input, by input(…).export(…), "
                 "can be replaced; of this one, install the new version beside it, feed that, and uninstall it"
             )
-        code = frozen.codes[frozen.stage_of[declared.stage]]
-        for epoch in old.input(name).waiting_epochs():
-            try:
-                code.pack((epoch,))
-            except TimeOverflowError as error:
-                raise GraphError(
-                    f"{who} cannot be replaced: rows of its input {name!r} wait for epoch {epoch}, for which "
-                    f"the new version has no room: {error}"
-                ) from None
         found[name] = worker.exported(old.index, kept[0].name)
     return found
 
@@ -164,22 +153,6 @@ class Replacements:
 
     # On every worker.
 
-    def announce(self, old: Instance, new: Instance) -> None:
-        """The new version is built: from now on no rows are taken here for epochs for which it has no room.
-
-        What waits was looked at by `kept_inputs` a moment ago. If inputs were told when the new version
-        begins, rows that come in between would end both of them.
-        """
-        for name in new.feeds:
-            old.input(name).heir = new.input(name)
-
-    def give_up(self, old: int) -> None:
-        """The new version will not take over what waits at the inputs of the old one, which goes on."""
-        instance = self._worker.instances.get(old)
-        if instance is not None:
-            for handle in instance.inputs.values():
-                handle.heir = None
-
     def begin(self, old: int, new: Instance) -> None:
         """The new version has begun to run."""
         new.is_standby = True
@@ -225,9 +198,7 @@ class Replacements:
         if self._worker.on_failure is not None:
             # It may have ended here because of the old one, which elsewhere was done with already.
             self._worker.on_failure(one.new, error)
-        if one.epoch < 0:
-            self.give_up(one.old)
-        elif old is not None:
+        if one.epoch >= 0 and old is not None:
             self._worker.end(one.old, error)
 
     def switch(self, order: Switched) -> None:

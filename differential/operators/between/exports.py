@@ -49,6 +49,7 @@ class ExportVertex(ArrangeVertex):
         self.schema = schema
         self.keys = keys
         self._listeners: list[Listener] = []
+        self._importing: list[Reader] = []
         self._first: int | None = None
 
     def on_start(self) -> None:
@@ -67,6 +68,11 @@ class ExportVertex(ArrangeVertex):
         self._move_hold()
         for listener in self._listeners:
             listener.on_frontier()
+
+    def first_asked(self) -> int | None:
+        """The first epoch as of which somebody is going to read."""
+        self._importing = [reader for reader in self._importing if not reader.is_done]
+        return min((self._epoch(int(reader.hold[0])) for reader in self._importing), default=None)
 
     def symbols(self, mark: Mark) -> None:
         """What it keeps for those who read."""
@@ -87,20 +93,27 @@ class ExportVertex(ArrangeVertex):
     def read(self, name: str) -> Reader:
         """A reader that holds `since`, whatever the owner's own readers hold; to be closed by who asks."""
         self._move_hold()
-        return self._trace.read(name, by_position=False, hold=self._own.hold)
+        reader = self._trace.read(name, by_position=False, hold=self._own.hold)
+        self._importing.append(reader)
+        return reader
 
     def state(self, epoch: int) -> Int64s:
         """What was put in so far, as it looks from `epoch` on, consolidated; a copy.
 
-        Rows of before have the time of `epoch`. Requires: a reader holds it. Cost: a sort of them.
+        Rows of before have the time of `epoch`, or of the last epoch that there are words of. Requires: a
+        reader holds it. Cost: a sort of them.
         """
         words = self._trace.words()
         # At the root times are epochs, one after the other, and so are their words.
-        np.maximum(words[-2], self.code.pack((epoch,)), out=words[-2])
+        np.maximum(words[-2], self.word_of(epoch), out=words[-2])
         try:
             return sort_consolidate(words)
         except OverflowError:
             raise row_overflow([words], self._trace.show) from None
+
+    def word_of(self, epoch: int) -> int:
+        """The word of an epoch, or of the last one that there are words of."""
+        return self.code.within(self.code.pack_wide((epoch,)))
 
     def listen(self, listener: Listener) -> None:
         """Hand every insert from now on to `listener`."""
@@ -123,7 +136,8 @@ class ExportVertex(ArrangeVertex):
         else:
             # Before the epoch with which the dataflow began there is nothing to be read.
             self._first = upper if self._first is None else self._first
-            hold = self.code.pack((max(upper - 1, self._first),))
+            # One that nobody has asked about before the words moved on is as good as the next one.
+            hold = self.code.pack((max(upper - 1, self._first, self.code.anchor.epoch),))
         if hold > int(self._own.hold[0]):
             self._own.set_hold(np.array([hold], np.int64))
 

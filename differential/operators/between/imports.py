@@ -26,6 +26,7 @@ from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError
 from timely.operators.imported import Exported, Taken
+from timely.wire.batch import Batch
 
 __all__ = ["CopiedImport", "TableImport"]
 
@@ -78,7 +79,9 @@ class CopiedImport:
         self._news: Callable[[], None] | None = None
         self._is_listening = False
         self._state: Int64s | None = None
-        self._waiting: list[Int64s] = []
+        self._state_from = 0
+        self._waiting: list[tuple[Int64s, int]] = []
+        """What was not taken yet, and from which epoch its words count, whatever the owner does since."""
 
     @property
     def since(self) -> int:
@@ -96,11 +99,11 @@ class CopiedImport:
         """Read as of `epoch`; what came before is copied at the first `take`."""
         assert self._reader is not None and epoch >= self.since
         self._code, self._epoch, self._news = code, epoch, news
-        self._reader.set_hold(np.array([self._vertex.code.pack((epoch,))], np.int64))
+        self._reader.set_hold(np.array([self._vertex.word_of(epoch)], np.int64))
 
     def on_insert(self, rows: Int64s) -> None:
         """Keep what came in until it is taken."""
-        self._waiting.append(rows)
+        self._waiting.append((rows, self._vertex.code.anchor.epoch))
         self.on_frontier()
 
     def on_frontier(self) -> None:
@@ -108,10 +111,10 @@ class CopiedImport:
         assert self._news is not None
         self._news()
 
-    def take(self) -> Taken:
-        """The next piece of the state; when there is none, all that came in since."""
+    def take(self, before: int) -> Taken:
+        """The next piece of the state; when there is none, all that came in since, up to an epoch."""
         if self._reader is not None:
-            self._state = self._vertex.state(self._epoch)
+            self._state, self._state_from = self._vertex.state(self._epoch), self._vertex.code.anchor.epoch
             self._vertex.listen(self)
             self._is_listening = True
             self._let_go()
@@ -119,15 +122,16 @@ class CopiedImport:
             piece, self._state = self._state[:, :_PIECE_ROWS], self._state[:, _PIECE_ROWS:]
             if self._state.shape[1] == 0:
                 self._state = None
-            return self._taken([piece] if piece.shape[1] else [], None, is_all=False)
+            taken = [(piece, self._state_from)] if piece.shape[1] else []
+            return self._taken(taken, None, False, before)
         waiting, self._waiting = self._waiting, []
-        return self._taken(waiting, self._vertex.upper, is_all=True)
+        return self._taken(waiting, self._vertex.upper, True, before)
 
     def symbols(self, mark: Mark) -> None:
         """What is left of the state, and what came in since and was not taken."""
         if self._state is not None:
             mark.words(self._state[:-2])
-        for rows in self._waiting:
+        for rows, _ in self._waiting:
             mark.words(rows[:-2])
 
     def close(self) -> None:
@@ -144,19 +148,31 @@ class CopiedImport:
             self._reader.close()
             self._reader = None
 
-    def _taken(self, parts: list[Int64s], upper: int | None, is_all: bool) -> Taken:
-        last = max((self._vertex.code.unpack(int(rows[-2].max()))[0] for rows in parts), default=-1)
-        return Taken([self._batch(rows) for rows in parts], upper, is_all, max(last, self._epoch))
+    def _taken(self, parts: list[tuple[Int64s, int]], upper: int | None, is_all: bool, before: int) -> Taken:
+        """Of these rows those of epochs before `before`; the others wait."""
+        batches: list[tuple[int, Batch]] = []
+        latest = self._epoch
+        for rows, first in parts:
+            epochs = np.maximum((rows[-2] >> self._vertex.code.layout.shifts[0]) + first, self._epoch)
+            last = int(epochs.max())
+            if last >= before:
+                later = epochs >= before
+                self._waiting.append((np.ascontiguousarray(rows[:, later]), first))
+                least = int(epochs[later].min())
+                upper = least if upper is None else min(upper, least)
+                if later.all():
+                    continue
+                last, epochs = before - 1, epochs[~later]
+                batch = self._batch(rows[:, ~later], epochs)
+            else:
+                batch = self._batch(rows, epochs)
+            latest = max(latest, last)
+            batches.append((int(epochs.min()), batch))
+        return Taken(batches, upper, is_all, latest)
 
-    def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
-        """Rows as the importing dataflow has them, and the first of their epochs."""
+    def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
+        """Rows of these epochs as the importing dataflow has them."""
         assert self._code is not None
         words = np.ascontiguousarray(rows[self._order])
-        times, theirs, ours = words[-2], self._vertex.code, self._code
-        np.maximum(times, theirs.pack((self._epoch,)), out=times)
-        first, last = (theirs.unpack(int(time))[0] for time in (times.min(), times.max()))
-        if theirs.layout != ours.layout:
-            ours.pack((last,))  # or there are more epochs than its words hold
-            times >>= theirs.layout.shifts[0]
-            times <<= ours.layout.shifts[0]
-        return first, UpdateBatch(words, self._schema.symbol_words)
+        np.left_shift(epochs - self._code.anchor.epoch, self._code.layout.shifts[0], out=words[-2])
+        return UpdateBatch(words, self._schema.symbol_words)

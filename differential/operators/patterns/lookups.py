@@ -43,6 +43,7 @@ from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 __all__ = ["Looked", "Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
@@ -114,6 +115,13 @@ class WaitingByOrigin:
             del self._times[origin]
         return found
 
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch, those of origins, too: an origin is of the epoch of its rows."""
+        parts = [part for parts in self._parts.values() for part in parts]
+        self._parts, self._order, self._times = {}, [], {}
+        for part in parts:
+            self.add(_moved_with_origin(part, by, self._origin))
+
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows that wait."""
         for parts in self._parts.values():
@@ -129,6 +137,15 @@ class WaitingByOrigin:
         if len(self._times) < 2:
             return next(iter(self._times.values()), _NO_TIMES)
         return minimal_times(np.concatenate(list(self._times.values())), self._guards)
+
+
+def _moved_with_origin(rows: Int64s, by: Rebase, origin: int) -> Int64s:
+    """Rows for words that count from a later epoch; `origin`: the word with their origin, or the time."""
+    moved = by.rows(rows)
+    if origin != _TIME:
+        moved = moved.copy()
+        moved[origin] = by.words(rows[origin])
+    return moved
 
 
 class Work:
@@ -179,8 +196,13 @@ class LookupMachine:
         """
         raise NotImplementedError
 
-    def recv(self, words: Int64s) -> None:
-        """Let rows wait. The array may be kept."""
+    def recv(self, words: Int64s, moved: int = 0) -> None:
+        """Let rows wait. The array may be kept. `moved`: what was added to their times on the way, and is to
+        be added to their origins, too.
+        """
+        if moved and self.lookup.origin is not None:
+            words = words.copy()
+            words[self.lookup.origin] += moved
         for flag in self.lookup.flags:
             kept = words[flag] != 0
             if not kept.all():
@@ -242,6 +264,17 @@ class LookupMachine:
         if len(pieces) < 2:
             return pieces[0] if pieces else self.nothing
         return np.ascontiguousarray(np.concatenate(pieces, axis=1))
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch. What the arrangement has of before is before every origin, as it
+        was: these are of epochs after the anchor's.
+        """
+        self._waiting.rebase(by)
+        origin = _TIME if self.lookup.origin is None else self.lookup.origin
+        for work in self._work:
+            work.delta = np.ascontiguousarray(work.delta[:, work.start :])
+            work.delta = _moved_with_origin(work.delta, by, origin)
+            work.until, work.start = by.words(work.until[work.start :]), 0
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of rows that wait, and of those that look up piece by piece."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import ClassVar, Final
 
 from differential.columns.schema import Schema
+from differential.columns.update_batch import UpdateBatch
 from differential.operators.arrangement import read_arrangement
 from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.readers import Reader
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
@@ -48,8 +51,14 @@ class LookupVertex(OperatorVertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows look up at once what is complete for them already, and wait otherwise."""
         if port == ROWS:
-            self._machine.recv(joined_words(messages))
+            for moved, some in groupby(messages, key=_moved):
+                self._machine.recv(joined_words(list(some)), moved)
             self._go_on()
+
+    def rebase(self, by: Rebase) -> None:
+        """Rows that wait."""
+        super().rebase(by)
+        self._machine.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait; what they look up others keep."""
@@ -77,3 +86,8 @@ class LookupVertex(OperatorVertex):
     def _look(self) -> None:
         """What is looked up may be merged up to what rows may still ask about."""
         self._machine.hold_back(self.frontier(ROWS))
+
+
+def _moved(message: tuple[int, Batch]) -> int:
+    batch = message[1]
+    return batch.moved if isinstance(batch, UpdateBatch) else 0

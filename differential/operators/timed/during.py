@@ -1,5 +1,5 @@
-"""When is a row there, by epochs that the row itself names? No state: what is to leave is sent with the epoch
-at which it leaves.
+"""When is a row there, by epochs that the row itself names? No state, mostly: what is to leave is sent with
+the epoch at which it leaves (`later.py`).
 
 A row's time may be later than that of the message it comes in. So an update d of a row at time t becomes
 
@@ -8,7 +8,7 @@ A row's time may be later than that of the message it comes in. So an update d o
 
 and nothing at all if the two are the same. At the time T these count together d once if t ≤ T and T's epoch
 lies between the two, and nothing otherwise; loop counters stay what they are, so this holds in loops, too.
-An epoch that no time word holds never comes.
+An epoch after `EPOCH_MAX` never comes.
 
 Whoever waits for complete times keeps what is to leave until then: a row that leaves in a million epochs
 takes its memory as long.
@@ -24,46 +24,49 @@ import numpy as np
 from differential.columns.column_types import Bools, Int64s
 from differential.columns.overflow import negate_diffs
 from differential.columns.update_batch import UpdateBatch, words_of
+from differential.operators.timed.later import LaterVertex
 from differential.operators.vertices import OperatorVertex
+from progress.times.anchor import EPOCH_MAX
+from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
 __all__ = ["DuringVertex", "OnTimeVertex", "during_rows", "on_time_rows"]
 
-_FOREVER: Final = 1 << 62
-"""After every epoch that a time word holds."""
+_FOREVER: Final = EPOCH_MAX + 1
 
 
-def during_rows(words: Int64s, epoch_field: tuple[int, int], bounds: tuple[int, int]) -> Int64s:
-    """Rows without their bounds, at the epochs at which they come and leave.
+def during_rows(
+    words: Int64s, epoch_field: tuple[int, int], bounds: tuple[int, int]
+) -> tuple[Int64s, Int64s]:
+    """Rows without their bounds, with times that have no epoch, and the epochs at which they come and leave.
 
     words         int64[width + bound words + 2, n]
-    epoch_field   where a time word has its epoch: (shift, bits)
+    epoch_field   where a time word has its epoch, and from which one it counts: (shift, anchor)
     bounds        words of the two bounds, at the end of a row: 2 for one that may be null, else 1
     """
-    shift, bits = epoch_field
-    last = (1 << bits) - 1
+    shift, anchor = epoch_field
     at = words.shape[0] - 2
-    times = words[at]
-    epochs = (times >> shift) & last
+    times = words[at] & ((1 << shift) - 1)
+    epochs = (words[at] >> shift) + anchor
     starts = np.maximum(_bound(words, at - bounds[1], bounds[0], 0), epochs)
     stops = np.maximum(_bound(words, at, bounds[1], _FOREVER), epochs)
-    comes = (starts < stops) & (starts <= last)
-    leaves = comes & (stops <= last)
+    comes = (starts < stops) & (starts <= EPOCH_MAX)
+    leaves = comes & (stops <= EPOCH_MAX)
     width = at - sum(bounds)
-    coming = _moved(words, width, comes, times + ((starts - epochs) << shift))
-    leaving = _moved(words, width, leaves, times + ((stops - epochs) << shift))
-    if not leaving.shape[1]:
-        return coming
+    coming = _moved(words, width, comes, times)
+    if not leaves.any():
+        return coming, starts[comes]
+    leaving = _moved(words, width, leaves, times)
     negate_diffs(leaving)
-    return np.concatenate([coming, leaving], axis=1)
+    return np.concatenate([coming, leaving], axis=1), np.concatenate([starts[comes], stops[leaves]])
 
 
 def on_time_rows(words: Int64s, epoch_field: tuple[int, int], bound: int, late: bool) -> Int64s:
     """Rows without their deadline that come at an epoch up to it, or (`late`) after it; null: never late."""
-    shift, bits = epoch_field
+    shift, anchor = epoch_field
     at = words.shape[0] - 2
-    epochs = (words[at] >> shift) & ((1 << bits) - 1)
+    epochs = (words[at] >> shift) + anchor
     is_late = epochs > _bound(words, at, bound, _FOREVER)
     return _moved(words, at - bound, is_late if late else ~is_late, words[at])
 
@@ -83,7 +86,12 @@ def _moved(words: Int64s, width: int, chosen: Bools, times: Int64s) -> Int64s:
     return out
 
 
-class DuringVertex(OperatorVertex):
+def _field(code: TimeCode) -> tuple[int, int]:
+    """Where words have their epoch, and from which one it counts."""
+    return code.layout.shifts[0], code.anchor.epoch
+
+
+class DuringVertex(LaterVertex):
     """Rows that end in two bounds (of so many words each): each from its first epoch to before its second."""
 
     def __init__(self, bounds: tuple[int, int]) -> None:
@@ -93,11 +101,12 @@ class DuringVertex(OperatorVertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Send on at once what came in, under the times at which it came in."""
         for word, batch in messages:
-            rows = during_rows(words_of(batch), self.code.fields[0], self._bounds)
-            self.send(0, UpdateBatch(rows), word)
+            rows, epochs = during_rows(words_of(batch), _field(self.code), self._bounds)
+            self.send_later(rows, epochs, word)
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps nothing."""
+        """Rows of far epochs."""
+        super().symbols(mark)
 
 
 class OnTimeVertex(OperatorVertex):
@@ -111,7 +120,7 @@ class OnTimeVertex(OperatorVertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Send on at once what came in."""
         for word, batch in messages:
-            rows = on_time_rows(words_of(batch), self.code.fields[0], self._words, self._late)
+            rows = on_time_rows(words_of(batch), _field(self.code), self._words, self._late)
             self.send(0, UpdateBatch(rows), word)
 
     def symbols(self, mark: Mark) -> None:

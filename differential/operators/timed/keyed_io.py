@@ -143,14 +143,14 @@ class ValuesImport:
 class _CopiedValues(CopiedImport):
     """The changes of values as they are, among what is said: see `latest.py`."""
 
-    def _batch(self, rows: Int64s) -> tuple[int, UpdateBatch]:
-        first, batch = super()._batch(rows)
+    def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
+        batch = super()._batch(rows, epochs)
         words, width = words_of(batch), self._schema.width
         said = np.zeros((width + SAID_WORDS + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
         said[:width] = words[:width]
         said[width] = INHERITED
         said[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
-        return first, UpdateBatch(said, self._schema.symbol_words)
+        return UpdateBatch(said, self._schema.symbol_words)
 
 
 def _span(schema: Schema, name: str) -> slice[int, int, None]:

@@ -34,6 +34,7 @@ from differential.operators.consolidate import WaitingRows
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 __all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
@@ -96,6 +97,11 @@ class LatestMachine:
             return changes
         return sort_consolidate(np.concatenate([inherited, changes], axis=1))
 
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch: of what waits, where the epoch is once more among the words."""
+        self._waiting.rebase(by, self.kw)
+        self._inherited.rebase(by)
+
     def symbols(self, mark: Mark) -> None:
         """Show all words of what was said, of what is inherited, and of the current values."""
         self._waiting.symbols(mark)
@@ -135,6 +141,10 @@ class CheckedMachine:
             self.there.insert(np.ascontiguousarray(np.delete(made, -3, axis=0)))
         self.there.set_since(frontier)
         return changes
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch: of what waits."""
+        self._waiting.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of what was said, and of what is there."""

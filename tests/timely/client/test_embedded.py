@@ -89,7 +89,7 @@ def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
 ) -> None:
     """Else an insertion was remembered as taken whose rows were not kept, and its repetition did nothing."""
 
-    def interrupted(self: InputHandle, epoch: int, batches: object) -> None:
+    def interrupted(self: InputHandle, epoch: int, batches: object, word: int) -> None:
         raise KeyboardInterrupt
 
     with timely.connect(workers=2, embedded=True) as cluster:

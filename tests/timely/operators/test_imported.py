@@ -21,6 +21,7 @@ class Entry:
     """Notes what happens at the stage."""
 
     code = CODE
+    room = 1 << 40
 
     def __init__(self) -> None:
         self.noted: list[object] = []
@@ -30,6 +31,9 @@ class Entry:
 
     def resume(self) -> None:
         self.noted.append("resume")
+
+    def may_enter(self, epoch: int) -> bool:
+        return epoch < self.room
 
     def let_in(self, batch: Batch, word: int) -> None:
         assert isinstance(batch, Records)
@@ -56,7 +60,8 @@ class Source:
     def begin(self, code: TimeCode, epoch: int, news: Callable[[], None]) -> None:
         self.begun = (code, epoch, news)
 
-    def take(self) -> Taken:
+    def take(self, before: int) -> Taken:
+        assert before == Entry.room
         return self.gives.pop(0)
 
     def close(self) -> None:

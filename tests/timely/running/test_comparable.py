@@ -41,7 +41,7 @@ NOT_COMPARED = {
     Instance: {"_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
     | {"routing", "worker", "workers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
-    | {"is_patient"}
+    | {"_limit", "is_patient"}
     | {"wants_frontier", "worker", "workers"}
     # counters and texts
     | {"activations", "events"}
@@ -61,7 +61,7 @@ NOT_COMPARED = {
         "route",
     }
     | {"target", "messages_sent", "rounds", "rows_sent"},
-    InputHandle: {"_clock", "_entrance", "_ordered", "codec", "heir", "name"},
+    InputHandle: {"_clock", "_entrance", "_ordered", "codec", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),
 }

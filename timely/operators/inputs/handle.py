@@ -6,7 +6,8 @@ full activations, and an epoch that nobody sealed has left no trace in it. A rep
 
 Taking rows and sealing epochs changes only what is kept here, and raises before it has changed anything. The
 rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work: what
-fails then, because the user's code runs there, ends the dataflow.
+fails then, because the user's code runs there, ends the dataflow. They wait there, with the right to enter at
+their epoch, while that is further ahead than time words go.
 
 A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
 worker 0 says that all have arrived and which epoch they enter (`orders.py`). So do the rows of a query's
@@ -26,6 +27,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from progress.errors import InputClosedError, InternalError, MisuseError
+from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
@@ -54,6 +56,10 @@ class Entrance(Protocol):
         """Ask for an activation, which calls `InputHandle.release`."""
         ...
 
+    def may_enter(self, epoch: int) -> bool:
+        """Whether rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
+        ...
+
     def let_in(self, batch: Batch, word: int) -> None:
         """Rows of an epoch that is being sealed enter."""
         ...
@@ -76,12 +82,15 @@ class _Staged:
         return sum(size for _, _, size in self.parts.values())
 
 
+_Kept = tuple[int, Batch]
+"""A batch, and the time word that its rows have for now."""
+
+
 @dataclass(frozen=True)
 class _Sealed:
-    """Batches of epochs that were sealed together, and which epoch was open before and is open now."""
+    """Batches of epochs that were sealed together, latest first, and which epoch is open now."""
 
-    entering: list[tuple[int, list[Batch]]]
-    old: int
+    entering: list[tuple[int, list[_Kept]]]
     new: int | None
 
 
@@ -102,9 +111,9 @@ class InputHandle:
         self.epoch = 0
         self.is_closed = False
         self.rows_waiting = 0
-        self._waiting: dict[int, list[Batch]] = {}
-        self.heir: InputHandle | None = None
-        """The input of a new version, which is to take over what waits here."""
+        self._held = 0
+        """The epoch at which the input's own right to enter rows is, as progress tracking has it."""
+        self._waiting: dict[int, list[_Kept]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self._seen: dict[int, set[AppendId]] = {}
         self._writers = WriterNumbers()
@@ -119,7 +128,7 @@ class InputHandle:
     def begin(self, epoch: int) -> None:
         """Let `epoch` be the first. Called before anything else, if at all."""
         self.epoch_word(epoch)
-        self.epoch = epoch
+        self.epoch = self._held = epoch
 
     def take_over(self, other: InputHandle, epoch: int) -> None:
         """Go on at `epoch`, which is open at `other`, with all that waits there, and is known of it.
@@ -127,12 +136,11 @@ class InputHandle:
         Sealed epochs, whose rows may not have entered yet, stay with `other`; nothing more comes there.
         """
         assert other.epoch == epoch and not self._waiting and not self._sealed
-        self.epoch = epoch
-        is_alike = self._entrance.code.layout == other._entrance.code.layout
+        self.epoch = self._held = epoch
         for waiting, batches in other._waiting.items():
-            word = self.epoch_word(waiting)
-            self._keep(waiting, batches if is_alike else [batch.shifted(0, word) for batch in batches])
-        other._waiting, other._waiting_epochs, other.rows_waiting, other.heir = {}, [], 0, None
+            for word, batch in batches:
+                self._keep(waiting, [batch], word)
+        other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
         self._seen, other._seen = other._seen, {}
         self._writers, other._writers = other._writers, WriterNumbers()
         self._staged, other._staged = other._staged, {}
@@ -162,7 +170,7 @@ class InputHandle:
         if self._ordered is not None:
             order, place = self._order_of(identity)
             batches = [self._ordered.ordered(batch, order, place) for batch in batches]
-        self._keep(epoch, batches)
+        self._keep(epoch, batches, self.epoch_word(epoch))
         return True
 
     def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
@@ -176,8 +184,6 @@ class InputHandle:
                 f"the open epoch is {self.epoch}. "
                 "Append to the open epoch, or remove and insert there what should have been different"
             )
-        if self.heir is not None:
-            self.heir.epoch_word(epoch)  # which may hold fewer
         return True
 
     def insert(self, epoch: int, batches: Iterable[Batch], identity: AppendId) -> int:
@@ -187,7 +193,7 @@ class InputHandle:
         if self._ordered is not None:
             order = self.next_call()
             batches = [self._ordered.ordered(batch, order, 0) for batch in batches]
-        self._keep(entered, batches)
+        self._keep(entered, batches, self.epoch_word(entered))
         return entered
 
     def is_new(self, identity: AppendId) -> bool:
@@ -251,15 +257,12 @@ class InputHandle:
         if staged is None:
             return  # no part of it came here
         self._staged_bytes -= staged.bytes
-        entered = self.epoch_word(epoch)
         for part, (word, staged_batches, _) in sorted(staged.parts.items()):
             batches = staged_batches
             if self._ordered is not None:
                 place = (part * WORKERS_MAX + worker) * _CALL_ROWS_MAX
                 batches = [self._ordered.ordered(batch, order, place) for batch in batches]
-            self._keep(
-                epoch, batches if word == entered else [batch.shifted(0, entered) for batch in batches]
-            )
+            self._keep(epoch, batches, word)
 
     def enter_attempts(
         self, query: str, batch: int, attempts: Sequence[str], epoch: int, order: int, worker: int
@@ -269,15 +272,13 @@ class InputHandle:
         """
         if epoch < self.epoch:
             raise InternalError(f"batch {batch} of {query} entered epoch {epoch}, but {self.epoch} is open")
-        entered = self.epoch_word(epoch)
         for at, parts in enumerate(self.attempts.commit(query, batch, attempts)):
             for number, part in parts:
                 batches = part.batches
                 if self._ordered is not None:
                     place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
                     batches = [self._ordered.ordered(each, order + at, place) for each in batches]
-                is_there = part.word == entered
-                self._keep(epoch, batches if is_there else [each.shifted(0, entered) for each in batches])
+                self._keep(epoch, batches, part.word)
 
     def next_call(self, calls: int = 1) -> int:
         """The number of a call that is taken now, of the first of several, if the order of calls counts; else
@@ -302,13 +303,10 @@ class InputHandle:
         """`batches_of` for this input."""
         return batches_of(self.codec, self.name, table, diff, word)
 
-    def waiting_epochs(self) -> list[int]:
-        """The epochs of which rows wait, ascending."""
-        return sorted(self._waiting)
-
     def epoch_word(self, epoch: int) -> int:
-        """The time word of an epoch; `TimeOverflowError` for one that no word holds."""
-        return self._entrance.code.pack((epoch,))
+        """The time word that rows of an epoch have until they enter; `TimeOverflowError` if it is none."""
+        code = self._entrance.code
+        return code.pack_wide((epoch,)) if not 0 <= epoch <= EPOCH_MAX or code.holds(epoch) else 0
 
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
         """Those of `expected` that have not arrived for `epoch`."""
@@ -349,38 +347,50 @@ class InputHandle:
         """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have
         not entered yet; `None` when none will.
         """
-        if self._sealed:
-            return self._sealed[0].old
-        return None if self.is_closed else self.epoch
+        return None if self.is_closed and not self._sealed else self._held
 
     def release(self) -> None:
         """Let the rows of sealed epochs enter: the activation of the input's stage."""
+        entrance = self._entrance
         while self._sealed:
-            sealed = self._sealed.popleft()
-            for epoch, batches in sealed.entering:
-                word = self.epoch_word(epoch)
+            sealed = self._sealed[0]
+            while sealed.entering:
+                epoch, batches = sealed.entering[-1]
+                if not entrance.may_enter(epoch):
+                    self._go_on(epoch)
+                    return
+                entered = entrance.code.pack((epoch,))
                 # Each is let go of as it enters: what is made of it at once may be much less.
                 batches.reverse()
                 while batches:
-                    self._entrance.let_in(batches.pop(), word)
-            self._entrance.advance(sealed.old, sealed.new)
+                    word, batch = batches.pop()
+                    entrance.let_in(batch if word == entered else batch.shifted(0, entered), entered)
+                sealed.entering.pop()
+            self._sealed.popleft()
+            self._go_on(sealed.new)
+
+    def _go_on(self, epoch: int | None) -> None:
+        """Rows enter at `epoch` next, or none ever."""
+        if epoch != self._held:
+            self._entrance.advance(self._held, epoch)
+            self._held = self._held if epoch is None else epoch
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait for their epoch or for a commit, parts of insertions, rows of sealed epochs that are
         to enter.
         """
-        waiting = [batch for batches in self._waiting.values() for batch in batches]
+        waiting = [batch for batches in self._waiting.values() for _, batch in batches]
         for staged in self._staged.values():
             waiting += [batch for _, batches, _ in staged.parts.values() for batch in batches]
         waiting += self.attempts.batches()
         for sealed in self._sealed:
-            waiting += [batch for _, batches in sealed.entering for batch in batches]
+            waiting += [batch for _, batches in sealed.entering for _, batch in batches]
         for batch in waiting:
             mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
     def compared(self) -> object:
         """All that decides what it will do; who it is does not change."""
-        fixed = ("_clock", "_entrance", "_ordered", "codec", "heir", "name")
+        fixed = ("_clock", "_entrance", "_ordered", "codec", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
     def _order_of(self, identity: AppendId | None) -> tuple[int, int]:
@@ -397,23 +407,24 @@ class InputHandle:
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
 
-    def _keep(self, epoch: int, batches: Iterable[Batch]) -> None:
+    def _keep(self, epoch: int, batches: Iterable[Batch], word: int) -> None:
         for batch in batches:
             if batch.rows:
                 if epoch not in self._waiting:
                     self._waiting[epoch] = []
                     heapq.heappush(self._waiting_epochs, epoch)
-                self._waiting[epoch].append(batch)
+                self._waiting[epoch].append((word, batch))
                 self.rows_waiting += batch.rows
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
-        entering: list[tuple[int, list[Batch]]] = []
+        entering: list[tuple[int, list[_Kept]]] = []
         while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
             epoch = heapq.heappop(self._waiting_epochs)
             batches = self._waiting.pop(epoch)
-            self.rows_waiting -= sum(batch.rows for batch in batches)
+            self.rows_waiting -= sum(batch.rows for _, batch in batches)
             entering.append((epoch, batches))
-        self._sealed.append(_Sealed(entering, self.epoch, None if is_last else sealed + 1))
+        entering.reverse()
+        self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told

@@ -21,7 +21,7 @@ from differential.operators.between import imports as imports_module
 from differential.operators.between.exports import ExportVertex
 from differential.operators.between.imports import CopiedImport, TableImport
 from differential.trace.shared import SharedTrace
-from progress.errors import TimeOverflowError
+from progress.times.anchor import Anchor
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import TimeShape
 from timely.operators.imported import Exported, ImportSource
@@ -66,7 +66,7 @@ def all_of(source: ImportSource, code: TimeCode) -> tuple[Counter[tuple[int, ...
     """(columns, epoch) with their sums, of all that can be taken now; and the upper."""
     found: Counter[tuple[int, ...]] = Counter()
     while True:
-        taken = source.take()
+        taken = source.take(1 << 40)
         for first, batch in taken.batches:
             *columns, times, diffs = words_of(batch).tolist()
             epochs = [code.unpack(time)[0] for time in times]
@@ -126,7 +126,7 @@ def test_copy_holds_until_it_has_begun_and_no_longer() -> None:
     assert held(owner) == 0
     source.begin(code(62), 2, lambda: None)
     assert held(owner) == 2
-    source.take()
+    source.take(1 << 40)
     assert held(owner) == owner.vertex.since == 3
     gone = TableImport(Schema.of(COLUMNS)).open(owner.exported, "refused")
     owner.feed()
@@ -139,9 +139,9 @@ def test_copy_of_strings_brings_their_symbols_and_no_array_is_shared() -> None:
     owner.feed((1, 10, 1))
     source = TableImport(Schema.of("v: int, k: int")).open(owner.exported, "tested")
     source.begin(code(62), 0, lambda: None)
-    source.take()
+    source.take(1 << 40)
     owner.feed((2, 10, 1))
-    ((_, batch),) = source.take().batches
+    ((_, batch),) = source.take(1 << 40).batches
     kept = owner.vertex.traces()[0].words()
     words_of(batch)[:] = 0
     assert np.array_equal(kept, owner.vertex.traces()[0].words())
@@ -149,16 +149,25 @@ def test_copy_of_strings_brings_their_symbols_and_no_array_is_shared() -> None:
     assert named.describe() == "table (a: int, s: string?)"
 
 
-def test_copy_of_an_epoch_that_no_word_of_ours_holds_is_an_error() -> None:
+def test_copy_of_epochs_for_which_there_is_no_room_yet_waits_as_if_the_owner_had_it_to_bring() -> None:
     owner = Owner()
-    for _ in range(4):
-        owner.feed((1, 10, 1))
+    for number in range(6):
+        owner.feed((number, 10, 1))
     source = TableImport(Schema.of(COLUMNS)).open(owner.exported, "tested")
-    source.begin(code(2, 5), 3, lambda: None)
-    source.take()
-    owner.feed((1, 10, 1))
-    with pytest.raises(TimeOverflowError, match="the epoch of"):
-        source.take()
+    mine = code(3, 5).anchored(Anchor(4))
+    source.begin(mine, 5, lambda: None)
+    assert not source.take(7).is_all
+    for number in range(6, 9):
+        owner.feed((number, 10, 1))
+    assert source.upper == 9
+    first = source.take(7)
+    assert (first.upper, first.is_all, first.latest) == (7, True, 6)
+    assert [epoch for epoch, _ in first.batches] == [6]
+    mine.anchor.epoch = 6
+    second = source.take(9)
+    assert (second.upper, [epoch for epoch, _ in second.batches]) == (9, [7, 8])
+    words = [words_of(batch)[-2].tolist() for _, batch in second.batches]
+    assert [[mine.unpack(word)[0] for word in part] for part in words] == [[7], [8]]
 
 
 def test_refused_other_columns_and_what_is_no_collection() -> None:

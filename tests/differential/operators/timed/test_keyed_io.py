@@ -86,6 +86,6 @@ def test_a_new_version_reads_the_values_of_the_old_one() -> None:
     worker.run_until_idle()
     source = codec.open(exported, "reader")
     source.begin(instance.runners[0].code, 1, lambda: None)
-    ((epoch, batch),) = source.take().batches
+    ((epoch, batch),) = source.take(1 << 40).batches
     assert epoch == 1 and words_of(batch).shape == (9, 1)
     assert words_of(batch)[:7, 0].tolist() == [1, 5, 0, 0, INHERITED, 0, 0] and words_of(batch)[-1, 0] == 1

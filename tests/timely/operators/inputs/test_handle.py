@@ -11,6 +11,7 @@ import weakref
 
 import pytest
 
+from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
@@ -61,6 +62,9 @@ class Entrance:
         self.batches = batches
         self.seen: list[tuple[object, int]] = []
 
+    def may_enter(self, epoch: int) -> bool:
+        return epoch == 0
+
     def let_in(self, batch: Records, word: int) -> None:
         assert word == 0
         self.seen.append((batch.records[0], sum(each() is not None for each in self.batches)))
@@ -106,11 +110,24 @@ def test_epochs_end_when_the_input_is_closed_after_what_waits_has_entered() -> N
             late()
 
 
-def test_epochs_beyond_the_layout_of_times_are_refused() -> None:
+def test_epochs_beyond_the_layout_of_times_wait_for_words_and_enter_at_their_own() -> None:
+    worker, instance, handle = running(bits=(4,))
+    for epoch in (3, 15, 16, 2**40, EPOCH_MAX - 1):
+        handle.send([epoch], epoch)
+    assert {handle.epoch_word(epoch) for epoch in (16, 2**40)} == {0}
+    handle.seal(16)
+    handle.seal(EPOCH_MAX - 1)
+    assert entered(worker, instance) == [(epoch, epoch) for epoch in (3, 15, 16, 2**40, EPOCH_MAX - 1)]
+    assert instance.epochs_done() == EPOCH_MAX == handle.held_epoch
+
+
+def test_epochs_after_the_last_are_refused() -> None:
     _, _, handle = running(bits=(4,))
-    handle.epoch_word(15)
-    with pytest.raises(TimeOverflowError, match="it may be 0 to 15"):
-        handle.epoch_word(16)
+    for epoch in (EPOCH_MAX + 1, -1):
+        with pytest.raises(TimeOverflowError, match="the epoch of .* does not fit: it may be 0 to 4"):
+            handle.append(epoch, Records(["x"])) if epoch > 0 else handle.epoch_word(epoch)
+    with pytest.raises(TimeOverflowError):
+        handle.seal(EPOCH_MAX)
 
 
 def test_appends_with_one_identity_count_once_even_right_after_the_seal() -> None:

@@ -1,0 +1,87 @@
+"""Rows that go on at later epochs than those they came at: how, when no time word holds these yet?
+
+Such rows wait here until time words count from so late an epoch (`progress/times/anchor.py`) that they hold
+theirs. The right to send them is held meanwhile, at their times, so nobody takes these for complete.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.update_batch import UpdateBatch
+from differential.operators.vertices import OperatorVertex
+from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
+
+__all__ = ["LaterVertex"]
+
+
+class LaterVertex(OperatorVertex):
+    """Sends rows at epochs of its choice, none earlier than they came. It keeps those of epochs far ahead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._far: list[tuple[Int64s, Int64s]] = []
+        """Rows whose times have no epoch, and the epochs."""
+        self._held_far: set[int] = set()
+
+    def send_later(self, rows: Int64s, epochs: Int64s, envelope: int | None = None) -> None:
+        """Send rows, whose times have no epoch, at `epochs`: under one envelope, or those that fit best.
+
+        `rows` is written to.
+        """
+        if self._send(rows, epochs, envelope):
+            self._hold_far()
+
+    def _send(self, rows: Int64s, epochs: Int64s, envelope: int | None) -> bool:
+        """Send what there are words for, and keep the rest; returns whether there is any."""
+        near = epochs < self.code.anchor.epoch + self.code.layout.epochs
+        is_far = not near.all()
+        if is_far:
+            self._far.append((np.ascontiguousarray(rows[:, ~near]), epochs[~near]))
+            rows, epochs = np.ascontiguousarray(rows[:, near]), epochs[near]
+        rows[-2] += (epochs - self.code.anchor.epoch) << self.code.layout.shifts[0]
+        if envelope is None:
+            self.send_rows(rows)
+        else:
+            self.send(0, UpdateBatch(rows), envelope)
+        return is_far
+
+    def rebase(self, by: Rebase) -> None:
+        """Perhaps there are words now for the epochs of what waits."""
+        super().rebase(by)
+        self._held_far = {by.word(word) for word in self._held_far}
+        if self._far:
+            self.resume()
+
+    def on_resume(self) -> None:
+        """Send what there are words for."""
+        far, self._far = self._far, []
+        for rows, epochs in far:
+            self._send(rows, epochs, None)
+        self._hold_far()
+
+    def symbols(self, mark: Mark) -> None:
+        """Rows that wait."""
+        for rows, _ in self._far:
+            mark.words(rows[:-2])
+
+    def counters(self) -> dict[str, int]:
+        """Rows that wait."""
+        return {**super().counters(), "rows_of_far_epochs": sum(rows.shape[1] for rows, _ in self._far)}
+
+    def _hold_far(self) -> None:
+        """Hold the first epoch of what waits, for each of its iterations."""
+        shift, first = self.code.layout.shifts[0], self.code.anchor.epoch
+        wanted: dict[int, int] = {}
+        for rows, epochs in self._far:
+            for rest in np.unique(rows[-2]).tolist():
+                epoch = int(epochs[rows[-2] == rest].min())
+                wanted[rest] = min(wanted.get(rest, epoch), epoch)
+        needed = {((epoch - first) << shift) | rest for rest, epoch in wanted.items()}
+        for word in needed - self._held_far:
+            self.hold(word)
+        for word in self._held_far - needed:
+            self.release(word)
+        self._held_far = needed
