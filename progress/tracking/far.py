@@ -31,19 +31,17 @@ class FarPointstamps:
         self._shift = layout.shifts[0]
         self.stand_in = layout.limit
         """The word of stand-ins."""
-        self._counts: dict[tuple[int, int], int] = {}
+        self.pointstamps: dict[tuple[int, int], int] = {}
+        """(location, word) and their counts."""
         self._locations: set[int] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._counts)
 
     def counts(self) -> list[tuple[int, int, int]]:
         """All of them, as (location, word, count), sorted."""
-        return sorted((location, word, count) for (location, word), count in self._counts.items())
+        return sorted((location, word, count) for (location, word), count in self.pointstamps.items())
 
     def least_word(self) -> int:
         """The least word. Requires: there is one."""
-        return min(word for _, word in self._counts)
+        return min(word for _, word in self.pointstamps)
 
     def is_wide(self, changes: Iterable[Change]) -> bool:
         """Whether a change is of something far."""
@@ -60,9 +58,9 @@ class FarPointstamps:
             if word < self._limit:
                 near.append((location, word, delta))
                 continue
-            count = self._counts.pop((location, word), 0) + delta
+            count = self.pointstamps.pop((location, word), 0) + delta
             if count:
-                self._counts[location, word] = count
+                self.pointstamps[location, word] = count
         return near + self._stand_ins()
 
     def without_stand_ins(self, counts: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -75,19 +73,19 @@ class FarPointstamps:
         """
         changes = [(location, word, -count) for location, word, count in counts]
         kept = self.without_stand_ins(counts)
-        before, self._counts, self._locations = self._counts, {}, set()
+        before, self.pointstamps, self._locations = self.pointstamps, {}, set()
         changes += [(location, by.word(word), count) for location, word, count in kept]
         changes += self.sift((location, by.word(word), count) for (location, word), count in before.items())
         return changes
 
     def check_invariants(self) -> None:
         """Assert what the module says."""
-        assert all(self._counts.values()), self._counts
-        assert all(word >= self._limit for _, word in self._counts), self._counts
-        assert self._locations == {location for location, _ in self._counts}
+        assert all(self.pointstamps.values()), self.pointstamps
+        assert all(word >= self._limit for _, word in self.pointstamps), self.pointstamps
+        assert self._locations == {location for location, _ in self.pointstamps}
 
     def _stand_ins(self) -> list[Change]:
-        wanted = {location for location, _ in self._counts}
+        wanted = {location for location, _ in self.pointstamps}
         changes = [(location, self.stand_in, 1) for location in sorted(wanted - self._locations)]
         changes += [(location, self.stand_in, -1) for location in sorted(self._locations - wanted)]
         self._locations = wanted

@@ -251,13 +251,14 @@ class Instance:
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
-        return bool(self._ready or self._resumed or self._patient) or self.can_follow()
+        return bool(self._ready or self._resumed or self._patient or self.can_follow())
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: no vertex is ready, no change untold, no notification to look
         for.
         """
-        return not (self.has_work() or self.recheck or self._changes)
+        is_ready = self._ready or self._resumed or self._patient or self.recheck
+        return not (is_ready or self._changes or self.can_follow())
 
     def resume_later(self, runner: VertexRunner) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
@@ -392,7 +393,8 @@ class Instance:
 
     def can_follow(self) -> bool:
         """Whether the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
-        return bool(self._awaiting or self._far or self._late) and self._room_ahead() > 0
+        waits = self._awaiting or self._late or self._far.pointstamps
+        return bool(waits) and self._room_ahead() > 0
 
     def follow(self) -> None:
         """Move the anchor, if it should and may. To be called between activations."""

@@ -187,12 +187,13 @@ class VertexRunner:
     def hold(self, word: int) -> None:
         """One more capability at `word`."""
         held = self._held
-        if word not in self._received and word not in held:
-            self._check_right(self.code.within(word), "asked to hold")
         if word >= self._limit:
+            self._check_right(self.code.within(word), "asked to hold")
             self._held_far[word] = self._held_far.get(word, 0) + 1
             self._surroundings.count(self.stage, word, 1)
             return
+        if word not in self._received and word not in held:
+            self._check_right(word, "asked to hold")
         held[word] = held.get(word, 0) + 1
         if self._held_in_order is not None:
             self._held_in_order.add(word)

@@ -18,6 +18,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
 from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace
+from progress.times.anchor import Rebase
 
 
 def _something_else(trace: Trace, rng: random.Random) -> None:
@@ -55,6 +56,37 @@ def test_against_all_rows_at_every_later_time(
                 assert any(less_equal(int(bound), time, guards) for bound in since)
                 got = {row[:-2]: row[-1] for row in rows_of(trace.snapshot(time))}
                 assert got == accumulated(history.rows, time, guards), (seed, trial)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_against_itself_before_words_counted_from_a_later_epoch(
+    depth: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
+    monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
+    code = CODES[depth]
+    shift, guards = code.layout.shifts[0], code.guards
+    for trial in range(8 * effort):
+        rng = random.Random(f"{seed} {trial}")
+        trace, history = Trace(1, 0, guards), RandomHistory(rng, depth, 1)
+        for _ in range(4):
+            rows = sort_consolidate(history.next_rows(rng.choice([1, 5, 30])))
+            rows[-2] &= (1 << shift + 2) - 1  # epochs 0 to 3, as they come
+            trace.insert(sort_consolidate(rows))
+            _something_else(trace, rng)
+            epochs = rng.randrange(1, 4)
+            by = Rebase(epochs, shift)
+            trace.set_since(np.array([by.step]))
+            _something_else(trace, rng)
+            counters = [(rng.randrange(4),) * (depth - 1) for _ in range(3)]
+            times = [code.pack((epoch, *rest)) for epoch in range(epochs, 5) for rest in counters]
+            before = [rows_of(trace.snapshot(time)[:-2]) for time in times]
+            diffs = [trace.snapshot(time)[-1].tolist() for time in times]
+            trace.rebase(by)
+            trace.check_invariants()
+            assert [rows_of(trace.snapshot(by.word(time))[:-2]) for time in times] == before, (seed, trial)
+            assert [trace.snapshot(by.word(time))[-1].tolist() for time in times] == diffs
+            assert trace.since.tolist() == [0]
 
 
 def _check_sizes(trace: Trace) -> None:

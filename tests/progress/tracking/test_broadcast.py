@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from progress.errors import MisuseError, PeerError
-from progress.tracking.broadcast import Broadcaster
+from progress.times.anchor import EPOCH_MAX, Anchor
+from progress.tracking.broadcast import Broadcaster, changes_in
 from progress.tracking.count_changes import Change
 
 CHANGES = st.lists(
@@ -44,6 +45,31 @@ def test_round_trip_keeps_changes_and_their_order(steps: list[list[Change]]) -> 
         assert listener.on_message(payload) == changes
     speaker.check_invariants()
     listener.check_invariants()
+
+
+@given(
+    CHANGES, st.integers(0, EPOCH_MAX), st.integers(0, 20), st.lists(st.integers(8, EPOCH_MAX), max_size=3)
+)
+def test_round_words_of_another_anchor_count_from_the_own_one(
+    changes: list[Change], anchor: int, behind: int, far: list[int]
+) -> None:
+    shift = 4
+    speaker = Broadcaster(0, 2, 10, Anchor(anchor + behind), shift)
+    told_changes = [(at, word & 127, delta) for at, word, delta in changes]
+    told_changes += [(1, (epoch << shift) + 3, 5) for epoch in far if anchor + epoch <= EPOCH_MAX]
+    payload = speaker.on_step_done(told_changes)
+    assert payload is not None
+    for receiver in (anchor, anchor + behind):
+        listener = Broadcaster(1, 2, 10, Anchor(receiver), shift)
+        ahead = (anchor + behind - receiver) << shift
+        expected = [(at, word + ahead, delta) for at, word, delta in told_changes]
+        assert sorted(listener.on_message(payload)) == sorted(expected)
+    base = (anchor + behind) << shift
+    assert sorted(changes_in(payload)) == sorted((at, word + base, delta) for at, word, delta in told_changes)
+    if behind and any(word < 16 for _, word, _ in told_changes):
+        ahead_of_all = Broadcaster(1, 2, 10, Anchor(anchor + behind + 1), shift)
+        with pytest.raises(PeerError, match="words ≥ 0"):
+            ahead_of_all.on_message(payload)
 
 
 def test_round_payloads_may_come_as_views_of_a_frame() -> None:

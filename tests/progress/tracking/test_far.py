@@ -62,7 +62,7 @@ def assert_told(far: FarPointstamps, told: list[Change], everything: dict[tuple[
     wide = {point: count for point, count in everything.items() if point[1] >= LIMIT}
     near = {point: count for point, count in everything.items() if point[1] < LIMIT}
     assert {(location, word): count for location, word, count in far.counts()} == wide
-    assert bool(far) == bool(wide)
+    assert bool(far.pointstamps) == bool(wide)
     if wide:
         assert far.least_word() == min(word for _, word in wide)
     assert summed(told) == near | {(location, far.stand_in): 1 for location, _ in wide}
