@@ -35,7 +35,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from reference.monitor import under_way, untold
+from reference.monitor import believed_by, frontiers_of, under_way, untold
 from reference.protocol_state import ProtocolState, failures, failures_between
 
 from progress.checking.predicates import Counts, frontier_of, total, unearned, unheld
@@ -306,13 +306,7 @@ class Explorer:
         key = worker.index, comparable(worker)
         if key not in self._locals:
             instance = worker.instance()
-            tracker = instance.tracker
-            frontiers = [
-                sorted(
-                    self._frozen.graph.code_of(port[0]).unpack(int(word)) for word in tracker.frontier(number)
-                )
-                for number, port in enumerate(tracker.watched)
-            ]
+            frontiers = list(map(sorted, frontiers_of(instance)))
             caps, temp, glob = owned(instance), untold(instance), view(instance)
             sight = self._number((_frozen(caps), _frozen(temp), _frozen(glob), str(frontiers)))
             self._locals[key] = _Local(worker, worker.enabled(), caps, temp, glob, frontiers, sight)
@@ -373,7 +367,7 @@ class Explorer:
             self._fail(state, f"{label} {where}", points)
         earliest = self._order.minimal(t for t, count in sight.records.items() if count > 0)
         for who, local in enumerate(state.workers):
-            believed = self._order.minimal(t for t, count in local.glob.items() if count > 0)
+            believed = self._order.minimal(believed_by(local.instance, local.glob))
             for number, port in enumerate(local.instance.tracker.watched):
                 where = f"at worker {who}, port {number}, whose frontier is {local.frontiers[number]}"
                 if local.frontiers[number] != frontier_of(believed, port, self._order):

@@ -48,7 +48,7 @@ from timely.running.vertex_runner import VertexRunner
 from timely.wire.batch import Batch
 from timely.wire.transport.memory import MemoryNetwork
 
-__all__ = ["Monitor", "under_way", "untold"]
+__all__ = ["Monitor", "believed_by", "frontiers_of", "under_way", "untold"]
 
 _RECENT_EVENTS = 8
 
@@ -252,26 +252,14 @@ def _of_tracker(
     say it was told that it is at the last epoch that they can.
     """
     instance, where = flow.instances[worker], f"at worker {worker}"
-    tracker, base = instance.tracker, base_of(instance)
-    layout = flow.frozen.layout
-    last = base + layout.limit
+    tracker = instance.tracker
     before, new = flow.frontiers.get(worker), [t for t in earliest if t not in flow.earliest]
     if worker in flow.news:
         points = unaccounted(flow.given[worker], state.glob[worker], {})
         if points:
             yield "E1", where, points
-        code_of = flow.frozen.graph.code_of
-        flow.frontiers[worker] = [
-            [code_of(port[0]).unpack_wide(int(word) + base) for word in tracker.frontier(number)]
-            for number, port in enumerate(tracker.watched)
-        ]
-        believed = flow.order.minimal(
-            {
-                (where, word if word < base + layout.limit else last)
-                for (where, word), count in state.glob[worker].items()
-                if count > 0
-            }
-        )
+        flow.frontiers[worker] = frontiers_of(instance)
+        believed = flow.order.minimal(believed_by(instance, state.glob[worker]))
         for number, port in enumerate(tracker.watched):
             found, wanted = flow.frontiers[worker][number], frontier_of(believed, port, flow.order)
             if sorted(found) != wanted:
@@ -287,6 +275,21 @@ def untold(instance: Instance) -> Counts:
     """temp[p]: changes that no other worker has been told."""
     base = base_of(instance)
     return {(location, word + base): delta for location, word, delta in instance.untold()}
+
+
+def frontiers_of(instance: Instance) -> list[list[Timestamp]]:
+    """Of each port, as times."""
+    code_of, base, tracker = instance.frozen.graph.code_of, base_of(instance), instance.tracker
+    return [
+        [code_of(port[0]).unpack_wide(int(word) + base) for word in tracker.frontier(number)]
+        for number, port in enumerate(tracker.watched)
+    ]
+
+
+def believed_by(instance: Instance, counts: Counts) -> set[Pointstamp]:
+    """What the tracker has as outstanding of what the worker knows to be so: of what is far, stand-ins."""
+    last = base_of(instance) + instance.frozen.layout.limit
+    return {(where, min(word, last)) for (where, word), count in counts.items() if count > 0}
 
 
 def base_of(instance: Instance) -> int:
