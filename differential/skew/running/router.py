@@ -20,12 +20,13 @@ from differential.columns.update_batch import UpdateBatch, words_of
 from differential.kernels.rows.hashing import hashes_of
 from differential.operators.patterns.lookups import WaitingByOrigin
 from differential.operators.vertices import OperatorVertex, joined_words
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement, Rows, Visits
-from .schedule import Schedule
+from .schedule import Schedule, no_rebase
 
 __all__ = ["ASKING", "CONTROL", "KEPT", "ROWS", "UnitRouterVertex", "hashes"]
 
@@ -90,6 +91,10 @@ class UnitRouterVertex(OperatorVertex):
             oldest = min(oldest, self._waiting.first() >> self._shift)
         if oldest < FOREVER:
             schedule.forget_before(oldest)
+
+    def rebase(self, by: Rebase) -> None:
+        """Refused: versions of routes are known by epochs as words count them."""
+        raise no_rebase()
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait."""

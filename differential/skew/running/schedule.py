@@ -22,7 +22,7 @@ from timely.routing.table import RoutingTable, RoutingVersions
 
 from ..placements.placement import Placement
 
-__all__ = ["ANNOUNCED", "Change", "Schedule"]
+__all__ = ["ANNOUNCED", "Change", "Schedule", "no_rebase"]
 
 ANNOUNCED: Final = Schema.of(", ".join(f"{name}: int" for name in Announcement._fields))
 """The columns of announcements."""
@@ -34,6 +34,14 @@ class Change(NamedTuple):
     start: int
     old: RoutingTable
     new: RoutingTable
+
+
+def no_rebase() -> MisuseError:
+    """The error about time words that are to count from a later epoch: versions are known by epochs."""
+    return MisuseError(
+        "a join whose routes change while it runs takes no more epochs than time words hold, about 2^31: "
+        "number epochs from 0, or spread it by a scheme that stays, balance=dd.Balance(…)"
+    )
 
 
 class Schedule:

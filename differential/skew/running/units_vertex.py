@@ -12,10 +12,12 @@ from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement
+from .schedule import no_rebase
 from .units import Frontiers, Shape, Units
 
 __all__ = ["ARRIVING", "ASKING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "UnitsVertex"]
@@ -96,6 +98,10 @@ class UnitsVertex(OperatorVertex):
         self.hold_exactly(units.capabilities())
         if not units.is_idle:
             self.resume()
+
+    def rebase(self, by: Rebase) -> None:
+        """Refused: versions of routes are known by epochs as words count them."""
+        raise no_rebase()
 
     def symbols(self, mark: Mark) -> None:
         """What units keep, and rows that wait in them."""

@@ -6,6 +6,8 @@ import pytest
 from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SpreadRun
 
+import differential as dd
+import timely
 from differential.skew.running.units_vertex import UnitsVertex
 from timely.errors import MisuseError
 from timely.routing.announcement import KEY, Announcement, Changes, Place
@@ -87,3 +89,22 @@ def test_announcements_that_cannot_be_end_the_dataflow_with_their_epoch(
     cluster.seal(4)
     with pytest.raises(MisuseError, match=f"announcements of epoch 4: .*{message}"):
         cluster.run()
+
+
+def test_epochs_for_which_there_are_no_words_end_the_dataflow_with_what_to_do() -> None:
+    def build(flow: timely.Dataflow) -> None:
+        a, b = dd.input(flow, "a", "k: int, v: int"), dd.input(flow, "b", "k: int, w: int")
+        routed = dd.Routed(dd.Balance("D-JB", units=4), dd.announcements(flow))
+        a.join(b, on="k", balance=routed).output("pairs")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("a").insert([(1, 2)])
+        flow.input("b").insert([(1, 3)])
+        with pytest.raises(MisuseError, match="number epochs from 0, or spread it by a scheme that stays"):
+            flow.seal(through=1 << 40)
+            flow.input("a").insert([(2, 2)])
+            flow.seal()
+            flow.wait()
+        with pytest.raises(MisuseError, match="number epochs from 0"):
+            flow.output("pairs").snapshot()
