@@ -26,7 +26,7 @@ from timely.operators.capture import FOREVER
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement, Rows, Visits
-from .schedule import Schedule, no_rebase
+from .schedule import Schedule, refuse_rebase
 
 __all__ = ["ASKING", "CONTROL", "KEPT", "ROWS", "UnitRouterVertex", "hashes"]
 
@@ -93,8 +93,8 @@ class UnitRouterVertex(OperatorVertex):
             schedule.forget_before(oldest)
 
     def rebase(self, by: Rebase) -> None:
-        """Refused: versions of routes are known by epochs as words count them."""
-        raise no_rebase()
+        """Refused."""
+        refuse_rebase(repr(self), self.code)
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait."""

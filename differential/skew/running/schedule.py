@@ -11,10 +11,12 @@ told the same and look at nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from differential.columns.schema import Schema
 from progress.arrays import Int64s
+from progress.errors import TimeOverflowError
+from progress.times.time_words import TimeCode
 from timely.errors import MisuseError
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import Announcement
@@ -22,10 +24,21 @@ from timely.routing.table import RoutingTable, RoutingVersions
 
 from ..placements.placement import Placement
 
-__all__ = ["ANNOUNCED", "Change", "Schedule", "no_rebase"]
+__all__ = ["ANNOUNCED", "Change", "Schedule", "refuse_rebase"]
 
 ANNOUNCED: Final = Schema.of(", ".join(f"{name}: int" for name in Announcement._fields))
 """The columns of announcements."""
+
+
+def refuse_rebase(title: str, code: TimeCode) -> NoReturn:
+    """Raise TimeOverflowError: what moves between units has its past times as data, which nobody moves along
+    when words count from a later epoch.
+    """
+    raise TimeOverflowError(
+        f"{title}: beside a balanced join epochs go no further than about {code.layout.window:,} from the "
+        f"first; the dataflow's layout has {code.layout.level_bits} bits per level, and has more for epochs "
+        "where loops nest less deeply"
+    )
 
 
 class Change(NamedTuple):
@@ -34,14 +47,6 @@ class Change(NamedTuple):
     start: int
     old: RoutingTable
     new: RoutingTable
-
-
-def no_rebase() -> MisuseError:
-    """The error about time words that are to count from a later epoch: versions are known by epochs."""
-    return MisuseError(
-        "a join whose routes change while it runs takes no more epochs than time words hold, about 2^31: "
-        "number epochs from 0, or spread it by a scheme that stays, balance=dd.Balance(…)"
-    )
 
 
 class Schedule:

@@ -17,7 +17,7 @@ from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement
-from .schedule import no_rebase
+from .schedule import refuse_rebase
 from .units import Frontiers, Shape, Units
 
 __all__ = ["ARRIVING", "ASKING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "UnitsVertex"]
@@ -100,8 +100,8 @@ class UnitsVertex(OperatorVertex):
             self.resume()
 
     def rebase(self, by: Rebase) -> None:
-        """Refused: versions of routes are known by epochs as words count them."""
-        raise no_rebase()
+        """Refused."""
+        refuse_rebase(repr(self), self.code)
 
     def symbols(self, mark: Mark) -> None:
         """What units keep, and rows that wait in them."""

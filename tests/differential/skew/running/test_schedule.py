@@ -7,8 +7,10 @@ import pytest
 
 from differential.columns.column_types import Int64s
 from differential.skew.balance import Balance
-from differential.skew.running.schedule import ANNOUNCED, Schedule
-from timely.errors import MisuseError
+from differential.skew.running.schedule import ANNOUNCED, Schedule, refuse_rebase
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import ROOT
+from timely.errors import MisuseError, TimeOverflowError
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import KEY, Announcement, Changes, Place
 from timely.routing.grid import Grid
@@ -85,3 +87,8 @@ def test_versions_that_nobody_asks_about_are_forgotten() -> None:
     assert len(schedule.versions.tables) == 5
     schedule.forget_before(3)
     assert len(schedule.versions.tables) == 2 and schedule.versions.at(3).grid_of(0, 7).units == ((2,),)
+
+
+def test_refuses_that_words_count_from_a_later_epoch_and_says_how_far_epochs_go() -> None:
+    with pytest.raises(TimeOverflowError, match=r"'units': .* than about 131,072 from the first; .*\(18,"):
+        refuse_rebase("'units'", TimeCode(TimeLayout.default(5), ROOT))
