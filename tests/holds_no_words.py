@@ -74,28 +74,29 @@ HOLDS_NO_WORDS = {
     ),
     "ConsolidateMachine": "",
     "ConsolidateVertex": "_schema _words",
-    "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _vertex",
+    "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _state_from _vertex",
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
-    "ExportVertex": "_first _listeners _own keys schema",
+    "ExportVertex": "_first _importing _listeners _own keys schema",
     "FewestMachine": "_column _number",
     "FirstVertex": "_order arrangement",
     "HalfJoinMachine": "_projection",
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
-        "_calls _clock _entrance _ordered _seen _staged_bytes _waiting_epochs _writers codec "
-        "epoch heir is_closed rows_waiting"
+        "_calls _clock _entrance _held _ordered _seen _staged_bytes _waiting_epochs _writers codec "
+        "epoch is_closed rows_waiting"
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_changes _idle_runners _mergers _owner _patient _port_owner _postponed _ready "
-        "_resumed _turns checker connectors constants count first_epoch frozen index "
+        "_awaiting _changes _far _idle_runners _mergers _owner _patient _port_owner _postponed _ready "
+        "_resumed _turns anchor checker connectors constants count first_epoch frozen index "
         "is_standby recheck routing tracker worker workers"
     ),
     "JoinMachine": "_flags _nothing _ports _projections _shows _sources guards kw words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
+    "LaterVertex": "_held_far",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
@@ -110,7 +111,7 @@ HOLDS_NO_WORDS = {
         "_reader _shape _show_key aggregate guards input kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
-    "RouterVertex": "_changes _epoch_max _known_before _lead _numbers _shift routing",
+    "RouterVertex": "_changes _known_before _lead _mask _numbers _shift routing",
     "Run": "bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
@@ -119,10 +120,13 @@ HOLDS_NO_WORDS = {
         "_bounds _head _head_room _head_rows _merges _owed _since asks_corners columns guards kw look "
         "show table vw"
     ),
-    "UpdateBatch": "symbol_words",
+    "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side _width",
+    "Units": "_epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
+    "UnitsVertex": "_lead _placement _schemas _shape",
+    "UpdateBatch": "moved symbol_words",
     "Vertex": "_bound",
     "VertexRunner": (
-        "_held _held_in_order _received _received_minimal _surroundings _waiting "
+        "_held _held_far _held_in_order _limit _received _received_minimal _surroundings _waiting "
         "_waiting_in_order activations code due events has_frontier_news is_patient is_queued "
         "may_resume name notifies ports requested site source stage wants_end wants_frontier "
         "wants_resume worker workers"
