@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.kernels.rows.sort import sort_consolidate
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
@@ -184,8 +183,7 @@ class TableLog:
         Cost: that of all rows, and of the changes after `epoch`, which are taken back.
         """
         check_kept(epoch + 1, self._forgotten_before)
-        found = self._collected(epoch)
-        words = found.between(0, found.rows)
+        words = self._collected(epoch).all()
         table = self._schema.decode(words, SYMBOLS)
         return table.append_column(DIFF, int64_array(words[-1]))
 
@@ -230,13 +228,11 @@ class TableLog:
             return False
         assert self._trace is not None and other._trace is not None and self._code is not None
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
-        before = other._trace.snapshot()
-        rows = [self._trace.snapshot(), _negated(before)]
+        before = other._trace.accumulated().all()
         # What has come here up to `epoch`, that included if it is complete already.
-        rows += [_negated(self._changes[done]) for done in self._epochs if done > epoch]
-        words = np.concatenate(rows, axis=1)
-        words[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
-        difference = sort_consolidate(words)
+        later_ones = [_negated(self._changes[done]) for done in self._epochs if done > epoch]
+        difference = self._trace.accumulated([_negated(before), *later_ones]).all()
+        difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
         if difference.shape[1] and self._complete > epoch:
             later[epoch] = difference

@@ -28,7 +28,7 @@ from .placements.placement import Placement, Rows
 __all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
 Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
-Purpose: TypeAlias = Literal["kept", "asking", "counted by key", "counted by bucket"]
+Purpose: TypeAlias = Literal["kept", "probing", "counted by key", "counted by bucket"]
 """What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once. What is
 counted stands behind the hash of its key, or the bucket of that, in place of a unit.
 """
@@ -45,7 +45,7 @@ class Balance:
 
     scheme   hash: every key on one unit, both sides of it
              matrix: a grid, left rows in a row of cells, right rows in a column, whatever their key
-             JB: each row is kept once, on any unit of its side, and asks all units of the other
+             JB: each row is kept once, on any unit of its side, and probes all units of the other
              JB6: the same in groups, to which keys belong
              D-JB: by keys, of which heavy ones can be divided
     units    how many there are: up to 256

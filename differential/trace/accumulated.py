@@ -37,6 +37,10 @@ class Accumulated:
             return self._found.unpack(first, last)
         return self._found[:, first:last]
 
+    def all(self) -> Int64s:
+        """All rows; the array may be written to."""
+        return self.between(0, self.rows)
+
     def has_negative(self) -> bool:
         """Whether some row is there less than 0 times."""
         if isinstance(self._found, PackedRows):

@@ -275,22 +275,6 @@ class Trace:
             moved.compacted = _MOVED
         return moved
 
-    def snapshot(self, at: int | None = None) -> Int64s:
-        """The rows that accumulate at time `at` (None: at the end of all time), sorted, all with that time.
-
-        Requires: `at` is ≥ some time of since. The time column holds `at`, or 0.
-        """
-        words = self.words()
-        if at is not None:
-            keep = ((at | self.guards) - words[-2]) & self.guards == self.guards
-            words = words[:, keep]
-        words[-2] = 0 if at is None else at
-        words = np.ascontiguousarray(words)
-        try:
-            return sort_consolidate(words)
-        except OverflowError:
-            raise row_overflow([words], self.show) from None
-
     def accumulated(self, besides: Sequence[Int64s] = ()) -> Accumulated:
         """The rows at the end of all time, and those of `besides`, arrays of rows, as they add up.
 

@@ -1,10 +1,10 @@
 """A join spread over units: rows are placed, meet in their units, and the unit is forgotten.
 
-    cells     a row is kept wherever it asks. Both sides, placed, are joined by the unit and the keys:
+    cells     a row is kept wherever it probes. Both sides, placed, are joined by the unit and the keys:
               whichever row of a pair comes later makes it, as in every join, and nothing waits. In any loop.
-    halves    a row is kept in few units and asks in others. Both of a pair could make it; so the rows of the
-              left that ask meet what is kept of the right up to their time, and those of the right what is
-              kept of the left before theirs: two half joins. They wait for that time to be complete.
+    halves    a row is kept in few units and probes in others. Both of a pair could make it; so the rows of
+              the left that probe meet what is kept of the right up to their time, and those of the right what
+              is kept of the left before theirs: two half joins. They wait for that time to be complete.
 
 Which of the two a scheme is, and the law that two rows meet exactly once: `skew/placements/placement.py`.
 """
@@ -67,7 +67,7 @@ def balanced_pairs(
     if isinstance(balance, Routed):
         return _routed_pairs(left, right, on, balance, null_safe)
     keys = ((UNIT, UNIT), *on)
-    asking: Purpose = "asking"
+    probing: Purpose = "probing"
 
     def placed(side: int, purpose: Purpose) -> C:
         whole, names = (left, right)[side], tuple(pair[side] for pair in on)
@@ -78,8 +78,8 @@ def balanced_pairs(
         pairs: C = _with_pairs(Join(kept[0].node, kept[1].node, keys, null_safe), left)
     else:
         halves = [
-            _with_pairs(HalfJoin(placed(0, asking).node, kept[1].node, keys, null_safe, 0), left),
-            _with_pairs(HalfJoin(kept[0].node, placed(1, asking).node, keys, null_safe, 1), left),
+            _with_pairs(HalfJoin(placed(0, probing).node, kept[1].node, keys, null_safe, 0), left),
+            _with_pairs(HalfJoin(kept[0].node, placed(1, probing).node, keys, null_safe, 1), left),
         ]
         pairs = left.with_node(Concat(tuple(half.node for half in halves)))
     names = [name for name in pairs.schema.names if name != UNIT]

@@ -25,7 +25,7 @@ def loads(pairs: Collection) -> Collection:
     """How much there is in each unit of a join that is `Routed`, of which `pairs` is the result.
 
     Rows (side, unit, bucket, what), as often as there is of it: what is 0 for rows that are kept, 1 for rows
-    that asked there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
+    that probed there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
     0 left and 1 right; bucket: of the key, one of 1,024. They depend on what comes in and on announcements,
     and neither on workers nor on what comes first. Raises SchemaError for a collection that is no such join.
     """

@@ -102,12 +102,12 @@ class HalfJoin(Pairs):
     probing: int = 0
 
     def data(self) -> list[object]:
-        """As of all pairs, and which side asks."""
+        """As of all pairs, and which side probes."""
         return [*super().data(), self.probing]
 
     def describe(self) -> str:
-        """Its keys, and which side asks."""
-        return f"half join on {super().describe()}, the {('left', 'right')[self.probing]} asks"
+        """Its keys, and which side probes."""
+        return f"half join on {super().describe()}, the {('left', 'right')[self.probing]} probes"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

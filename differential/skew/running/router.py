@@ -28,13 +28,13 @@ from timely.wire.batch import Batch
 from ..placements.placement import Placement, Rows, Visits
 from .schedule import Schedule, refuse_rebase
 
-__all__ = ["ASKING", "CONTROL", "KEPT", "ROWS", "UnitRouterVertex", "hashes"]
+__all__ = ["CONTROL", "KEPT", "PROBING", "ROWS", "UnitRouterVertex", "hashes"]
 
 ROWS: Final = 0
 CONTROL: Final = 1
 """Input ports."""
 KEPT: Final = 0
-ASKING: Final = 1
+PROBING: Final = 1
 """Outputs."""
 
 
@@ -122,7 +122,7 @@ class UnitRouterVertex(OperatorVertex):
             table = versions.tables[version]
             self._send(KEPT, part, self._placement.stores(rows, table))
             if not self._placement.is_cells:
-                self._send(ASKING, part, self._placement.probes(rows, table))
+                self._send(PROBING, part, self._placement.probes(rows, table))
 
     def _send(self, output: int, words: Int64s, visits: Visits) -> None:
         placed = np.empty((words.shape[0] + 1, visits.row.shape[0]), np.int64)

@@ -1,10 +1,10 @@
 """From two sides and announcements to stages: a router for each side, and the units in a loop of their own.
 
-    left   ─ router ─┬─ kept ───┐ (e, 1)
-                     └─ asking ─┤
-    announcements ──────────────┼─ units ─┬─ pairs
-    right  ─ router ─┬─ kept ───┤    ↑    ├─ loads
-                     └─ asking ─┘    └────┴─ what moves: sent at (v, 0), there at (v, 1)
+    left   ─ router ─┬─ kept ────┐ (e, 1)
+                     └─ probing ─┤
+    announcements ───────────────┼─ units ─┬─ pairs
+    right  ─ router ─┬─ kept ────┤    ↑    ├─ loads
+                     └─ probing ─┘    └────┴─ what moves: sent at (v, 0), there at (v, 1)
 
 Rows come into the loop one iteration late, so that what moves at v, which is sent at (v, 0), is there at
 their time and not behind it.
@@ -28,7 +28,7 @@ from ..placements.placement import Placement
 from . import router
 from .router import UnitRouterVertex
 from .units import Shape
-from .units_vertex import ARRIVING, ASKING, CONTROL, KEPT, LEAVING, LOADS, OUTPUTS, UnitsVertex
+from .units_vertex import ARRIVING, CONTROL, KEPT, LEAVING, LOADS, OUTPUTS, PROBING, UnitsVertex
 
 __all__ = ["Spread", "UnitsJoin"]
 
@@ -61,11 +61,11 @@ class UnitsJoin:
         back = [loop.feedback() for _ in SIDES]
         for side in SIDES:
             route = UnitRoute(placed(self.schemas[side]).symbol_words)
-            kept, asking = self._routed(side, sides[side], announcements)
+            kept, probing = self._routed(side, sides[side], announcements)
             feeds.append(_later(loop, kept).feed(KEPT[side], route=route))
             feeds.append(back[side].stream.feed(ARRIVING[side], route=route))
             if not self.placement.is_cells:
-                feeds.append(_later(loop, asking).feed(ASKING[side], route=route))
+                feeds.append(_later(loop, probing).feed(PROBING[side], route=route))
         shape, placement, lead = self.shape, self.placement, self.lead
         known = placed(self.schemas[0]), placed(self.schemas[1])
         outputs = flow.stage(
@@ -83,18 +83,18 @@ class UnitsJoin:
     def _routed(
         self, side: int, rows: Sequence[Feed], announcements: Sequence[Feed]
     ) -> tuple[Stream, Stream]:
-        """What is kept, and what asks, of a side."""
+        """What is kept, and what probes, of a side."""
         schema, keys, placement, lead = self.schemas[side], self.shape.keys, self.placement, self.lead
         feeds = [replace(feed, port=router.ROWS, route=None) for feed in rows]
         feeds += [replace(feed, port=router.CONTROL, route=Broadcast()) for feed in announcements]
-        kept, asking = rows[0].stream.dataflow.stage(
+        kept, probing = rows[0].stream.dataflow.stage(
             f"{self.name}: {('left', 'right')[side]} to units",
             lambda: UnitRouterVertex(side, keys, schema.width, placement, lead),
             feeds,
             outputs=2,
             detail=f"{self._detail()} {side}",
         )
-        return kept, asking
+        return kept, probing
 
     def _detail(self) -> str:
         scheme, units = self.placement.name, self.placement.first.units

@@ -1,30 +1,31 @@
-"""What happens in units: rows are kept, rows ask, and at the beginning of a version some go elsewhere.
+"""What happens in units: rows are kept, rows probe, and at the beginning of a version some go elsewhere.
 
-A unit has a store for each side. Both rows of a pair could make it: a row of the left, asking, meets what is
+A unit has a store for each side. Both rows of a pair could make it: a row of the left, probing, meets what is
 kept of the right up to its time; a row of the right what is kept of the left before its time; in the order of
 the integers, which extends that of times (`operators/patterns/lookups.py`). So each pair is made once.
 
-**Versions.** Which units keep a row, and which ones it asks, is said by the version of its epoch. From
-version to version kept rows move, so that those that ask in an epoch ≥ v find everything where v says, and
+**Versions.** Which units keep a row, and which ones it probes, is said by the version of its epoch. From
+version to version kept rows move, so that those that probe in an epoch ≥ v find everything where v says, and
 those of epochs < v where it was before:
 
-    leave     at v, when here nothing of an epoch < v can come any more, and all that asked has its answer;
+    leave     at v, when here nothing of an epoch < v can come any more, and all that probed has its answer;
               with its past times as data, at the time v
-    arrive    one iteration later: into the store, with the past times. They meet nobody: whoever asks at v or
-              later waits until nothing of v can arrive any more, and whoever asked before is answered
+    arrive    one iteration later: into the store, with the past times. They meet nobody: whoever probes at v
+              or later waits until nothing of v can arrive any more, and whoever probed before is answered
     accept    rows of epochs ≥ v go by the new version from the start, and are kept meanwhile. Nothing waits
               for a move but answers of epochs ≥ v
 
 **Times.** Units are in a loop of their own. Rows come in at (epoch, 1), and what moves at v is sent at (v, 0)
 and arrives at (v, 1). So to wait for what moves is to wait for a frontier, like everything else.
 
-**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still ask, and
+**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still probe, and
 those from which versions hold that rows have not been moved for. Up to these themselves would be too far: a
-row at an earlier time would have theirs, and be no longer before it. (What may still be announced comes later
-than who may still ask: what leaves a router depends on announcements, so its frontier is not beyond theirs.)
+row at an earlier time would have theirs, and be no longer before it. (What may still be announced comes
+later than who may still probe: what leaves a router depends on announcements, so its frontier is not beyond
+theirs.)
 
 **Loads** are rows (side, unit, bucket, what), with how many there are of it as multiplicity, so that they add
-up: rows kept (their multiplicities), rows that asked (one for each different row and time), pairs (their
+up: rows kept (their multiplicities), rows that probed (one for each different row and time), pairs (their
 multiplicities), rows that have arrived. They depend on what comes in and on announcements alone.
 
 Source of moving by version: Megaphone (Hoffmann et al., VLDB 2019). Not taken: stopping the inputs while rows
@@ -56,10 +57,10 @@ from ..placements.placement import Placement, Rows
 from .router import hashes
 from .schedule import Change, Schedule
 
-__all__ = ["ARRIVED", "ASKED", "KEPT_ROWS", "PAIRS", "Frontiers", "Moved", "Shape", "Store", "Units"]
+__all__ = ["ARRIVED", "KEPT_ROWS", "PAIRS", "PROBED", "Frontiers", "Moved", "Shape", "Store", "Units"]
 
 KEPT_ROWS: Final = 0
-ASKED: Final = 1
+PROBED: Final = 1
 PAIRS: Final = 2
 ARRIVED: Final = 3
 """What loads count."""
@@ -82,7 +83,7 @@ class Frontiers(NamedTuple):
     """What may still come in, of rows of each side by side."""
 
     kept: Sequence[Int64s]
-    asking: Sequence[Int64s]
+    probing: Sequence[Int64s]
     arriving: Sequence[Int64s]
     control: Int64s
 
@@ -126,12 +127,12 @@ class Units:
         self._pending: deque[Change] = deque()
         kw = shape.keys + 1
         self.stores = [Store(Trace(kw, values, self.guards)) for values in shape.values]
-        self._asks = [self._asking(side) for side in SIDES]
+        self._probes = [self._probing(side) for side in SIDES]
         self.moved: list[Moved] = []
         self.loads: list[Int64s] = []
 
-    def _asking(self, side: int) -> HalfJoinMachine:
-        """Rows of `side` ask what is kept of the other. The unit comes first of what they make."""
+    def _probing(self, side: int) -> HalfJoinMachine:
+        """Rows of `side` probe what is kept of the other. The unit comes first of what they make."""
         words = [(FROM_DELTA, 0)]
         for source, word in self.shape.projection:
             words.append((FROM_DELTA if source == side else FROM_TRACE, 1 + word))
@@ -141,17 +142,17 @@ class Units:
     # What comes in.
 
     def keep(self, side: int, words: Int64s) -> None:
-        """Rows that are kept here from their time on; in cells they ask here, too."""
+        """Rows that are kept here from their time on; in cells they probe here, too."""
         rows = self._sorted(side, words)
         self.stores[side].trace.insert(rows)
         self._count(side, KEPT_ROWS, rows, rows[-1])
         if self._schedule.placement.is_cells:
-            self.ask(side, rows)
+            self.probe(side, rows)
 
-    def ask(self, side: int, words: Int64s) -> None:
+    def probe(self, side: int, words: Int64s) -> None:
         """Rows that look for others, once all of these are there."""
         if words.shape[1]:
-            self._asks[side].recv(words)
+            self._probes[side].recv(words)
 
     def arrive(self, side: int, words: Int64s) -> None:
         """Rows that were kept elsewhere: unit, key, values, past time, time of the move, diff."""
@@ -168,7 +169,7 @@ class Units:
     # What is done.
 
     def advance(self, frontiers: Frontiers) -> None:
-        """Do what may be done now: rows leave for their versions, rows that ask may be answered."""
+        """Do what may be done now: rows leave for their versions, rows that probe may be answered."""
         changes = self._schedule.complete(self._epoch(frontiers.control))
         self._pending.extend(change for change in changes if change.start <= self._epoch_max)
         self._schedule.forget_before(self._schedule.versions.starts[-1])
@@ -177,22 +178,22 @@ class Units:
         for side in SIDES:
             bound = self._bound(side, frontiers)
             before = _NO_TIMES if bound is None else np.array([bound - (side == 1)], np.int64)
-            asked = self._asks[side].advance(before)
-            if asked is not None:
-                self._count(1 - side, ASKED, asked, np.ones(asked.shape[1], np.int64))
+            probed = self._probes[side].advance(before)
+            if probed is not None:
+                self._count(1 - side, PROBED, probed, np.ones(probed.shape[1], np.int64))
         self._hold_back(frontiers)
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing that `work` could do."""
-        return all(asks.is_idle for asks in self._asks)
+        return all(probes.is_idle for probes in self._probes)
 
     def work(self) -> Int64s:
         """A piece of the pairs that can be made now, without their units. Requires: not `is_idle`."""
         for side in SIDES:
-            asks = self._asks[side]
-            if not asks.is_idle:
-                pairs = asks.work()
+            probes = self._probes[side]
+            if not probes.is_idle:
+                pairs = probes.work()
                 self._count(1 - side, PAIRS, pairs, pairs[-1])
                 return pairs[1:]
         raise AssertionError("nothing can be done")
@@ -202,7 +203,7 @@ class Units:
         epochs = [change.start for change in self._pending]
         epochs += [start for start in self._schedule.starts() if start <= self._epoch_max]
         moves = np.array([epoch << self._shift for epoch in epochs], np.int64)
-        return np.unique(np.concatenate([moves, *(asks.capabilities() for asks in self._asks)]))
+        return np.unique(np.concatenate([moves, *(probes.capabilities() for probes in self._probes)]))
 
     # When.
 
@@ -213,9 +214,9 @@ class Units:
         """Rows of `side` before this time may be answered; None: all.
 
         Until what is kept of the others is all there (for the right: what is before it), what arrives at
-        their time, and the rows that ask themselves, so that they are counted as what they are together.
+        their time, and the rows that probe themselves, so that they are counted as what they are together.
         """
-        own = frontiers.kept if self._schedule.placement.is_cells else frontiers.asking
+        own = frontiers.kept if self._schedule.placement.is_cells else frontiers.probing
         bounds = [int(own[side].min())] if len(own[side]) else []
         if len(frontiers.kept[1 - side]):
             bounds.append(int(frontiers.kept[1 - side].min()) + (side == 1))
@@ -227,10 +228,10 @@ class Units:
         """Whether nothing before the time `start` can come any more, nobody waits, and all that was to arrive
         for earlier versions has arrived.
         """
-        rows = [*frontiers.kept, *frontiers.asking]
+        rows = [*frontiers.kept, *frontiers.probing]
         if any(len(frontier) and int(frontier.min()) < start for frontier in rows):
             return False
-        if any(first < start for asks in self._asks for first in asks.earliest()):
+        if any(first < start for probes in self._probes for first in probes.earliest()):
             return False
         arriving = (int(frontier.min()) for frontier in frontiers.arriving if len(frontier))
         return all(first >= start + self._iteration for first in arriving)
@@ -239,9 +240,9 @@ class Units:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
         starts = [change.start << self._shift for change in self._pending]
         for side in SIDES:
-            asking = (frontiers.kept if self._schedule.placement.is_cells else frontiers.asking)[1 - side]
-            first = [*starts, *self._asks[1 - side].earliest()]
-            first += [int(asking.min())] if len(asking) else []
+            probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
+            first = [*starts, *self._probes[1 - side].earliest()]
+            first += [int(probing.min())] if len(probing) else []
             if not first:
                 self.stores[side].set_hold(_NO_TIMES)
                 continue
@@ -300,7 +301,7 @@ class Units:
         """How messages show rows of either side, the unit in front."""
         for side in SIDES:
             self.stores[side].trace.show = shows[side]
-            self._asks[side].show = shows[side]
+            self._probes[side].show = shows[side]
 
     def _sorted(self, side: int, words: Int64s) -> Int64s:
         try:
@@ -317,8 +318,8 @@ class Units:
         """Show all words that are kept here or wait."""
         for trace in self.traces:
             trace.symbols(mark)
-        for asks in self._asks:
-            asks.symbols(mark)
+        for probes in self._probes:
+            probes.symbols(mark)
 
 
 def _losing(old: RoutingTable, new: RoutingTable) -> list[int]:

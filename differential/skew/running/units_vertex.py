@@ -20,13 +20,13 @@ from ..placements.placement import Placement
 from .schedule import refuse_rebase
 from .units import Frontiers, Shape, Units
 
-__all__ = ["ARRIVING", "ASKING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "UnitsVertex"]
+__all__ = ["ARRIVING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "PROBING", "UnitsVertex"]
 
 CONTROL: Final = 0
 KEPT: Final = (1, 2)
 ARRIVING: Final = (3, 4)
-ASKING: Final = (5, 6)
-"""Input ports, of the left and the right; in cells there is nobody who only asks."""
+PROBING: Final = (5, 6)
+"""Input ports, of the left and the right; in cells there is nobody who only probes."""
 LEAVING: Final = (1, 2)
 LOADS: Final = 3
 OUTPUTS: Final = 4
@@ -69,7 +69,7 @@ class UnitsVertex(OperatorVertex):
         elif port in ARRIVING:
             units.arrive(ARRIVING.index(port), joined_words(messages))
         else:
-            units.ask(ASKING.index(port), joined_words(messages))
+            units.probe(PROBING.index(port), joined_words(messages))
         self._go_on()
 
     def on_frontier(self) -> None:
@@ -82,9 +82,9 @@ class UnitsVertex(OperatorVertex):
 
     def _go_on(self) -> None:
         units = self._units
-        ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else ASKING, ARRIVING)
-        kept, asking, arriving = ([self.frontier(port) for port in each] for each in ports)
-        units.advance(Frontiers(kept, asking, arriving, self.frontier(CONTROL)))
+        ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else PROBING, ARRIVING)
+        kept, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
+        units.advance(Frontiers(kept, probing, arriving, self.frontier(CONTROL)))
         if not units.is_idle:
             self.send_rows(units.work())
         for moved in units.moved:

@@ -44,7 +44,7 @@ def test_places_are_those_of_the_first_table_of_the_placement(balance: Balance) 
         row, unit = balance.places(side, "kept")(hashes[0], hashes[1])
         assert (row == wanted.row).all() and (unit == wanted.unit).all()
         wanted = balance.placement.probes(rows, balance.placement.first)
-        row, unit = balance.places(side, "asking")(hashes[0], hashes[1])
+        row, unit = balance.places(side, "probing")(hashes[0], hashes[1])
         assert (row == wanted.row).all() and (unit == wanted.unit).all()
 
 

@@ -54,7 +54,7 @@ def test_against_all_rows_at_every_later_time(
             times = {lub(rng.choice(history.rows)[-2], int(bound), guards) for bound in since if history.rows}
             for time in closure_of(times, guards):
                 assert any(less_equal(int(bound), time, guards) for bound in since)
-                got = {row[:-2]: row[-1] for row in rows_of(trace.snapshot(time))}
+                got = accumulated(rows_of(trace.words()), time, guards)
                 assert got == accumulated(history.rows, time, guards), (seed, trial)
 
 
@@ -80,12 +80,11 @@ def test_against_itself_before_words_counted_from_a_later_epoch(
             _something_else(trace, rng)
             counters = [(rng.randrange(4),) * (depth - 1) for _ in range(3)]
             times = [code.pack((epoch, *rest)) for epoch in range(epochs, 5) for rest in counters]
-            before = [rows_of(trace.snapshot(time)[:-2]) for time in times]
-            diffs = [trace.snapshot(time)[-1].tolist() for time in times]
+            before = [accumulated(rows_of(trace.words()), time, guards) for time in times]
             trace.rebase(by)
             trace.check_invariants()
-            assert [rows_of(trace.snapshot(by.word(time))[:-2]) for time in times] == before, (seed, trial)
-            assert [trace.snapshot(by.word(time))[-1].tolist() for time in times] == diffs
+            moved = rows_of(trace.words())
+            assert [accumulated(moved, by.word(time), guards) for time in times] == before, (seed, trial)
             assert trace.since.tolist() == [0]
 
 
@@ -114,7 +113,7 @@ def test_sizes_of_runs_fall_geometrically_and_nothing_is_lost() -> None:
     trace.compact()
     trace.check_invariants()
     assert len(trace._runs) == 1
-    assert trace.snapshot()[3].sum() == 1 + 20 + 3000 + 1400 + 27_000 + 40 + 20_000 + 24_000
+    assert trace.accumulated().all()[3].sum() == 1 + 20 + 3000 + 1400 + 27_000 + 40 + 20_000 + 24_000
 
 
 def test_merges_under_way_move_when_an_older_one_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +130,7 @@ def test_merges_under_way_move_when_an_older_one_is_done(monkeypatch: pytest.Mon
     trace.check_invariants()
     while trace.settle(1300):
         trace.check_invariants()
-    assert trace.snapshot().shape[1] == trace.rows == want
+    assert trace.accumulated().rows == trace.rows == want
 
 
 def test_merges_whose_rows_all_cancel_leave_the_others_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +143,7 @@ def test_merges_whose_rows_all_cancel_leave_the_others_in_place(monkeypatch: pyt
     trace.settle(1300)
     assert sorted(trace._merges) == [0]
     trace.check_invariants()
-    assert trace.snapshot().shape[1] == 10_000
+    assert trace.accumulated().rows == 10_000
 
 
 def test_sizes_do_not_grow_under_a_sliding_window() -> None:

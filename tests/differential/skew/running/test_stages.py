@@ -18,7 +18,7 @@ def _stages(scheme: str) -> str:
 @pytest.mark.parametrize(("scheme", "ways"), [("D-JB", 6), ("hash", 4)])
 def test_rows_are_exchanged_by_unit_and_announcements_told_to_all(scheme: str, ways: int) -> None:
     said = _stages(scheme)
-    assert said.count("[by unit]") == ways, "kept, asking unless in cells, arriving, of either side"
+    assert said.count("[by unit]") == ways, "kept, probing unless in cells, arriving, of either side"
     assert said.count("[broadcast]") == 3, "to both routers and to the units"
     assert said.count("to units   in tested") == 2
     assert "join on k in units   in tested / units" in said

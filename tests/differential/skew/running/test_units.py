@@ -117,7 +117,7 @@ def test_mutants_that_move_before_old_epochs_are_answered(monkeypatch: pytest.Mo
 
 def test_mutants_that_move_while_somebody_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     def when_all_came(self: Units, start: int, frontiers: Frontiers) -> bool:
-        rows = [*frontiers.kept, *frontiers.asking]
+        rows = [*frontiers.kept, *frontiers.probing]
         return not any(len(frontier) and int(frontier.min()) < start for frontier in rows)
 
     assert _fails(monkeypatch, "_may_leave", when_all_came)
@@ -148,7 +148,7 @@ def test_mutants_that_do_not_wait_for_what_arrives(monkeypatch: pytest.MonkeyPat
 def test_mutants_that_compact_to_the_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
     def hold_back(self: Units, frontiers: Frontiers) -> None:
         for side in (0, 1):
-            own = frontiers.kept if self._schedule.placement.is_cells else frontiers.asking
+            own = frontiers.kept if self._schedule.placement.is_cells else frontiers.probing
             self.stores[side].set_hold(own[1 - side])
 
     assert _fails(monkeypatch, "_hold_back", hold_back)
@@ -159,7 +159,7 @@ def test_mutants_that_match_moved_rows_with_each_other(monkeypatch: pytest.Monke
 
     def and_ask(self: Units, side: int, words: Int64s) -> None:
         arrive(self, side, words)
-        self.ask(side, np.ascontiguousarray(np.delete(words, -3, 0)))
+        self.probe(side, np.ascontiguousarray(np.delete(words, -3, 0)))
 
     assert _fails(monkeypatch, "arrive", and_ask)
 
