@@ -16,7 +16,13 @@ from __future__ import annotations
 
 
 class TimelyError(Exception):
-    """Root of the tree: everything that this repository raises on purpose."""
+    """Root of the tree: everything that this repository raises on purpose.
+
+    `ends_dataflow`: whether it says that a dataflow has ended, so that whoever asks for it again will be told
+    the same.
+    """
+
+    ends_dataflow = False
 
 
 class MisuseError(TimelyError):

@@ -49,6 +49,7 @@ def again(error: TimelyError) -> TimelyError:
     tracebacks.
     """
     fresh = revive(class_names(error), story_of(error))
+    fresh.ends_dataflow = error.ends_dataflow
     fresh.__cause__ = error.__cause__
     return fresh
 

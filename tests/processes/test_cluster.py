@@ -149,8 +149,9 @@ def test_failing_a_vertex_that_raises_is_told_with_its_traceback() -> None:
             flow.seal()
             flow.wait()
         assert "'collect' (stage 1, worker " in str(caught.value) and "dataflows.py" in str(caught.value)
-        with pytest.raises(timely.TimelyError):
-            flow.seal()
+        for call in (flow.seal, flow.refresh, lambda: flow.input("words").insert(["good"])):
+            with pytest.raises(timely.VertexError, match="cannot bear 'bad'"):
+                call()
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -6,7 +6,8 @@ asked again from the beginning. Results are multisets of Python values.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
@@ -15,9 +16,12 @@ import pyarrow as pa
 
 from differential.columns.schema import Schema
 
-__all__ = ["Judge", "Multiset", "alike"]
+__all__ = ["Judge", "Multiset", "differences"]
 
-Multiset = Counter[tuple[object, ...]]
+Row = tuple[object, ...]
+Multiset = Counter[Row]
+ROUNDING = 2e-9
+"""By how much of themselves floats may differ that are added up in another order."""
 
 
 class Judge:
@@ -41,22 +45,47 @@ class Judge:
 
     def answer(self, sql: str) -> Multiset:
         """The rows of `sql`, each as often as it is there."""
-        return alike(Counter(self._database.execute(sql).fetchall()))
+        return Counter(self._database.execute(sql).fetchall())
 
     def close(self) -> None:
         """No more questions."""
         self._database.close()
 
 
-def alike(rows: Mapping[tuple[object, ...], int]) -> Multiset:
-    """The same multiset where values that differ by a rounding are one: floats to nine digits."""
-    found: Multiset = Counter()
-    for row, count in rows.items():
-        found[tuple(_plain(value) for value in row)] += count
-    return Counter({row: count for row, count in found.items() if count})
+def differences(have: Mapping[Row, int], want: Mapping[Row, int]) -> tuple[list[Row], list[Row]]:
+    """Rows that only one of the two multisets has, apart from the rounding of floats.
+
+    Floats are compared, not cut to so many digits: of two that differ in the last bit one may be a tie.
+    """
+    wanted: dict[Row, list[Row]] = defaultdict(list)
+    for row in Counter(want).elements():
+        wanted[_exact(row)].append(row)
+    only_have: list[Row] = []
+    assert min(have.values(), default=0) >= 0, "rows that are there less than never"
+    for row in Counter(have).elements():
+        candidates = wanted[_exact(row)]
+        place = next((at for at, other in enumerate(candidates) if _is_near(row, other)), None)
+        if place is None:
+            only_have.append(row)
+        else:
+            del candidates[place]
+    return only_have, [row for rest in wanted.values() for row in rest]
 
 
-def _plain(value: object) -> object:
+def _exact(row: Row) -> Row:
+    """What must be equal in rows that are alike: all but floats; of these, where they are."""
+    return tuple(_kind(value) for value in row)
+
+
+def _kind(value: object) -> object:
     if isinstance(value, float):
-        return float(f"{value:.9g}") + 0.0
-    return value if not isinstance(value, Decimal) else value.normalize()
+        return float
+    return value.normalize() if isinstance(value, Decimal) else value
+
+
+def _is_near(row: Row, other: Row) -> bool:
+    return all(
+        math.isclose(one, two, rel_tol=ROUNDING) or (math.isnan(one) and math.isnan(two))
+        for one, two in zip(row, other, strict=True)
+        if isinstance(one, float) and isinstance(two, float)
+    )

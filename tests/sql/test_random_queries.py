@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.collection import accumulated_at
 from reference.dataflow import Cluster, compact_traces, trace_rows, traces
-from sql.judge import Judge, alike
+from sql.judge import Judge, differences
 from sql.queries import TABLES, Query, queries
 
 import differential as dd
@@ -86,8 +86,11 @@ def test_what_sql_can_say_comes_to_what_sql_says_at_every_epoch(
         for name, schema in TABLES.items():
             there = [row for where, row, first, last in stays if where == name and first <= epoch < last]
             judge.tell(name, schema, there)
-        have, want = alike(accumulated_at(result, (epoch,))), judge.answer(query.in_order())
-        assert have == want, f"in epoch {epoch}\n  here only {have - want}\n  DuckDB only {want - have}"
+        have = accumulated_at(result, (epoch,))
+        here, there_only = differences(have, judge.answer(query.in_order()))
+        assert not here and not there_only, (
+            f"in epoch {epoch}\n  here only {here}\n  DuckDB only {there_only}"
+        )
     compact_traces(cluster)
     if not any(isinstance(node, OneRow) for node in beneath([query.shape.node])):  # which stays
         assert trace_rows(cluster) == 0, [traces(one) for one in cluster.instances]

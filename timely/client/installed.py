@@ -7,6 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ..errors import TimelyError
+from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request
 
@@ -45,6 +47,7 @@ class Installed:
 
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
+        self._end: TimelyError | None = None
         self.index = index
         self.name = name
         self.epoch = epoch
@@ -54,13 +57,35 @@ class Installed:
         """Whether the workers run within this process, and only while they are asked something."""
         return not self._workers.addresses
 
+    @property
+    def workers(self) -> int:
+        """How many workers run it."""
+        return self._workers.count
+
     def note_epoch(self, epoch: int) -> None:
         """Remember that `epoch` or a later one is open."""
         self.epoch = max(self.epoch, epoch)
 
+    def ask(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float = REPLY_SECONDS_MAX,
+    ) -> list[Reply]:
+        """As `Workers.ask`. Who was told once that the dataflow has ended is told so from then on: what one
+        worker knows already another may not have heard, and would take rows that nobody can ever read.
+        """
+        if self._end is not None:
+            raise again(self._end)
+        try:
+            return self._workers.ask(requests, timeout_seconds)
+        except TimelyError as error:
+            if error.ends_dataflow:
+                self._end = again(error)
+            raise
+
     def ask_first(self, request: Request) -> Reply:
         """Ask worker 0, which decides for all."""
-        (reply,) = self._workers.ask([(0, request, None)])
+        (reply,) = self.ask([(0, request, None)])
         return reply
 
     def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
@@ -70,4 +95,4 @@ class Installed:
         for that: shortly after the limit there is an error in any case.
         """
         seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
-        return self._workers.ask([(worker, request, None) for worker in range(self._workers.count)], seconds)
+        return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)

@@ -58,7 +58,7 @@ class Flow(Installed):
         self.fingerprint = reply.text("fingerprint")
         self.stages = [str(line) for line in reply.items("stages")]
         writer = new_writer()
-        self._inputs = {form.name: FlowInput(self, workers, form, writer) for form in _input_forms(reply)}
+        self._inputs = {form.name: FlowInput(self, form, writer) for form in _input_forms(reply)}
         self.exports = [str(name) for name in reply.items("exports")]
         self._outputs = {form[0]: FlowOutput(self, *form) for form in _output_forms(reply)}
 
@@ -149,7 +149,7 @@ class Flow(Installed):
         """
         self.ask_first(Uninstall(self.index, cascade))
         # Others hear of it a moment later. Until they have, they would take rows that nobody will ever read.
-        for worker in range(self._workers.count):
+        for worker in range(self.workers):
             self._wait_gone(worker, time.monotonic() + REPLY_SECONDS_MAX)
 
     def _wait_gone(self, worker: int, deadline: float) -> None:
@@ -166,10 +166,10 @@ class Flow(Installed):
             time.sleep(_GONE_LOOK_SECONDS)
 
     def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
-        by_worker: list[list[Value]] = [[] for _ in range(self._workers.count)]
+        by_worker: list[list[Value]] = [[] for _ in range(self.workers)]
         for name, writer, sequence in expected:
-            by_worker[place_of(writer, sequence, self._workers.count)].append([name, writer, sequence])
-        replies = self._workers.ask(
+            by_worker[place_of(writer, sequence, self.workers)].append([name, writer, sequence])
+        replies = self.ask(
             [
                 (worker, Arrived(self.index, epoch, listed), None)
                 for worker, listed in enumerate(by_worker)
@@ -188,9 +188,8 @@ class Flow(Installed):
 class FlowInput:
     """One input of an installed dataflow."""
 
-    def __init__(self, flow: Installed, workers: Workers, form: InputForm, writer: str) -> None:
+    def __init__(self, flow: Installed, form: InputForm, writer: str) -> None:
         self._flow = flow
-        self._workers = workers
         self.form = form
         self._writer = writer
         # Counters that several threads may share: `next` is one step.
@@ -266,7 +265,7 @@ class FlowInput:
             sequence,
             0,
         )
-        (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
+        (reply,) = self._flow.ask([(place_of(writer, sequence, self._flow.workers), request, table)])
         return bool(reply.integer("is_new"))
 
     def close(self) -> int:
@@ -282,7 +281,7 @@ class FlowInput:
         """Few rows go to one worker; many by ranges to all, and enter when all have arrived."""
         if (writer is None) != (sequence is None):
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
-        flow, workers = self._flow, self._workers.count
+        flow, workers = self._flow, self._flow.workers
         is_large = _is_large(table, workers)
         # One that the caller has named is known on worker 0, whatever its size: all of a writer are one line
         # of numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others
@@ -295,21 +294,19 @@ class FlowInput:
         if is_large:
             return self._add_in_parts(table, diff, writer, sequence)
         request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
-        (reply,) = self._workers.ask([(place, request, table)])
+        (reply,) = flow.ask([(place, request, table)])
         return self._entered(reply)
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
-        flow, workers = self._flow, self._workers.count
+        flow, workers = self._flow, self._flow.workers
         for part, piece in enumerate(chunks(table, APPEND_BYTES_MAX * workers)):
             rows = -(-piece.num_rows // workers)
             requests: list[tuple[int, Request, pa.Table | None]] = []
             for worker in range(workers):
                 stage = Stage(flow.index, self.form.name, flow.epoch, writer, sequence, part, diff)
                 requests.append((worker, stage, piece.slice(worker * rows, rows)))
-            self._workers.ask(requests)
-        (reply,) = self._workers.ask(
-            [(0, Enter(flow.index, self.form.name, flow.epoch, writer, sequence), None)]
-        )
+            flow.ask(requests)
+        reply = flow.ask_first(Enter(flow.index, self.form.name, flow.epoch, writer, sequence))
         return self._entered(reply)
 
     def _entered(self, reply: Reply) -> int:

@@ -173,6 +173,7 @@ class Worker:
         self._early.pop(number, None)
         if origin < self._ended_by.get(number, self.workers):
             self._ended[number], self._ended_by[number] = error, origin
+            error.ends_dataflow = True
 
     def fail(self, number: int, error: BaseException) -> None:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""

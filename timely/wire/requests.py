@@ -3,7 +3,8 @@
     request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
               frame 1: the table of an append, as an Arrow IPC stream
     reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
-                       [protocol version, number of the request, "error", [class names, message]]
+                       [protocol version, number of the request, "error", [class names, message]] or the same
+                       with "ended": an error that has ended the dataflow, and answers all that follows
               frame 1: a table, if one was asked for
 
 An error with the number `FAREWELL` answers nothing: it is the last word of a worker to those who have asked
@@ -409,7 +410,8 @@ def encode_error(number: int, error: TimelyError) -> list[Frame]:
     """Frames of a reply that raises `error` on the client."""
     # A message may quote text that is no UTF-8, and be as long as what the user's code put into it.
     message = story_of(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
-    return [msgpack.packb([PROTOCOL_VERSION, number, "error", [class_names(error), message]])]
+    kind = "ended" if error.ends_dataflow else "error"
+    return [msgpack.packb([PROTOCOL_VERSION, number, kind, [class_names(error), message]])]
 
 
 _MESSAGE_CHARS_MAX = 65_536
@@ -434,8 +436,10 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
         except RequestError as error:
             raise PeerError(f"a worker's answer cannot be read: {error}") from error
     match body:
-        case [list(names), str(message)] if kind == "error":
-            return revive([name for name in names if isinstance(name, str)], message)
+        case [list(names), str(message)] if kind in ("error", "ended"):
+            told = revive([name for name in names if isinstance(name, str)], message)
+            told.ends_dataflow = kind == "ended"
+            return told
     raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
 
 

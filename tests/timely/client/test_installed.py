@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pytest
 
 from timely.client.installed import Installed
+from timely.errors import TimelyError, VertexError
 from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
 
@@ -19,6 +21,7 @@ class Listening:
         self.addresses = addresses
         self.asked: list[int] = []
         self.seconds = 0.0
+        self.fails_with: TimelyError | None = None
 
     def ask(
         self,
@@ -27,6 +30,8 @@ class Listening:
     ) -> list[Reply]:
         self.asked = [worker for worker, _, _ in requests]
         self.seconds = timeout_seconds
+        if self.fails_with is not None:
+            raise self.fails_with
         return [Reply({"worker": worker}) for worker in self.asked]
 
     def close(self) -> None:
@@ -50,6 +55,26 @@ def test_without_a_limit_the_answer_is_waited_for_for_days() -> None:
     workers = Listening([])
     Installed(workers, 4, "name", 0).ask_all(Describe(4), -1.0)
     assert workers.seconds > 86_400
+
+
+def test_an_error_that_has_ended_the_dataflow_answers_whatever_follows_without_asking() -> None:
+    workers = Listening([])
+    installed = Installed(workers, 4, "name", 0)
+    workers.fails_with = VertexError("a row is refused")
+    with pytest.raises(VertexError, match="a row is refused"):
+        installed.ask_first(Describe(4))
+    workers.fails_with = None
+    assert installed.ask_first(Describe(4)).integer("worker") == 0
+    workers.fails_with = VertexError("it has ended")
+    workers.fails_with.ends_dataflow = True
+    with pytest.raises(VertexError, match="it has ended"):
+        installed.ask_all(Describe(4))
+    workers.fails_with, workers.asked = None, []
+    for _ in range(2):
+        with pytest.raises(VertexError, match="it has ended") as caught:
+            installed.ask_first(Describe(4))
+        assert caught.value.ends_dataflow
+    assert workers.asked == []
 
 
 def test_the_open_epoch_never_goes_back() -> None:

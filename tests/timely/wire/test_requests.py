@@ -104,6 +104,14 @@ def test_back_an_error_keeps_its_class_its_text_and_its_notes() -> None:
     error.add_note("and more")
     again = decode_reply(views(encode_error(5, error)))
     assert type(again) is InputClosedError and str(again) == "epoch 3 is sealed\nand more"
+    assert isinstance(again, TimelyError) and not again.ends_dataflow
+
+
+def test_back_an_error_says_whether_the_dataflow_has_ended_with_it() -> None:
+    error = InputClosedError("it is gone")
+    error.ends_dataflow = True
+    again = decode_reply(views(encode_error(5, error)))
+    assert type(again) is InputClosedError and again.ends_dataflow
 
 
 def test_back_a_schema_is_what_it_was() -> None:
