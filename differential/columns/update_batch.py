@@ -205,17 +205,18 @@ class KeyRoute:
 
 @dataclass(frozen=True)
 class UnitRoute:
-    """Sends each row to the worker that owns the bucket that its first word says: the *unit*, which somebody
+    """Sends each row to the worker that owns the bucket that its word `at` says: the *unit*, which somebody
     has chosen for it. By the default routing unit u is at worker u modulo the number of workers.
 
     Any word does, modulo the number of buckets.
     """
 
     symbol_words: tuple[int, ...] = ()
+    at: int = 0
 
     def describe(self) -> str:
         """Part of the dataflow's fingerprint."""
-        return "by unit"
+        return f"by unit in word {self.at}" if self.at else "by unit"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
@@ -223,7 +224,9 @@ class UnitRoute:
             raise InternalError(f"a route by units got a {type(batch).__name__}")
         if routing.workers == 1:
             return [batch]
-        words, bounds = partition_by_unit(batch.words, routing.workers, routing.starts, routing.owners)
+        words, bounds = partition_by_unit(
+            batch.words, self.at, routing.workers, routing.starts, routing.owners
+        )
         return _parts(words, bounds, self.symbol_words)
 
 

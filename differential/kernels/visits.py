@@ -11,6 +11,8 @@ is one share of a grid, with the units that keep it, or one copy, with the units
     line_ends     int64[l]             the last row hash of a line
     units_from    int64[l + 1]         where the units of a line begin
     units         int64[u]             different ones in each line
+    only_unit     int64[4 · buckets]   the unit of all rows of a bucket, or -1 if they have not all the same:
+                                       shares of side 0, its copies, shares of side 1, its copies
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel
+from differential.kernels.rows.hashing import hash_of_key, hashes_of
+from progress.kernel import Int64s, kernel, small_kernel
 
 
 class TableColumns(NamedTuple):
@@ -33,9 +36,10 @@ class TableColumns(NamedTuple):
     line_ends: Int64s
     units_from: Int64s
     units: Int64s
+    only_unit: Int64s
 
 
-@kernel
+@small_kernel
 def first_not_below(words: Int64s, start: int, stop: int, word: int) -> int:
     """The first index in [start, stop) where the ascending `words` are ≥ `word`; else `stop`."""
     while start < stop:
@@ -47,7 +51,7 @@ def first_not_below(words: Int64s, start: int, stop: int, word: int) -> int:
     return start
 
 
-@kernel
+@small_kernel
 def grid_of(table: TableColumns, side: int, key_hash: int) -> int:
     """The grid of a key in the half of the table that is `side`'s."""
     start, stop = table.keys_from[side], table.keys_from[side + 1]
@@ -56,6 +60,14 @@ def grid_of(table: TableColumns, side: int, key_hash: int) -> int:
         return table.key_grid[at]
     buckets = table.bucket_grid.shape[0] // 2
     return table.bucket_grid[side * buckets + (key_hash & (buckets - 1))]
+
+
+@small_kernel
+def line_of(table: TableColumns, side: int, takes_copy: int, key_hash: int, row_hash: int) -> int:
+    """The line that a row takes of its key's grid: a copy if `takes_copy` is 1, else a share."""
+    grids = (table.lines_from.shape[0] - 1) // 2
+    at = grid_of(table, side, key_hash) + takes_copy * grids
+    return first_not_below(table.line_ends, table.lines_from[at], table.lines_from[at + 1], row_hash)
 
 
 @kernel
@@ -68,14 +80,10 @@ def visits_of(
     (1) or a share (0). Requires: hashes ≥ 0. Cost: two passes, and for each row two searches in few words.
     """
     rows = key_hash.shape[0]
-    grids = (table.lines_from.shape[0] - 1) // 2
     line = np.empty(rows, np.int64)
     total = 0
     for row in range(rows):
-        at = grid_of(table, side[row], key_hash[row]) + takes_copy[row] * grids
-        line[row] = first_not_below(
-            table.line_ends, table.lines_from[at], table.lines_from[at + 1], row_hash[row]
-        )
+        line[row] = line_of(table, side[row], takes_copy[row], key_hash[row], row_hash[row])
         total += table.units_from[line[row] + 1] - table.units_from[line[row]]
     out_row = np.empty(total, np.int64)
     out_unit = np.empty(total, np.int64)
@@ -86,3 +94,43 @@ def visits_of(
             out_unit[place] = table.units[at]
             place += 1
     return out_row, out_unit
+
+
+@kernel
+def placed_rows(words: Int64s, keys: Int64s, side: int, takes_copy: int, table: TableColumns) -> Int64s:
+    """`words`, each row once for each unit of its line, with the unit in front of it.
+
+    words   int64[w + 2, n], time and difference last; `keys` are the words of the key, all w are the row
+    out     int64[w + 3, m], rows in their order, and a row's units in that of the line
+    Cost: a hash of the key and a copy; another hash, of the row, only where its bucket has several units.
+    """
+    columns, rows = words.shape
+    buckets = table.bucket_grid.shape[0] // 2
+    first = (2 * side + takes_copy) * buckets
+    key_hash = hashes_of(words, keys)
+    place = np.empty(rows, np.int64)  # the only unit, or -1 - the number of a line
+    made = np.int64(0)
+    for row in range(rows):
+        unit = table.only_unit[first + (key_hash[row] & (buckets - 1))]
+        if unit < 0:
+            line = line_of(table, side, takes_copy, key_hash[row], hash_of_key(words, row, columns - 2))
+            made += table.units_from[line + 1] - table.units_from[line] - 1
+            unit = -1 - line
+        place[row] = unit
+    out = np.empty((columns + 1, rows + made), np.int64)
+    if rows > 0 and place.min() >= 0:
+        out[0] = place
+        out[1:] = words
+        return out
+    made = np.int64(0)
+    for row in range(rows):
+        line = -1 - place[row]
+        start, stop = np.int64(0), np.int64(1)
+        if line >= 0:
+            start, stop = table.units_from[line], table.units_from[line + 1]
+        for at in range(start, stop):
+            out[0, made] = table.units[at] if line >= 0 else place[row]
+            for column in range(columns):
+                out[column + 1, made] = words[column, row]
+            made += 1
+    return out

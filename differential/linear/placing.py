@@ -4,8 +4,8 @@ A *unit* is a slot for rows; which worker has it is said where rows are sent by 
 only asks: who answers is given (`Places`), and looks at a hash of the row's keys and one of the whole row, so
 that a removal goes where its insertion has gone.
 
-The unit stands in front of the row, in a column that no user can name. So it is the first word of whatever
-keys come next: what is kept by them is sorted by unit, and one worker keeps all units that it has together.
+The unit stands in front of the row, in a column that no user can name. Behind the other keys of a join it is
+the last one: rows are found by their key first, which tells them apart better.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import numpy as np
 from differential.columns.column_types import Int64s, integer
 from differential.columns.schema import Column, Schema
 from differential.errors import SchemaError
-from differential.kernels.rows.hashing import hashes_of
 
 __all__ = ["UNIT", "Places", "Placing", "placed"]
 
 UNIT: Final = "(unit)"
 """The column in front of rows that have been placed."""
 
-Places: TypeAlias = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
-"""Of the hashes of keys, and of whole rows: pairs (index of a row, unit), rows ascending."""
+Places: TypeAlias = Callable[[Int64s, Int64s], Int64s]
+"""Of rows of words, and of which of these are the key: each row once for each of its units, that in front."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +51,15 @@ class Placing:
         return f"place by {', '.join(self.keys) or 'nothing'}: {self.text}"
 
     def compile(self) -> Callable[[Int64s], Int64s | None]:
-        """The function from rows of words to rows of words; None if no row has a unit. Cost: two hashes of
-        each row, some 10 ns a row and word, and a copy for each unit.
+        """The function from rows of words to rows of words; None if no row has a unit. Cost: what `places`
+        costs.
         """
         keys = _words_of(self.schema_in, self.keys)
-        everything = np.arange(self.schema_in.width)
         places = self.places
 
         def run(words: Int64s) -> Int64s | None:
-            rows, units = places(hashes_of(words, keys), hashes_of(words, everything))
-            if rows.shape[0] == 0:
-                return None
-            out = np.empty((words.shape[0] + 1, rows.shape[0]), np.int64)
-            out[0] = units
-            words.take(rows, 1, out[1:])
-            return out
+            out = places(words, keys)
+            return out if out.shape[1] else None
 
         return run
 

@@ -18,12 +18,13 @@ from timely.errors import MisuseError
 from timely.wire.routing import BUCKETS
 
 from ..errors import SchemaError
+from ..kernels.rows.hashing import hashes_of
 from .placements.biclique import biclique
 from .placements.groups import GROUPS_DEFAULT, grouped
 from .placements.hash import hash_placement
 from .placements.hybrid import hybrid
 from .placements.matrix import matrix
-from .placements.placement import Placement, Rows
+from .placements.placement import Placement
 
 __all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
@@ -83,20 +84,17 @@ class Balance:
             return biclique(self.units)
         return grouped(self.units, self.groups) if self.scheme == "JB6" else hybrid(self.units)
 
-    def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]:
-        """Of hashes of keys and rows of a side: (index of a row, unit) wherever it is for that purpose."""
+    def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], Int64s]:
+        """Of rows of a side, and of which words are their key: each with a unit in front, wherever it is for
+        that purpose.
+        """
         if purpose == "counted by key":
-            return lambda key_hash, row_hash: (np.arange(key_hash.shape[0]), key_hash)
+            return lambda words, keys: np.vstack([hashes_of(words, keys), words])
         if purpose == "counted by bucket":
-            return lambda key_hash, row_hash: (np.arange(key_hash.shape[0]), key_hash & (BUCKETS - 1))
+            return lambda words, keys: np.vstack([hashes_of(words, keys) & (BUCKETS - 1), words])
         placement = self.placement
-        visits = placement.stores if purpose == "kept" else placement.probes
-
-        def places(key_hash: Int64s, row_hash: Int64s) -> tuple[Int64s, Int64s]:
-            rows = Rows(key_hash, row_hash, np.full(key_hash.shape[0], side, np.int64))
-            return visits(rows, placement.first)
-
-        return places
+        placed = placement.kept if purpose == "kept" else placement.probing
+        return lambda words, keys: placed(words, keys, side, placement.first)
 
     def data(self) -> list[object]:
         """Itself as plain data."""

@@ -6,7 +6,7 @@ Made once per version: rows of a version are many, versions few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 import numpy as np
@@ -22,7 +22,7 @@ def columns_of(
     buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]],
     exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]],
 ) -> tuple[Int64s, ...]:
-    """The eight columns; equal grids are one."""
+    """The nine columns; equal grids are one."""
     keys = [sorted(side) for side in exceptions]
     listed = [*buckets[0], *buckets[1], *(exceptions[side][key] for side in (0, 1) for key in keys[side])]
     numbers: dict[Grid, int] = {}
@@ -40,7 +40,22 @@ def columns_of(
         _column(end for each in ends for end in each),
         _starts(map(len, lines)),
         _column(unit for line in lines for unit in line),
+        _column(_only_units(buckets, exceptions)),
     )
+
+
+def _only_units(
+    buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]],
+    exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]],
+) -> Iterator[int]:
+    """Of each side its shares, then its copies: for each bucket the unit of all of its rows, or -1."""
+    for side, excepted in zip(buckets, exceptions, strict=True):
+        divided = {key % len(side) for key in excepted}
+        for is_copy in (False, True):
+            for bucket, grid in enumerate(side):
+                lines = grid.visited if is_copy else grid.kept_on
+                is_alone = len(lines) == len(lines[0]) == 1 and bucket not in divided
+                yield lines[0][0] if is_alone else -1
 
 
 def _column(numbers: Iterable[int]) -> Int64s:

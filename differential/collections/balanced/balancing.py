@@ -1,6 +1,6 @@
 """A join spread over units: rows are placed, meet in their units, and the unit is forgotten.
 
-    cells     a row is kept wherever it probes. Both sides, placed, are joined by the unit and the keys:
+    cells     a row is kept wherever it probes. Both sides, placed, are joined by the keys and the unit:
               whichever row of a pair comes later makes it, as in every join, and nothing waits. In any loop.
     halves    a row is kept in few units and probes in others. Both of a pair could make it; so the rows of
               the left that probe meet what is kept of the right up to their time, and those of the right what
@@ -66,7 +66,7 @@ def balanced_pairs(
         right = right.drop_nulls(*(other for _, other in on)) if on else right
     if isinstance(balance, Routed):
         return _routed_pairs(left, right, on, balance, null_safe)
-    keys = ((UNIT, UNIT), *on)
+    keys = (*on, (UNIT, UNIT))
     probing: Purpose = "probing"
 
     def placed(side: int, purpose: Purpose) -> C:

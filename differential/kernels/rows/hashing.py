@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, small_kernel
 
 
-@kernel
+@small_kernel
 def mix(word: int) -> int:
     """A word whose bits all depend on all bits of `word`; one to one."""
     mixed = np.uint64(word)
@@ -20,7 +20,7 @@ def mix(word: int) -> int:
     return np.int64(mixed ^ (mixed >> np.uint64(31)))
 
 
-@kernel
+@small_kernel
 def hash_of_key(words: Int64s, row: int, kw: int) -> int:
     """The hash of a row's key, ≥ 0; 0 if there are no key words."""
     state = np.int64(0)
@@ -89,11 +89,13 @@ def partition_by_key_hash(
 
 
 @kernel
-def partition_by_unit(words: Int64s, workers: int, starts: Int64s, owners: Int64s) -> tuple[Int64s, Int64s]:
-    """As `partition_by_key_hash`, of rows whose first word says their bucket itself."""
+def partition_by_unit(
+    words: Int64s, at: int, workers: int, starts: Int64s, owners: Int64s
+) -> tuple[Int64s, Int64s]:
+    """As `partition_by_key_hash`, of rows whose word `at` says their bucket itself."""
     columns, rows = words.shape
     low_bits = owners.shape[1] - 1
     owner = np.empty(rows, np.int64)
     for row in range(rows):
-        owner[row] = owners[version_at(starts, words[columns - 2, row]), words[0, row] & low_bits]
+        owner[row] = owners[version_at(starts, words[columns - 2, row]), words[at, row] & low_bits]
     return grouped_by_owner(words, owner, workers)

@@ -97,6 +97,7 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
     """
     first = start
     last = table[run, ROWS]
+    known = 0
     if kw > 0 and table[run, DIRECTORY] != 0:
         word, low = keys[0, at], table[run, LOW]
         if word < low:
@@ -109,9 +110,9 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
         if CHECK_BOUNDS:
             if last > table[run, ROWS]:
                 raise IndexError("a directory that names rows outside its run")
-        if kw == 1 and table[run, SHIFT] == 0:  # a bucket for each key
-            return first, last
-    for column in range(kw):
+        if table[run, SHIFT] == 0:  # a bucket for each first word
+            known = 1
+    for column in range(known, kw):
         first = first_from(table, run, column, first, last, keys[column, at], np.int64(0))
         last = first_from(table, run, column, first, last, keys[column, at], np.int64(1))
     return first, last

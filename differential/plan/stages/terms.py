@@ -123,8 +123,8 @@ def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]
 
 def route_by(keys: Sequence[str], schema: Schema, symbol_words: tuple[int, ...]) -> Route:
     """Rows that are laid out by these keys go where they meet: to their unit, if they have one already."""
-    if keys and keys[0] == UNIT:
-        return UnitRoute(symbol_words)
+    if UNIT in keys:
+        return UnitRoute(symbol_words, sum(schema[key].words for key in keys[: list(keys).index(UNIT)]))
     return KeyRoute(sum(schema[key].words for key in keys), symbol_words)
 
 

@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from differential.kernels.visits import TableColumns, visits_of
+from differential.kernels.visits import TableColumns, placed_rows, visits_of
 from progress.arrays import Int64s
 from progress.errors import MisuseError
 from timely.routing.announcement import Announcement
@@ -125,6 +125,19 @@ class Placement:
         if self.is_cells:
             return self.stores(rows, table)
         return _visits(rows, table, 1 - rows.side, np.ones_like(rows.side))
+
+    def kept(self, words: Int64s, keys: Int64s, side: int, table: RoutingTable) -> Int64s:
+        """Rows of words of a side, once for each unit that keeps them, with the unit in front; `stores` of
+        them, in one pass. `keys`: which words are the key; time and difference are last.
+        """
+        half = 0 if self.is_cells else side
+        return placed_rows(words, keys, half, side if self.is_cells else 0, TableColumns(*table.columns))
+
+    def probing(self, words: Int64s, keys: Int64s, side: int, table: RoutingTable) -> Int64s:
+        """The same, once for each unit where they look for others: of `probes`."""
+        if self.is_cells:
+            return self.kept(words, keys, side, table)
+        return placed_rows(words, keys, 1 - side, 1, TableColumns(*table.columns))
 
     def moves(self, rows: Rows, old: RoutingTable, new: RoutingTable) -> Moves:
         """What becomes of kept `rows` when `new` follows `old`."""

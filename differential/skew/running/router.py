@@ -25,7 +25,7 @@ from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER
 from timely.wire.batch import Batch
 
-from ..placements.placement import Placement, Rows, Visits
+from ..placements.placement import Placement
 from .schedule import Schedule, refuse_rebase
 
 __all__ = ["CONTROL", "KEPT", "PROBING", "ROWS", "UnitRouterVertex", "hashes"]
@@ -117,16 +117,11 @@ class UnitRouterVertex(OperatorVertex):
             part = words if first == last else np.ascontiguousarray(words[:, number == version])
             if part.shape[1] == 0:
                 continue
-            key_hash, row_hash = hashes(part, 0, self._keys, self._width)
-            rows = Rows(key_hash, row_hash, np.full(part.shape[1], self._side, np.int64))
-            table = versions.tables[version]
-            self._send(KEPT, part, self._placement.stores(rows, table))
-            if not self._placement.is_cells:
-                self._send(PROBING, part, self._placement.probes(rows, table))
+            keys, table, placement = np.arange(self._keys), versions.tables[version], self._placement
+            self._send(KEPT, placement.kept(part, keys, self._side, table))
+            if not placement.is_cells:
+                self._send(PROBING, placement.probing(part, keys, self._side, table))
 
-    def _send(self, output: int, words: Int64s, visits: Visits) -> None:
-        placed = np.empty((words.shape[0] + 1, visits.row.shape[0]), np.int64)
-        placed[0] = visits.unit
-        placed[1:] = words.take(visits.row, 1)
+    def _send(self, output: int, placed: Int64s) -> None:
         for envelope, rows in self.parts_by_envelope(placed):
             self.send(output, UpdateBatch(rows), envelope)

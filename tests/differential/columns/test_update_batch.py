@@ -91,12 +91,16 @@ def test_route_the_time_of_a_row_decides_and_not_that_of_its_envelope() -> None:
     assert found == {5: bucket % 3, 9: 2, 10: 0}
 
 
-def test_route_by_units_takes_the_first_word_as_it_is() -> None:
+def test_route_by_units_takes_a_word_as_it_is() -> None:
     words = as_words([(unit, 7, 0, 1) for unit in (0, 1, 2, 3, 4, 1_025, -1)], 4)
     for workers in (1, 2, 3):
         parts = UnitRoute().split(UpdateBatch(words), 0, Routing.default(workers))
         found = {row[0]: worker for worker, part in enumerate(parts) if part for row in rows_of(part.words)}
         assert found == {unit: unit % 1_024 % workers for unit in (0, 1, 2, 3, 4, 1_025, -1)}
+    behind = as_words([(7, unit, 0, 1) for unit in range(5)], 4)
+    parts = UnitRoute((), 1).split(UpdateBatch(behind), 0, Routing.default(3))
+    assert [len(rows_of(part.words)) if part else 0 for part in parts] == [2, 2, 1]
+    assert UnitRoute((), 1).describe() != UnitRoute().describe()
 
 
 def test_route_by_units_follows_a_routing_that_changes() -> None:

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies_routing import row_columns, tables
 
-from differential.kernels.visits import TableColumns, first_not_below, visits_of
+from differential.kernels.rows.hashing import hashes_of
+from differential.kernels.visits import TableColumns, first_not_below, placed_rows, visits_of
 from differential.skew.placements.placement import Rows
+from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable
 
 
@@ -27,6 +29,26 @@ def test_visits_are_those_that_the_table_says_row_by_row(
             units = grid.kept_on[grid.share_of(row_hash)]
         expected += [(index, each) for each in units]
     assert list(zip(row.tolist(), unit.tolist(), strict=True)) == expected
+
+
+@given(tables(7), st.sampled_from([1, 2]), st.integers(0, 1), st.integers(0, 1), st.data())
+def test_placed_is_each_row_once_for_each_unit_that_it_visits(
+    table: RoutingTable, keys: int, side: int, takes_copy: int, data: st.DataObject
+) -> None:
+    rows = data.draw(st.lists(st.tuples(*[st.integers(-3, 3)] * 4, st.integers(-2, 2)), max_size=12))
+    hot = data.draw(st.lists(st.sampled_from(rows), max_size=2) if rows else st.just([]))
+    words = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+    key, whole = hashes_of(words, np.arange(keys)), hashes_of(words, np.arange(3))
+    for one in hot:  # keys that do not follow their bucket
+        grid = Grid.even([[0, 1], [2, 3]]) if data.draw(st.booleans()) else Grid.copied([4, 5, 6])
+        exceptions = dict(table.exceptions[side]) | {int(key[rows.index(one)]): grid}
+        both = (exceptions, table.exceptions[1]) if side == 0 else (table.exceptions[0], exceptions)
+        table = RoutingTable(table.units, table.buckets, both)
+    columns = TableColumns(*table.columns)
+    made = placed_rows(words, np.arange(keys), side, takes_copy, columns)
+    row, unit = visits_of(key, whole, np.full_like(key, side), np.full_like(key, takes_copy), columns)
+    assert made.tolist() == [unit.tolist(), *words.take(row, 1).tolist()]
+    assert made.flags.c_contiguous
 
 
 @given(st.lists(st.integers(0, 20)).map(sorted), st.integers(0, 21))

@@ -12,19 +12,20 @@ from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError
 from differential.expressions.expression import col
-from differential.kernels.rows.hashing import hash_of_key
+from differential.kernels.rows.hashing import hash_of_key, hashes_of
 from differential.linear.chain import LinearChain
 from differential.linear.placing import UNIT, placed
 
 SCHEMA = Schema.of("a: int, b: int?, c: int")
 
 
-def _by_hash(key_hash: Int64s, row_hash: Int64s) -> tuple[Int64s, Int64s]:
+def _by_hash(words: Int64s, keys: Int64s) -> Int64s:
     """A row as often as its key's hash says, modulo 3, on units from that of its own hash on."""
-    counts = key_hash % 3
-    rows = np.repeat(np.arange(len(key_hash)), counts)
+    counts = hashes_of(words, keys) % 3
+    rows = np.repeat(np.arange(len(counts)), counts)
     numbers = np.concatenate([np.arange(n) for n in counts]) if len(counts) else rows
-    return rows, row_hash[rows] % 5 + numbers
+    units = hashes_of(words, np.arange(len(words) - 2))[rows] % 5 + numbers
+    return np.vstack([units, words.take(rows, 1)])
 
 
 @given(st.lists(st.tuples(*[st.integers(-2, 2)] * 2, st.integers(0, 1), st.integers(0, 2)), max_size=6))
@@ -52,8 +53,8 @@ def test_steps_around_it_are_done_in_their_order() -> None:
     assert made is not None and made.tolist() == [[5], [0], [-1]]
 
 
-def _one_unit(key_hash: Int64s, row_hash: Int64s) -> tuple[Int64s, Int64s]:
-    return np.arange(len(key_hash)), np.full(len(row_hash), 3)
+def _one_unit(words: Int64s, keys: Int64s) -> Int64s:
+    return np.vstack([np.full(words.shape[1], 3), words])
 
 
 def test_it_says_the_same_in_every_process_and_is_no_projection() -> None:

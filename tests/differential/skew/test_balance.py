@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgpack
 import numpy as np
 import pytest
 
 from differential.errors import SchemaError
-from differential.skew.balance import Balance
+from differential.kernels.rows.hashing import hashes_of
+from differential.skew.balance import Balance, Purpose
 from differential.skew.placements.placement import Rows
 from timely.errors import MisuseError
 
@@ -37,15 +40,28 @@ def test_data_of_no_balance_are_refused(data: list[object]) -> None:
 
 @pytest.mark.parametrize("balance", SOME, ids=str)
 def test_places_are_those_of_the_first_table_of_the_placement(balance: Balance) -> None:
-    hashes = np.random.default_rng(3).integers(0, 2**63 - 1, (2, 100))
+    words, keys = np.random.default_rng(3).integers(0, 99, (5, 100)), np.array([1])
+    hashes = hashes_of(words, keys), hashes_of(words, np.arange(3))
+    first = balance.placement.first
     for side in (0, 1):
-        rows = Rows(hashes[0], hashes[1], np.full(100, side))
-        wanted = balance.placement.stores(rows, balance.placement.first)
-        row, unit = balance.places(side, "kept")(hashes[0], hashes[1])
-        assert (row == wanted.row).all() and (unit == wanted.unit).all()
-        wanted = balance.placement.probes(rows, balance.placement.first)
-        row, unit = balance.places(side, "probing")(hashes[0], hashes[1])
-        assert (row == wanted.row).all() and (unit == wanted.unit).all()
+        rows = Rows(*hashes, np.full(100, side))
+        for purpose, wanted in (
+            ("kept", balance.placement.stores(rows, first)),
+            ("probing", balance.placement.probes(rows, first)),
+        ):
+            made = balance.places(side, cast("Purpose", purpose))(words, keys)
+            assert made.tolist() == [wanted.unit.tolist(), *words.take(wanted.row, 1).tolist()]
+
+
+def test_counted_is_each_row_once_behind_its_key_or_its_bucket() -> None:
+    words, keys = np.random.default_rng(3).integers(0, 99, (5, 100)), np.array([1])
+    key_hash = hashes_of(words, keys)
+    by_key, by_bucket = (
+        SOME[0].places(0, cast("Purpose", each))(words, keys)
+        for each in ("counted by key", "counted by bucket")
+    )
+    assert by_key.tolist() == [key_hash.tolist(), *words.tolist()]
+    assert by_bucket.tolist() == [(key_hash % 1_024).tolist(), *words.tolist()]
 
 
 def test_what_a_plan_says_has_all_that_is_set() -> None:

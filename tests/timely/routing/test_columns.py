@@ -11,7 +11,7 @@ from timely.routing.table import SIDES, RoutingTable
 
 @given(tables(7))
 def test_columns_say_what_the_table_says(table: RoutingTable) -> None:
-    bucket_grid, keys, keys_from, key_grid, lines_from, line_ends, units_from, units = (
+    bucket_grid, keys, keys_from, key_grid, lines_from, line_ends, units_from, units, only_unit = (
         column.tolist() for column in table.columns
     )
     grids = (len(lines_from) - 1) // 2
@@ -32,7 +32,13 @@ def test_columns_say_what_the_table_says(table: RoutingTable) -> None:
         for at, key in enumerate(mine, start=keys_from[side]):
             assert_is(key_grid[at], table.exceptions[side][key])
         for bucket in {key % 1_024 for key in KEYS} | {2, 1_023}:
-            assert_is(bucket_grid[side * 1_024 + bucket], table.buckets[side][bucket])
+            grid = table.buckets[side][bucket]
+            assert_is(bucket_grid[side * 1_024 + bucket], grid)
+            is_divided = any(key % 1_024 == bucket for key in mine)
+            for takes_copy, of_grid in enumerate((grid.kept_on, grid.visited)):
+                is_alone = len(of_grid) == 1 and len(of_grid[0]) == 1 and not is_divided
+                only = only_unit[(2 * side + takes_copy) * 1_024 + bucket]
+                assert only == (of_grid[0][0] if is_alone else -1)
 
 
 def test_columns_have_equal_grids_once() -> None:

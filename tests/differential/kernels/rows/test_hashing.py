@@ -76,21 +76,21 @@ def test_hashes_of_columns_anywhere_are_those_of_the_key_that_they_would_be(
     assert hashes.tolist() == [hash_of_key(keyed, row, len(columns)) for row in range(len(some))]
 
 
-@given(rows(2, wide=True), st.integers(1, 5), st.lists(OWNERS, min_size=1, max_size=3))
-def test_rows_go_to_the_owner_of_the_bucket_that_is_their_first_word_at_their_time(
-    some: list[Row], workers: int, listed: list[list[int]]
+@given(rows(2, wide=True), st.integers(0, 1), st.integers(1, 5), st.lists(OWNERS, min_size=1, max_size=3))
+def test_rows_go_to_the_owner_of_the_bucket_that_is_a_word_of_theirs_at_their_time(
+    some: list[Row], at: int, workers: int, listed: list[list[int]]
 ) -> None:
     words = as_words(some, 4)
     times = sorted({row[-2] for row in some} - {0})
     starts = np.array([0, *times[: len(listed) - 1]], dtype=np.int64)
     owners = np.array(listed[: len(starts)], dtype=np.int64) % workers
-    grouped, bounds = partition_by_unit(words, workers, starts, owners)
+    grouped, bounds = partition_by_unit(words, at, workers, starts, owners)
     for worker in range(workers):
         part = rows_of(grouped)[bounds[worker] : bounds[worker + 1]]
         assert part == [
             row
             for row in some
-            if worker == owners[max(n for n, start in enumerate(starts) if start <= row[-2])][row[0] % 8]
+            if worker == owners[max(n for n, start in enumerate(starts) if start <= row[-2])][row[at] % 8]
         ]
     assert bounds[-1] == len(some)
 
