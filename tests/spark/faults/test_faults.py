@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from spark.faults.model import Changes, Judge, WrongAnswer, batches_of, rows_after, wanted_of
+from spark.faults.program import take_back_unplanned
 from spark.faults.readers import FilesReader, FolderReader, Watch
 from spark.faults.rounds import KINDS, Round, faults_of
 from spark.faults.striking import Fault, Strikes
@@ -79,6 +80,26 @@ def test_chosen_faults_strike_once_and_where_they_should(
     gone = Strikes(str(tmp_path), (Fault(2, "executor", "a", "x", 2),))
     gone.at("x", range(3))
     assert len(killed) == 1, "there is no Java above this process"
+
+
+@pytest.mark.parametrize(("planned", "left"), [(0, []), (2, ["0", "1"]), (3, ["0", "1", "2"])])
+def test_chosen_batches_have_one_file_each_whenever_the_driver_was_killed(
+    tmp_path: Path, planned: int, left: list[str]
+) -> None:
+    take_back_unplanned(tmp_path)
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "offsets").mkdir()
+    for number in range(3):
+        for name in (str(number), f".{number}.crc"):
+            (tmp_path / "sources" / "0" / name).touch()
+    for number in range(planned):
+        (tmp_path / "offsets" / str(number)).write_text(
+            f'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{number}}}'
+        )
+        (tmp_path / "offsets" / f".{number}.crc").touch()
+    take_back_unplanned(tmp_path)
+    there = sorted(path.name for path in (tmp_path / "sources" / "0").iterdir())
+    assert there == sorted([*left, *(f".{name}.crc" for name in left)])
 
 
 BATCHES = batches_of("judge", 4, 12)
