@@ -45,6 +45,7 @@ __all__ = [
     "ADDED",
     "AGGREGATE_KINDS",
     "CHOSEN",
+    "COLLECTED",
     "Aggregate",
     "AggregateKind",
     "NamedAggregate",
@@ -94,6 +95,9 @@ CHOSEN: Final[frozenset[AggregateKind]] = frozenset(
     ("min", "max", "argmin", "argmax", "first", "last", "collect", "collect_set")
 )
 """Kinds that take values of a group as they are."""
+
+COLLECTED: Final[frozenset[AggregateKind]] = frozenset(("collect", "collect_set"))
+"""Of these, those that take all."""
 
 ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - {"count_distinct"}
 """Kinds that are sums. `only`, which users do not write: the value of the one row that a group has."""

@@ -327,6 +327,11 @@ UNARY: dict[str, Unary] = {
         Unary("sum", lambda c: c.group_by("k").agg(v=dd.sum("v")), _aggregated("sum")),
         Unary("min", lambda c: c.group_by("k").agg(v=dd.min("v")), _aggregated("min")),
         Unary("max", lambda c: c.group_by("k").agg(v=dd.max("v")), _aggregated("max")),
+        Unary(
+            "max of divided groups",
+            lambda c: c.group_by("k", balance=dd.Balance("JB6", units=6, groups=2)).agg(v=dd.max("v")),
+            _aggregated("max"),
+        ),
         Unary("several aggregates", _all_aggregates, _all_at_once),
         Unary("statistics", _statistics, _statistics_plainly),
         Unary(
@@ -363,6 +368,11 @@ UNARY: dict[str, Unary] = {
         Unary(
             "top 2 of a key",
             lambda c: c.group_by("k").top_k(2, by=col.v.desc()),
+            lambda rows: plainly.top_k(rows, lambda row: -cast(int, row[0]), (0, 2), keys=1),
+        ),
+        Unary(
+            "top 2 of a divided key",
+            lambda c: c.group_by("k", balance=dd.Balance("JB", units=3)).top_k(2, by=col.v.desc()),
             lambda rows: plainly.top_k(rows, lambda row: -cast(int, row[0]), (0, 2), keys=1),
         ),
         Unary(

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
-from ..aggregates import Aggregate, AggregateKind, NamedAggregate
+from timely.user_code.call_site import call_site
+
+from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering
@@ -17,6 +19,7 @@ from ..other_spellings import explain, of_another_library, written_as
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
+from ..skew.balance import Balance
 from .handle import Handle
 from .ordered import Ordered, OrderOperators
 
@@ -31,14 +34,27 @@ _Key: TypeAlias = str | Expr | Aliased
 class GroupOperators(OrderOperators):
     """Cutting a collection into groups."""
 
-    def group_by(self, *keys: _Key | Sequence[_Key], **named: ExprLike) -> Grouped[Self]:
+    def group_by(
+        self, *keys: _Key | Sequence[_Key], balance: Balance | None = None, **named: ExprLike
+    ) -> Grouped[Self]:
         """Groups of rows with equal `keys`; follow with `agg(…)` or `reduce(fn, …)`. No keys: one group of
         all rows.
 
         Keys are names, `col.x`, lists of these, and expressions with a name: `group_by("user",
         day=col.t // 86400)`, or `(col.t // 86400).alias("day")`. Null is a key as any other: rows where it
         is null are one group.
+
+        `balance` divides groups among units, so that a key with very many rows is not the work of one worker:
+        `balance=dd.Balance("JB", units=16)`, each row anywhere, or `"JB6"`, in the group of units of its key.
+        It matters to what is chosen of a group (min, max, argmin, argmax, first, last, top_k, limit); sums
+        and counts are added up on their way in any case. What needs whole groups (collect, reduce, rank of
+        all rows) is refused with it.
         """
+        if not (balance is None or isinstance(balance, Balance)):
+            raise SchemaError(
+                f"group_by ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('JB', "
+                "units=16). For a key of that name write group_by(expression.alias('balance'))"
+            )
         given = [one for key in keys for one in _keys(key)]
         computed = {one.name: one.expr for one in given if isinstance(one, Aliased)}
         source = self.with_columns(**computed, **named) if computed or named else self
@@ -48,11 +64,13 @@ class GroupOperators(OrderOperators):
         if len(set(names)) != len(names):
             raise SchemaError(f"group_by: a key is named twice in {', '.join(names)}")
         replaced = frozenset({*computed, *named} & set(self.schema.names))
-        return Grouped(source, tuple(names), replaced)
+        return Grouped(source, tuple(names), replaced, balance)
 
-    def groupBy(self, *keys: _Key | Sequence[_Key], **named: ExprLike) -> Grouped[Self]:
+    def groupBy(
+        self, *keys: _Key | Sequence[_Key], balance: Balance | None = None, **named: ExprLike
+    ) -> Grouped[Self]:
         """The same as `group_by`, as PySpark spells it."""
-        return self.group_by(*keys, **named)
+        return self.group_by(*keys, balance=balance, **named)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
         """Aggregates of all rows, as `group_by().agg(…)`: always one row, from the first epoch on.
@@ -79,6 +97,8 @@ class Grouped(Generic[C]):
     keys: tuple[str, ...]
     _replaced: frozenset[str] = frozenset()
     """Keys that were computed, and took the place of a column of the same name."""
+    balance: Balance | None = None
+    """Among how many units groups are divided."""
 
     if not TYPE_CHECKING:
 
@@ -106,13 +126,18 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
+            if self.balance is not None and aggregate.kind in COLLECTED:
+                raise SchemaError(
+                    f"agg({name}={aggregate.describe()}): a list has all values of its group, which are "
+                    "needed in one place; leave out balance= in group_by, or what is collected"
+                )
             for column in sorted(aggregate.columns & self._replaced):
                 raise SchemaError(
                     f"agg({name}={aggregate.describe()}): {column!r} is a key here, computed in place of the "
                     "column of that name. Give the key another name in group_by"
                 )
         add = self.collection.plan.add
-        found = aggregated(add, self.collection.node, self.keys, aggregates)
+        found = aggregated(add, self.collection.node, self.keys, aggregates, self.balance)
         return self.collection.with_node(found if self.keys else always_one_row(add, found, aggregates))
 
     def count(self) -> C:
@@ -166,7 +191,7 @@ class Grouped(Generic[C]):
     @written_as("order_by(col.x.desc(), 'y')")
     def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
         """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
-        return Ordered(self.collection, self.keys, orderings(by, "order_by"))
+        return Ordered(self.collection, self.keys, orderings(by, "order_by"), self.balance)
 
     def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> C:
         """Whatever rows `function(key, rows)` gives for each group; the result has the keys and the columns
@@ -177,6 +202,11 @@ class Grouped(Generic[C]):
         whenever its group changes, also when that may turn out to be no change. About 2 µs per row of a
         changed group.
         """
+        if self.balance is not None:
+            raise SchemaError(
+                f"reduce ({call_site()}): a function of a group needs all its rows in one place; leave out "
+                "balance= in group_by"
+            )
         given = Schema.of(schema)
         for column in given:
             if column.name in self.keys:

@@ -16,7 +16,7 @@ its place among those that begin alike, which takes some µs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
@@ -27,11 +27,13 @@ from ..expressions.orders import By, OrderSpec, orderings
 from ..operators.reduce import RankKind
 from ..other_spellings import written_as
 from ..plan.grouping.computing import order_of
+from ..plan.grouping.dividing import divided
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
+from ..skew.balance import Balance
 from .checking import CheckingOperators
 from .handle import Handle
 
-__all__ = ["OrderOperators", "Ordered", "top_rows"]
+__all__ = ["OrderOperators", "Ordered"]
 
 
 _METHODS: Final = ("row_number", "rank", "dense")
@@ -62,7 +64,7 @@ class OrderOperators(CheckingOperators):
         Law: the rows at places offset … offset + k - 1 of each sorted group. Cost: see above.
         """
         named = (keys,) if isinstance(keys, str) else tuple(keys)
-        return top_rows(self, named, k, orderings(by, "top_k"), offset, rank, method)
+        return Ordered(self, named, orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
 
     @written_as("order_by(col.x.desc(), 'y').limit(10)")
     def order_by(self, *by: OrderSpec) -> Ordered[Self]:
@@ -77,12 +79,14 @@ class Ordered(Generic[H]):
     collection: H
     keys: tuple[str, ...]
     by: tuple[Ordering, ...]
+    balance: Balance | None = None
+    """Among how many units groups are divided."""
 
     def limit(
         self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number"
     ) -> H:
         """The rows at places `offset` … `offset` + `n` - 1 (of each group); see `top_k`."""
-        return top_rows(self.collection, self.keys, n, self.by, offset, rank, method)
+        return self._top_rows(n, offset, rank, method)
 
     def first(self) -> H:
         """The first row (of each group)."""
@@ -90,8 +94,7 @@ class Ordered(Generic[H]):
 
     def last(self) -> H:
         """The last row (of each group): the first one if all directions are turned round."""
-        by = tuple(each.reversed() for each in self.by)
-        return top_rows(self.collection, self.keys, 1, by, 0, None, "row_number")
+        return replace(self, by=tuple(each.reversed() for each in self.by)).first()
 
     def rank(self, name: str, method: RankKind = "row_number") -> H:
         """All rows, with one more column `name`: the number of the row in the order (of its group).
@@ -103,33 +106,33 @@ class Ordered(Generic[H]):
         Cost: a group is gone through whenever one of its rows changes, some 1.5 µs a row, and all rows behind
         that get other numbers. If only the first matter, `limit(n, rank=name)` costs no more than those.
         """
-        return top_rows(self.collection, self.keys, ALL_ROWS, self.by, 0, name, method)
+        if self.balance is not None:
+            raise SchemaError(
+                f"rank ({call_site()}): to number all rows of a group they are all needed in one place; "
+                "leave out balance=, or take the first ones: limit(n, rank=…)"
+            )
+        return self._top_rows(ALL_ROWS, 0, name, method)
 
-
-def top_rows(
-    of: H,
-    keys: tuple[str, ...],
-    limit: int,
-    by: Sequence[Ordering],
-    offset: int,
-    rank: str | None,
-    method: RankKind,
-) -> H:
-    """`TopK` of a collection, with its columns in their order, and those that the order computes dropped."""
-    names = of.schema.names
-    _check(of, keys, (limit, offset), rank, method)
-    source, ordered = order_of(of.plan.add, of.node, by)
-    order: dict[str, OrderBy] = {}
-    for each in ordered:
-        source.schema.offset(each.column)
-        if each.column not in keys:  # which is the same in all of a group; what comes twice says nothing new
-            order.setdefault(each.column, each)
-    numbered = None if rank is None else (rank, method)
-    found = of.with_node(TopK(source, keys, tuple(order.values()), limit, offset, numbered))
-    wanted = (*names, rank) if rank is not None else names
-    if found.schema.names == wanted:
-        return found
-    return found.with_node(Select(found.node, tuple((name, col(name)) for name in wanted)))
+    def _top_rows(self, limit: int, offset: int, rank: str | None, method: RankKind) -> H:
+        """`TopK` of the collection, with its columns in their order, and those that the order computes
+        dropped.
+        """
+        of, keys = self.collection, self.keys
+        names = of.schema.names
+        _check(of, keys, (limit, offset), rank, method)
+        source, ordered = order_of(of.plan.add, of.node, self.by)
+        order: dict[str, OrderBy] = {}
+        for each in ordered:
+            source.schema.offset(each.column)
+            if each.column not in keys:  # the same in all of a group; and what comes twice says nothing new
+                order.setdefault(each.column, each)
+        numbered = None if rank is None else (rank, method)
+        top = TopK(source, keys, tuple(order.values()), limit, offset, numbered)
+        found = of.with_node(divided(of.plan.add, top, self.balance))
+        wanted = (*names, rank) if rank is not None else names
+        if found.schema.names == wanted:
+            return found
+        return found.with_node(Select(found.node, tuple((name, col(name)) for name in wanted)))
 
 
 def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str | None, method: str) -> None:

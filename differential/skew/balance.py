@@ -15,12 +15,15 @@ import numpy as np
 
 from progress.arrays import Int64s
 from timely.errors import MisuseError
+from timely.routing.grid import Grid
+from timely.routing.table import RoutingTable
 from timely.wire.routing import BUCKETS
 
 from ..errors import SchemaError
 from ..kernels.rows.hashing import hashes_of
+from ..kernels.visits import TableColumns, placed_rows
 from .placements.biclique import biclique
-from .placements.groups import GROUPS_DEFAULT, grouped
+from .placements.groups import GROUPS_DEFAULT, grouped, parts
 from .placements.hash import hash_placement
 from .placements.hybrid import hybrid
 from .placements.matrix import matrix
@@ -29,9 +32,10 @@ from .placements.placement import Placement
 __all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
 Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
-Purpose: TypeAlias = Literal["kept", "probing", "counted by key", "counted by bucket"]
+Purpose: TypeAlias = Literal["kept", "probing", "counted by key", "counted by bucket", "divided"]
 """What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once. What is
-counted stands behind the hash of its key, or the bucket of that, in place of a unit.
+counted stands behind the hash of its key, or the bucket of that, in place of a unit. Divided are groups, of
+which each row is on one unit.
 """
 
 LEAD_MAX: Final = 1_000
@@ -84,6 +88,15 @@ class Balance:
             return biclique(self.units)
         return grouped(self.units, self.groups) if self.scheme == "JB6" else hybrid(self.units)
 
+    @cached_property
+    def division(self) -> RoutingTable | None:
+        """Where rows are whose groups are divided, each once, over all units; None if each key is on one."""
+        if self.scheme in ("hash", "D-JB"):
+            return None
+        units = range(self.units)
+        grids = parts(units, self.groups) if self.scheme == "JB6" else [Grid.split(units)]
+        return RoutingTable.of(self.units, grids, grids)
+
     def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], Int64s]:
         """Of rows of a side, and of which words are their key: each with a unit in front, wherever it is for
         that purpose.
@@ -92,6 +105,10 @@ class Balance:
             return lambda words, keys: np.vstack([hashes_of(words, keys), words])
         if purpose == "counted by bucket":
             return lambda words, keys: np.vstack([hashes_of(words, keys) & (BUCKETS - 1), words])
+        division = self.division
+        if purpose == "divided":
+            assert division is not None, "nothing is divided"
+            return lambda words, keys: placed_rows(words, keys, 0, 0, TableColumns(*division.columns))
         placement = self.placement
         placed = placement.kept if purpose == "kept" else placement.probing
         return lambda words, keys: placed(words, keys, side, placement.first)

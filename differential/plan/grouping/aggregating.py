@@ -15,10 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...aggregates import ADDED, CHOSEN, Aggregate
 from ...expressions.expression import ColumnRef, Expr
-from ..nodes import Accumulate, Added, Distinct, Filter, Node, Reduce, Select, check_order
+from ...operators.ordered.layout import Turn
+from ...skew.balance import Balance
+from ..nodes import Accumulate, Added, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
 from .choosing import best_value, first_value
 from .collecting import collected
 from .computing import order_of, with_columns
+from .dividing import divided
 
 __all__ = ["aggregated"]
 
@@ -26,10 +29,21 @@ _Add = Callable[[Node], Node]
 """Enters a node into the plan, as written where the user's call is."""
 
 
-def aggregated(add: _Add, source: Node, keys: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> Node:
-    """One row per group of `source`: the keys, and each aggregate under its name."""
+def aggregated(
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    aggregates: Mapping[str, Aggregate],
+    balance: Balance | None = None,
+) -> Node:
+    """One row per group of `source`: the keys, and each aggregate under its name.
+
+    `balance` divides groups of which something is chosen.
+    """
     source, named = _with_arguments(add, source, keys, aggregates)
-    chosen = {name: _chosen(add, source, keys, name, a) for name, a in named.items() if _is_chosen(a)}
+    chosen = {
+        name: _chosen(add, source, keys, name, a, balance) for name, a in named.items() if _is_chosen(a)
+    }
     if len(chosen) == len(named) == 1:
         return next(iter(chosen.values()))
     needed: list[Node] = [source] if len(chosen) < len(named) else []
@@ -53,7 +67,14 @@ def _is_chosen(aggregate: Aggregate) -> bool:
     return aggregate.kind in CHOSEN
 
 
-def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate: Aggregate) -> Node:
+def _chosen(
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    name: str,
+    aggregate: Aggregate,
+    balance: Balance | None,
+) -> Node:
     """What gives at most one row per group: the keys, and `name`."""
     kind, column = aggregate.kind, aggregate.column
     assert column is not None
@@ -62,15 +83,26 @@ def _chosen(add: _Add, source: Node, keys: tuple[str, ...], name: str, aggregate
     if kind in ("min", "max"):
         type_ = source.schema[column].type
         if type_.is_ordered and not type_.nullable:
-            return add(Reduce(source, keys, ((name, aggregate),)))
+            return divided(
+                add, Reduce(_read(add, source, keys, column, balance), keys, ((name, aggregate),)), balance
+            )
         check_order(source.schema, column, aggregate.describe())
-        return best_value(add, source, keys, name, column, column, kind == "max")
+        return best_value(add, source, keys, name, column, OrderBy(column, Turn(kind == "max")), balance)
     source, order = order_of(add, source, aggregate.by)
     for each in order:
         check_order(source.schema, each.column, aggregate.describe())
     if kind in ("argmin", "argmax"):
-        return best_value(add, source, keys, name, column, order[0].column, kind == "argmax")
-    return first_value(add, source, keys, name, column, order)
+        by = OrderBy(order[0].column, Turn(kind == "argmax"))
+        return best_value(add, source, keys, name, column, by, balance)
+    return first_value(add, source, keys, name, column, order, balance)
+
+
+def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Balance | None) -> Node:
+    """The columns that are needed, where rows are divided by all that there are."""
+    if balance is None:
+        return source
+    names = dict.fromkeys((*keys, column))
+    return add(Select(source, tuple((name, ColumnRef(name)) for name in names)))
 
 
 def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggregate) -> Node:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 
 from ...expressions.expression import ColumnRef, Expr, when
 from ...operators.ordered.layout import Turn
+from ...skew.balance import Balance
 from ..nodes import Node, OrderBy, Select, TopK
+from .dividing import divided
 
 __all__ = ["best_value", "first_value"]
 
@@ -23,31 +25,52 @@ _Add = Callable[[Node], Node]
 
 
 def best_value(
-    add: _Add, source: Node, keys: tuple[str, ...], name: str, value: str, by: str, descending: bool
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    name: str,
+    value: str,
+    by: OrderBy,
+    balance: Balance | None,
 ) -> Node:
-    """`value` of the row whose `by` is least, or greatest (`descending`), as `name` beside the keys."""
-    first = _first(add, source, keys, [OrderBy(by, Turn(descending, nulls_last=True))], value)
+    """`value` of the row whose `by` is least, or greatest (descending), as `name` beside the keys."""
+    first = _first(
+        add, source, keys, [OrderBy(by.column, Turn(by.turn.descending, nulls_last=True))], value, balance
+    )
     chosen: Expr = ColumnRef(value)
-    if by != value and source.schema[by].type.nullable:
+    if by.column != value and source.schema[by.column].type.nullable:
         # With nothing to compare by there is nothing to choose.
-        chosen = when(~ColumnRef(by).is_null()).then(chosen)
+        chosen = when(~ColumnRef(by.column).is_null()).then(chosen)
     return _named(add, first, keys, name, chosen)
 
 
 def first_value(
-    add: _Add, source: Node, keys: tuple[str, ...], name: str, value: str, order: Sequence[OrderBy]
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    name: str,
+    value: str,
+    order: Sequence[OrderBy],
+    balance: Balance | None,
 ) -> Node:
     """`value` of the first row of each group in an order, as `name` beside the keys."""
-    return _named(add, _first(add, source, keys, order, value), keys, name, ColumnRef(value))
+    return _named(add, _first(add, source, keys, order, value, balance), keys, name, ColumnRef(value))
 
 
-def _first(add: _Add, source: Node, keys: tuple[str, ...], order: Sequence[OrderBy], value: str) -> Node:
+def _first(
+    add: _Add,
+    source: Node,
+    keys: tuple[str, ...],
+    order: Sequence[OrderBy],
+    value: str,
+    balance: Balance | None,
+) -> Node:
     whole = [each for each in order if each.column not in keys]
     if source.schema[value].type.has_order and value not in (*keys, *(each.column for each in whole)):
         whole.append(OrderBy(value, Turn(nulls_last=True)))
     names = dict.fromkeys((*keys, *(each.column for each in whole), value))
     rows = add(Select(source, tuple((name, ColumnRef(name)) for name in names)))
-    return add(TopK(rows, keys, tuple(whole), 1))
+    return divided(add, TopK(rows, keys, tuple(whole), 1), balance)
 
 
 def _named(add: _Add, first: Node, keys: tuple[str, ...], name: str, chosen: Expr) -> Node:

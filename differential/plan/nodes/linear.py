@@ -167,7 +167,8 @@ class Place(Unary):
 
     side   0: of the left of a join; 1: of the right
     Law: what the rows of all units are, without the unit, is of no meaning by itself; two rows of different
-    sides with equal keys meet in one unit, where one of them is kept and the other asks.
+    sides with equal keys meet in one unit, where one of them is kept and the other probes. Rows of groups
+    that are divided are in one unit each.
     """
 
     kind: ClassVar[str] = "place"
@@ -183,7 +184,11 @@ class Place(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The unit and the same columns; raises SchemaError if there is one of that name already."""
+        """The unit and the same columns; raises SchemaError if there is one of that name already, or nothing
+        to be divided.
+        """
+        if self.purpose == "divided" and self.balance.division is None:
+            raise SchemaError(f"{self.balance.describe()}: each key is in one unit, so no group is divided")
         for key in self.keys:
             self.source.schema.offset(key)
         return placed(self.source.schema)

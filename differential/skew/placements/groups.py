@@ -15,7 +15,7 @@ from timely.wire.routing import BUCKETS
 from .biclique import halves
 from .placement import Placement
 
-__all__ = ["GROUPS_DEFAULT", "grouped"]
+__all__ = ["GROUPS_DEFAULT", "grouped", "parts"]
 
 GROUPS_DEFAULT = 6
 
@@ -26,13 +26,13 @@ def grouped(units: int, groups: int = GROUPS_DEFAULT) -> Placement:
     """
     if not 1 <= groups <= BUCKETS:
         raise MisuseError(f"there are 1 to {BUCKETS} groups, not {groups}")
-    left, right = (_parts(half, groups) for half in halves(units))
+    left, right = (parts(half, groups) for half in halves(units))
     table = RoutingTable.of(units, left, right)
     return Placement(f"JB{groups}", table, is_cells=False, meets_all=groups == 1)
 
 
-def _parts(half: range, groups: int) -> list[Grid]:
-    """A grid for each group of `half`: their sizes differ by one at most."""
+def parts(half: range, groups: int) -> list[Grid]:
+    """A grid for each group of the units of a side: their sizes differ by one at most."""
     count = min(groups, len(half))
     cuts = [len(half) * group // count for group in range(count + 1)]
     return [Grid.split(half[start:stop]) for start, stop in zip(cuts, cuts[1:], strict=False)]
