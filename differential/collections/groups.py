@@ -97,7 +97,7 @@ class Grouped(Generic[C]):
     keys: tuple[str, ...]
     _replaced: frozenset[str] = frozenset()
     """Keys that were computed, and took the place of a column of the same name."""
-    balance: Balance | None = None
+    _balance: Balance | None = None
     """Among how many units groups are divided."""
 
     if not TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Grouped(Generic[C]):
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
-            if self.balance is not None and aggregate.kind in COLLECTED:
+            if self._balance is not None and aggregate.kind in COLLECTED:
                 raise SchemaError(
                     f"agg({name}={aggregate.describe()}): a list has all values of its group, which are "
                     "needed in one place; leave out balance= in group_by, or what is collected"
@@ -137,7 +137,7 @@ class Grouped(Generic[C]):
                     "column of that name. Give the key another name in group_by"
                 )
         add = self.collection.plan.add
-        found = aggregated(add, self.collection.node, self.keys, aggregates, self.balance)
+        found = aggregated(add, self.collection.node, self.keys, aggregates, self._balance)
         return self.collection.with_node(found if self.keys else always_one_row(add, found, aggregates))
 
     def count(self) -> C:
@@ -191,7 +191,7 @@ class Grouped(Generic[C]):
     @written_as("order_by(col.x.desc(), 'y')")
     def order_by(self, *by: str | Expr | Ordering) -> Ordered[C]:
         """An order of the rows of each group; follow with `limit(n, offset=…)` or `rank("place")`."""
-        return Ordered(self.collection, self.keys, orderings(by, "order_by"), self.balance)
+        return Ordered(self.collection, self.keys, orderings(by, "order_by"), self._balance)
 
     def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> C:
         """Whatever rows `function(key, rows)` gives for each group; the result has the keys and the columns
@@ -202,7 +202,7 @@ class Grouped(Generic[C]):
         whenever its group changes, also when that may turn out to be no change. About 2 µs per row of a
         changed group.
         """
-        if self.balance is not None:
+        if self._balance is not None:
             raise SchemaError(
                 f"reduce ({call_site()}): a function of a group needs all its rows in one place; leave out "
                 "balance= in group_by"

@@ -79,7 +79,7 @@ class Ordered(Generic[H]):
     collection: H
     keys: tuple[str, ...]
     by: tuple[Ordering, ...]
-    balance: Balance | None = None
+    _balance: Balance | None = None
     """Among how many units groups are divided."""
 
     def limit(
@@ -106,7 +106,7 @@ class Ordered(Generic[H]):
         Cost: a group is gone through whenever one of its rows changes, some 1.5 µs a row, and all rows behind
         that get other numbers. If only the first matter, `limit(n, rank=name)` costs no more than those.
         """
-        if self.balance is not None:
+        if self._balance is not None:
             raise SchemaError(
                 f"rank ({call_site()}): to number all rows of a group they are all needed in one place; "
                 "leave out balance=, or take the first ones: limit(n, rank=…)"
@@ -128,7 +128,7 @@ class Ordered(Generic[H]):
                 order.setdefault(each.column, each)
         numbered = None if rank is None else (rank, method)
         top = TopK(source, keys, tuple(order.values()), limit, offset, numbered)
-        found = of.with_node(divided(of.plan.add, top, self.balance))
+        found = of.with_node(divided(of.plan.add, top, self._balance))
         wanted = (*names, rank) if rank is not None else names
         if found.schema.names == wanted:
             return found

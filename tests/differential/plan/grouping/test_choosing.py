@@ -46,7 +46,7 @@ def _nulls_last(value: int | None) -> tuple[bool, int]:
 
 @given(ROWS, st.booleans())
 def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: bool) -> None:
-    node = best_value(_same, SOURCE, ("k",), "found", "x", "x", descending)
+    node = best_value(_same, SOURCE, ("k",), "found", "x", n.OrderBy("x", Turn(descending)), None)
     want = {}
     for k, group in _groups(rows, 1).items():
         present = [x for (x,) in group if x is not None]
@@ -56,7 +56,7 @@ def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: 
 
 @given(ROWS, st.booleans())
 def test_what_stands_beside_the_least_and_the_greatest(rows: Found, descending: bool) -> None:
-    node = best_value(_same, SOURCE, ("k",), "found", "v", "x", descending)
+    node = best_value(_same, SOURCE, ("k",), "found", "v", n.OrderBy("x", Turn(descending)), None)
     want = {}
     for k, group in _groups(rows, 2).items():
         present = [x for x, _ in group if x is not None]
@@ -71,7 +71,7 @@ def test_what_stands_beside_the_least_and_the_greatest(rows: Found, descending: 
 @given(ROWS)
 def test_first_value_in_an_order_of_an_expression(rows: Found) -> None:
     source, order = order_of(_same, SOURCE, [(col.x.fill_null(5) * 2).desc(), col.k.asc()])
-    node = first_value(_same, source, ("k",), "found", "v", order)
+    node = first_value(_same, source, ("k",), "found", "v", order, None)
     want = {}
     for k, group in _groups(rows, 2).items():
         want[k, min(group, key=lambda row: (-(5 if row[0] is None else row[0]), _nulls_last(row[1])))[1]] = 1
@@ -81,4 +81,4 @@ def test_first_value_in_an_order_of_an_expression(rows: Found) -> None:
 def test_refused_values_without_an_order() -> None:
     source = n.Input(Schema.of("k: int, x: any, v: int"), "rows")
     with pytest.raises(ExpressionError, match="no order"):
-        _ = first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", Turn())]).schema
+        _ = first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", Turn())], None).schema
