@@ -61,6 +61,25 @@ SMALL_ROWS: Final = 1 << 16
 """Below so many rows merging is cheap, and what counts is that there are few runs to search."""
 
 
+def _are_close(older: int, newer: int) -> bool:
+    """Whether runs of so many rows, one behind the other, are to become one."""
+    return older < (SMALL_GROWTH if newer < SMALL_ROWS else GROWTH) * newer
+
+
+def _close_in_size(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs, oldest first, as lists of those that are to become one; the sizes of these are far apart."""
+    groups: list[list[Run]] = []
+    newer = 0
+    for run in reversed(runs):
+        if groups and _are_close(run.rows, newer):
+            groups[-1].append(run)
+            newer += run.rows
+        else:
+            groups.append([run])
+            newer = run.rows
+    return [group[::-1] for group in reversed(groups)]
+
+
 class Trace:
     """The history of a collection of rows with `kw` key words and `vw` value words; see above.
 
@@ -239,7 +258,9 @@ class Trace:
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch, before which nobody will ask: what was before is of that epoch.
 
-        Merges under way begin again. Cost: a sort of all rows, run by run.
+        Neighbours too close in size become one at once. Merges under way would have to begin again, and where
+        the anchor moves faster than rows come in none would ever be done: a run more for each move.
+        Cost: a sort of all rows.
         """
         self._merges.clear()
         self._rebase_holds(by)
@@ -248,8 +269,8 @@ class Trace:
             # Not by `freeze_head`, which asks readers what they will still ask about: they, too, are moving.
             runs.append(Run.from_words(self._head_words().copy(), self.guards))
             self._head_rows = 0
-        for run in runs:
-            moved = self._rebased(run, by)
+        for neighbours in _close_in_size(runs):
+            moved = self._rebased(neighbours, by)
             if moved is not None:
                 self._runs.append(moved)
         self._begin_merges()
@@ -259,11 +280,13 @@ class Trace:
         self._since = by.early(self._since)
         self._bounds = tuple(map(by.early, self._bounds))
 
-    def _rebased(self, run: Run, by: Rebase) -> Run | None:
-        words = run.words()
-        is_early = int(run.ranges[-2, 0]) < by.step
+    def _rebased(self, runs: Sequence[Run], by: Rebase) -> Run | None:
+        """Neighbouring runs as one; None if all rows cancel."""
+        pieces = [run.words() for run in runs]
+        words = pieces[0] if len(pieces) == 1 else np.ascontiguousarray(np.concatenate(pieces, axis=1))
+        is_early = any(int(run.ranges[-2, 0]) < by.step for run in runs)
         words[-2] = by.early(words[-2])
-        if is_early:
+        if is_early or len(pieces) > 1:
             try:
                 words = sort_consolidate(words)
             except OverflowError:
@@ -271,7 +294,7 @@ class Trace:
             if words.shape[1] == 0:
                 return None
         moved = Run.from_words(words, self.guards)
-        if is_early or run.compacted:
+        if is_early or any(run.compacted for run in runs):
             moved.compacted = _MOVED
         return moved
 
@@ -332,9 +355,7 @@ class Trace:
         index = len(self._runs) - 2
         while index >= 0:
             free = not {index - 1, index, index + 1} & self._merges.keys()
-            newer = self._runs[index + 1].rows
-            growth = SMALL_GROWTH if newer < SMALL_ROWS else GROWTH
-            if free and self._runs[index].rows < growth * newer:
+            if free and _are_close(self._runs[index].rows, self._runs[index + 1].rows):
                 self._merge_at(index)
             index -= 1
 

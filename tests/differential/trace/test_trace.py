@@ -97,6 +97,25 @@ def _check_sizes(trace: Trace) -> None:
         assert older >= factor * newer or under_way, (sizes, trace._merges.keys())
 
 
+def test_anchors_that_move_faster_than_rows_come_in_leave_few_runs() -> None:
+    """Merges that began again at each move were never done, so there was a run more for each."""
+    code = CODES[2]
+    by = Rebase(1, code.layout.shifts[0])
+    trace = Trace(1, 1, code.guards)
+    total = 0
+    for move in range(200):
+        words = np.array([[move % 50, 50 + move], [move, move], [code.pack((1, 0))] * 2, [1, 1]])
+        total += 2
+        trace.insert(sort_consolidate(words))
+        trace.set_since(np.array([by.step]))
+        trace.rebase(by)
+        trace.check_invariants()
+        _check_sizes(trace)
+        assert not trace._merges
+        assert len(trace._runs) <= 5  # 4 ** 5 is more than all rows
+    assert trace.rows == total == trace.words()[-1].sum()
+
+
 def test_sizes_of_runs_fall_geometrically_and_nothing_is_lost() -> None:
     rng = np.random.default_rng(5)
     trace = Trace(1, 1, CODES[2].guards)
