@@ -19,6 +19,7 @@ from ..errors import SchemaError
 from ..operators.table_io import DIFF, EPOCH
 from ..plan.building import OpenLoop
 from ..plan.explaining import explain_plan
+from .handle import Names, names_of
 from .loops import LoopOperators
 from .timed.times import TimeOperators
 
@@ -44,7 +45,7 @@ class Collection(TimeOperators, LoopOperators):
                 )
         self.plan.output(self.node, name)
 
-    def export(self, name: str, by: str | Sequence[str] = ()) -> None:
+    def export(self, name: str, by: Names = ()) -> None:
         """Keep the collection by the columns `by` (all of them, if none are named), for other dataflows of
         the cluster to read from its present state on: `dd.imported`.
         """
@@ -53,7 +54,7 @@ class Collection(TimeOperators, LoopOperators):
                 f"export {name!r}: the collection is inside {self.path(self.place)!r}: "
                 "only what `iterate` returns leaves a loop"
             )
-        keys = (by,) if isinstance(by, str) else tuple(by) or self.schema.names
+        keys = names_of(by, "export") or self.schema.names
         for key in keys:
             self.schema.offset(key)
         if len(set(keys)) != len(keys):

@@ -10,7 +10,7 @@ from ..columns.column_types import ColumnType, TypeSpec, as_column_type, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..linear.user_functions import BatchFunction, FlatMapFunction, MapFunction
-from .handle import Row
+from .handle import Name, Row, name_of
 from .selecting import RowOperators
 
 __all__ = ["FunctionOperators"]
@@ -49,7 +49,7 @@ class FunctionOperators(RowOperators):
         return self.applied("map_batches", function, schema)
 
     def explode(
-        self, column: str, type_: TypeSpec = "any", *, outer: bool = False, position: str | None = None
+        self, column: Name, type_: TypeSpec = "any", *, outer: bool = False, position: Name | None = None
     ) -> Self:
         """One row for each element of the list in `column`, of type any, in its place.
 
@@ -59,6 +59,8 @@ class FunctionOperators(RowOperators):
 
         PySpark: `explode`, `explode_outer`, `posexplode`. LINQ: `SelectMany`. Costs as `flat_map`.
         """
+        column = name_of(column, "explode")
+        position = None if position is None else name_of(position, "explode")
         names = self.schema.names
         place = names.index(self.schema[column].name)
         if self.schema[column].type.kind != "any":

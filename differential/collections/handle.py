@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
@@ -11,15 +12,20 @@ from timely.user_code.call_site import call_site
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import Expr, col
+from ..expressions.expression import ColumnRef, Expr, col
 from ..linear.user_functions import BatchFunction, MapFunction
 from ..other_spellings import explain, explain_item
 from ..plan.building import OpenLoop, Place, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
-__all__ = ["Handle", "Row", "in_one_place"]
+__all__ = ["Handle", "Name", "Names", "Row", "in_one_place", "name_of", "names_of"]
 
 Row = tuple[object, ...]
+
+Name = str | Expr
+"""The name of a column: "x", or col.x."""
+
+Names = Name | Iterable[Name]
 
 H = TypeVar("H", bound="Handle")
 
@@ -113,6 +119,24 @@ class Handle:
         return " / ".join([self.dataflow.root.name, *names])
 
 
+def name_of(column: object, operator: str) -> str:
+    """The name of a column where `operator` takes one: "x", or col.x. SchemaError for all else."""
+    if isinstance(column, str):
+        return column
+    if isinstance(column, ColumnRef):
+        return column.name
+    raise SchemaError(
+        f"{operator} ({call_site()}): {column!r:.80} is no column: write 'x' or col.x. What is computed is "
+        "made one before, with_columns(x=…)"
+    )
+
+
+def names_of(columns: Names, operator: str) -> tuple[str, ...]:
+    """The names of columns where `operator` takes one or several."""
+    given = (columns,) if isinstance(columns, str | Expr) else columns
+    return tuple(name_of(each, operator) for each in given)
+
+
 def _type_or_none(schema: Schema, name: str) -> str:
     return str(schema[name].type) if name in schema else "missing"
 
@@ -129,8 +153,10 @@ def _takes(schema: Schema, given: Schema, name: str) -> bool:
 def in_one_place(parts: tuple[H, ...]) -> tuple[H, ...]:
     """All parts in the innermost place among them."""
     for part in parts:
-        if not isinstance(part, Handle):
-            raise GraphError(f"a collection is needed here, not {type(part).__name__}")
+        given: object = part
+        if not isinstance(given, Handle):
+            several = "; of several write concat(a, b), not a list" if isinstance(given, list | tuple) else ""
+            raise GraphError(f"a collection is needed here, not {type(given).__name__}{several}")
         if part.plan is not parts[0].plan:
             raise GraphError("collections of two dataflows cannot meet")
     innermost = max((part.place for part in parts), key=len)

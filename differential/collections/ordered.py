@@ -15,7 +15,6 @@ its place among those that begin alike, which takes some µs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, Self, TypeVar
 
@@ -31,7 +30,7 @@ from ..plan.grouping.dividing import divided
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
 from ..skew.balance import Balance
 from .checking import CheckingOperators
-from .handle import Handle
+from .handle import Handle, Names, names_of
 
 __all__ = ["OrderOperators", "Ordered"]
 
@@ -50,7 +49,7 @@ class OrderOperators(CheckingOperators):
         k: int,
         by: By,
         *,
-        keys: str | Sequence[str] = (),
+        keys: Names = (),
         offset: int = 0,
         rank: str | None = None,
         method: RankKind = "row_number",
@@ -63,7 +62,7 @@ class OrderOperators(CheckingOperators):
 
         Law: the rows at places offset … offset + k - 1 of each sorted group. Cost: see above.
         """
-        named = (keys,) if isinstance(keys, str) else tuple(keys)
+        named = names_of(keys, "top_k")
         return Ordered(self, named, orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
 
     @written_as("order_by(col.x.desc(), 'y').limit(10)")

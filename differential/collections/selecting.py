@@ -8,12 +8,12 @@ from typing import Self, TypeVar
 from timely.user_code.call_site import call_site
 
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, as_expr, col
+from ..expressions.expression import Aliased, Expr, ExprLike, as_expr, col
 from ..expressions.nulls import not_null_where
 from ..linear.user_functions import MapFunction
 from ..other_spellings import condition_of, written_as
 from ..plan.nodes import Filter, Negate, NotNull, Select
-from .handle import Handle
+from .handle import Handle, Name, name_of
 
 __all__ = ["RowOperators"]
 
@@ -53,12 +53,12 @@ class RowOperators(Handle):
         chosen.update({name: as_expr(value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(chosen.items())))
 
-    def with_columns(self, *columns: Aliased, **named: ExprLike) -> Self:
+    def with_columns(self, *columns: Aliased | Iterable[Aliased], **named: ExprLike) -> Self:
         """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`, or
-        `with_columns((col.n + 1).alias("degree"))`.
+        `with_columns((col.n + 1).alias("degree"))`, or a list of such.
         """
         kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
-        for column in columns:
+        for column in _flat(columns):
             if not isinstance(column, Aliased):
                 raise SchemaError(
                     f"with_columns: {column!r} needs a name: write with_columns(name={column!r})"
@@ -69,7 +69,7 @@ class RowOperators(Handle):
 
     def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
         """All columns but these; rows that differ in nothing else add up. One at least must be left."""
-        gone = [_name(column, "drop") for column in _flat(columns)]
+        gone = [name_of(column, "drop") for column in _flat(columns)]
         for name in gone:
             self.schema.offset(name)
         kept = [name for name in self.schema.names if name not in gone]
@@ -77,11 +77,12 @@ class RowOperators(Handle):
             raise SchemaError(f"drop: of ({self.schema}) nothing would be left")
         return self.select(*kept) if gone else self
 
-    def rename(self, columns: Mapping[str, str] | None = None, **named: str) -> Self:
+    def rename(self, columns: Mapping[Name, Name] | None = None, **named: Name) -> Self:
         """The same columns, some under other names, old to new: `rename({"src": "node"})`, or
         `rename(src="node")`.
         """
-        new = {**(columns or {}), **named}
+        given = [*(columns or {}).items(), *named.items()]
+        new = {name_of(old, "rename"): name_of(name, "rename") for old, name in given}
         for name in new:
             self.schema.offset(name)
         names = [new.get(name, name) for name in self.schema.names]
@@ -136,7 +137,7 @@ class RowOperators(Handle):
         or `drop_nulls(subset=["x", "y"])`. By their types they are never null, then.
         """
         given = columns if subset is None else (*columns, subset)
-        names = [_name(each, "drop_nulls") for each in _flat(given)] if given else self.schema.names
+        names = [name_of(each, "drop_nulls") for each in _flat(given)] if given else self.schema.names
         nullable = [name for name in names if self.schema[name].type.nullable]
         return self.filter(*(col(name).is_not_null() for name in nullable)) if nullable else self
 
@@ -156,7 +157,7 @@ class RowOperators(Handle):
                     f"fill_null ({call_site()}): a mapping says itself which columns: no subset"
                 )
             return self.with_columns(**{name: col(name).fill_null(each) for name, each in value.items()})
-        wanted = self.schema.names if subset is None else [_name(n, "fill_null") for n in _flat([subset])]
+        wanted = self.schema.names if subset is None else [name_of(n, "fill_null") for n in _flat([subset])]
         filled = {
             name: col(name).fill_null(value)
             for name in wanted
@@ -197,34 +198,28 @@ class RowOperators(Handle):
         """The same as `pipe`."""
         return function(self)
 
-    def withColumn(self, name: str, value: ExprLike) -> Self:  # PySpark's, as those below
+    def withColumn(self, name: Name, value: ExprLike) -> Self:  # PySpark's, as those below
         """The same as `with_columns(name=value)`."""
-        return self.with_columns(**{name: value})
+        return self.with_columns(**{name_of(name, "withColumn"): value})
 
     def withColumns(self, columns: Mapping[str, ExprLike]) -> Self:
         """The same as `with_columns`, of a mapping."""
         return self.with_columns(**columns)
 
-    def withColumnRenamed(self, old: str, new: str) -> Self:
+    def withColumnRenamed(self, old: Name, new: Name) -> Self:
         """The same as `rename({old: new})`."""
         return self.rename({old: new})
 
-    def withColumnsRenamed(self, columns: Mapping[str, str]) -> Self:
+    def withColumnsRenamed(self, columns: Mapping[Name, Name]) -> Self:
         """The same as `rename`."""
         return self.rename(columns)
 
 
-def _flat(columns: Iterable[_Name | Iterable[_Name]]) -> Iterable[_Name]:
+def _flat(columns: Iterable[object]) -> Iterable[_Name]:
     for column in columns:
         if isinstance(column, str | Expr | Aliased):
             yield column
-        else:
+        elif isinstance(column, Iterable):
             yield from column
-
-
-def _name(column: _Name, operator: str) -> str:
-    if isinstance(column, str):
-        return column
-    if isinstance(column, ColumnRef):
-        return column.name
-    raise SchemaError(f"{operator}: {column!r} is no column")
+        else:
+            yield as_expr(column)  # which says of an aggregate where it belongs

@@ -31,7 +31,7 @@ from ..plan.nodes import (
     Weigh,
 )
 from .functions import FunctionOperators
-from .handle import Handle, in_one_place
+from .handle import Handle, Names, in_one_place, names_of
 
 __all__ = ["SetOperators"]
 
@@ -107,14 +107,14 @@ class SetOperators(FunctionOperators):
         """The same collection, each time's updates summed before they go on. Rust: `consolidate`."""
         return self.with_node(Consolidate(self.node))
 
-    def arrange(self, by: str | Sequence[str]) -> Self:
+    def arrange(self, by: Names) -> Self:
         """The same collection, kept by the columns `by` once: joins and groups by just these, in this order,
         read it, and none keeps rows of its own. Inside loops, too.
 
         What several operators read alike is arranged without being asked; this is for what differs in
         filters: write them behind the join. It keeps what its readers need of it. Rust: `arrange_by_key`.
         """
-        keys = (by,) if isinstance(by, str) else tuple(by)
+        keys = names_of(by, "arrange")
         for key in keys:
             self.schema.offset(key)
         if not keys or len(set(keys)) != len(keys):
@@ -130,7 +130,7 @@ class SetOperators(FunctionOperators):
         return self.with_node(Distinct(self.node))
 
     @written_as(_ONE_ROW)
-    def drop_duplicates(self, subset: str | Sequence[str] | None = None) -> Self:
+    def drop_duplicates(self, subset: Names | None = None) -> Self:
         """One row for each value of the columns `subset` (all of them: `distinct`).
 
         Which one stays is arbitrary but always the same for the same rows: the least as rows are stored. To
@@ -138,7 +138,7 @@ class SetOperators(FunctionOperators):
         """
         if subset is None:
             return self.distinct()
-        keys = (subset,) if isinstance(subset, str) else tuple(subset)
+        keys = names_of(subset, "drop_duplicates")
         rest = [name for name in self.schema.names if name not in keys]
         if not rest:
             return self.distinct()

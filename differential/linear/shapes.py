@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,7 @@ from timely.user_code.call_site import call_site
 from ..columns.column_types import ColumnType
 from ..columns.schema import Schema
 from ..errors import SchemaError
+from ..expressions.expression import Expr
 from .sliding import TIME_MAX
 
 __all__ = [
@@ -83,7 +84,7 @@ class Session:
     """Windows of rows less than `gap` apart, by the columns `by`. Made by `session`."""
 
     gap: Length
-    by: tuple[str, ...]
+    by: tuple[str | Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,14 @@ def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = 
     return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
 
 
-def session(gap: Length | str | None = None, *, by: str | Sequence[str] = (), **parts: float) -> Session:
+def session(
+    gap: Length | str | None = None, *, by: str | Expr | Iterable[str | Expr] = (), **parts: float
+) -> Session:
     """Windows that rows make themselves: `session(minutes=30, by="user")`. Rows of equal `by` (all rows,
     without) are in one window with the next if this is less than `gap` later; it begins with its first
     row, and ends `gap` after its last.
     """
-    return Session(_length("session", gap, parts), (by,) if isinstance(by, str) else tuple(by))
+    return Session(_length("session", gap, parts), (by,) if isinstance(by, str | Expr) else tuple(by))
 
 
 def clock(start: Moment, every: Length | str | None = None, **parts: float) -> Clock:
@@ -145,8 +148,9 @@ def _length(what: str, length: Length | str | None, parts: dict[str, float]) -> 
                 "minutes, seconds, milliseconds, microseconds"
             ) from error
     elif parts or not isinstance(length, int | dt.timedelta) or isinstance(length, bool):
+        parted = f", or as in {what}(minutes=5)" if what in ("tumbling", "session", "clock") else ""
         raise SchemaError(
-            f"{what} ({call_site()}) takes one length: a timedelta, '5 minutes', or as in {what}(minutes=5); "
+            f"{what} ({call_site()}) takes one length: a timedelta, '5 minutes'{parted}; "
             "or, over a column of integers, a whole number"
         )
     if not length or length != abs(length):
@@ -165,9 +169,11 @@ def time_type(schema: Schema, name: str, what: str) -> ColumnType:
     return type_
 
 
-def words_of_length(length: Length, type_: ColumnType, what: str) -> int:
+def words_of_length(length: Length | str, type_: ColumnType, what: str) -> int:
     """A length in units of a column."""
     unit = _UNITS[type_.kind]
+    if isinstance(length, str):
+        length = _length(what, length, {})
     if unit is None:
         if isinstance(length, dt.timedelta):
             raise SchemaError(
@@ -179,8 +185,8 @@ def words_of_length(length: Length, type_: ColumnType, what: str) -> int:
     else:
         if not isinstance(length, dt.timedelta):
             raise SchemaError(
-                f"{what} ({call_site()}): the column of times is {type_}, so lengths are timedeltas, as in "
-                f"minutes=5, not {length}"
+                f"{what} ({call_site()}): the column of times is {type_}, so lengths are timedeltas, or "
+                f"texts as '5 minutes', not {length}"
             )
         found = length // unit
         if unit * found != length:

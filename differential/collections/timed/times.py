@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, Self, TypeVar
 
 from timely.user_code.call_site import call_site
@@ -25,7 +25,7 @@ from ...linear.shapes import (
 from ...other_spellings import written_as
 from ...plan.nodes import Concat, During, Filter, OnTime, Select, Slide, Sweep
 from ..groups import GroupOperators
-from ..handle import in_one_place
+from ..handle import Name, Names, in_one_place, name_of, names_of
 
 __all__ = ["TimeOperators"]
 
@@ -41,7 +41,7 @@ class TimeOperators(GroupOperators):
     @written_as("window('time', dd.tumbling(minutes=5)), or, by keys, dd.session(minutes=30, by='user')")
     def window(
         self,
-        time: str,
+        time: Name,
         shape: Tumbling | Sliding | Session,
         *,
         start: str = "window_start",
@@ -55,6 +55,7 @@ class TimeOperators(GroupOperators):
         `flat_map`. Raises SchemaError if the column holds no times, or the lengths are not those of its
         type.
         """
+        time = name_of(time, "window")
         type_ = time_type(self.schema, time, "window")
         for name in (start, end):
             if name in self.schema or start == end:
@@ -85,8 +86,8 @@ class TimeOperators(GroupOperators):
         return rows.with_node(Select(rows.node, tuple({**kept, start: first, end: last}.items())))
 
     def during(self, start: ExprLike | None = None, stop: ExprLike | None = None) -> Self:
-        """The rows, each in the epochs from `start` to before `stop`: expressions over its columns, integers;
-        None, or null: no bound.
+        """The rows, each in the epochs from `start` to before `stop`: columns, or expressions over them, of
+        integers; None, or null: no bound.
 
         A row leaves by itself when epoch `stop` is complete. Law: accumulated at epoch e, what has come in
         by then and has start ≤ e < stop; in loops, too. No state here: the removal is sent at once, for
@@ -95,7 +96,8 @@ class TimeOperators(GroupOperators):
         """
         columns: dict[str, Expr] = {name: col(name) for name in self.schema.names}
         for name, bound in ((_START, start), (_STOP, stop)):
-            columns[name] = lit(None, "int?") if bound is None else as_expr(bound)
+            given = col(bound) if isinstance(bound, str) else bound
+            columns[name] = lit(None, "int?") if given is None else as_expr(given)
         made = self.with_node(Select(self.node, tuple(columns.items())))
         for name in (_START, _STOP):
             if made.schema[name].type.kind != "int":
@@ -109,7 +111,7 @@ class TimeOperators(GroupOperators):
         "last('time', timedelta(hours=1), clock=dd.clock(start, minutes=1)); for the last row in an order, "
         "order_by('time').last()"
     )
-    def last(self, time: str, size: Length, *, clock: Clock) -> Self:
+    def last(self, time: Name, size: Length | str, *, clock: Clock) -> Self:
         """The rows of the last `size` by their `time`: those with now - size < time ≤ now, where now is
         what `clock` says at the end of the epoch: `last("at", timedelta(hours=24), clock=dd.clock(start,
         minutes=1))`.
@@ -118,12 +120,13 @@ class TimeOperators(GroupOperators):
         one that comes in later than that is never there. Rows whose time is null are not there. As
         `during` otherwise.
         """
+        time = name_of(time, "last")
         type_ = time_type(self.schema, time, "last")
         length = words_of_length(size, type_, "last")
         rows, at = self._timed(time)
         return rows.during(_epoch_at(at, clock, 0, type_), _epoch_at(at, clock, length, type_))
 
-    def split_late(self, time: str, allowed: Length, *, clock: Clock) -> tuple[Self, Self]:
+    def split_late(self, time: Name, allowed: Length | str, *, clock: Clock) -> tuple[Self, Self]:
         """(on time, late): updates that come in while the clock says no more than `time` + `allowed`, and
         those that come in later. Null is never late.
 
@@ -132,6 +135,7 @@ class TimeOperators(GroupOperators):
         no longer changes once the clock has passed: results by windows are final then. Both together are
         what comes in. No state.
         """
+        time = name_of(time, "split_late")
         type_ = time_type(self.schema, time, "split_late")
         length = words_of_length(allowed, type_, "split_late") if allowed else 0
         at = as_expr(col(time)).cast(integer.or_null(type_.nullable))
@@ -144,7 +148,7 @@ class TimeOperators(GroupOperators):
 
     def _sessions(self, time: str, shape: Session, names: tuple[str, str]) -> Self:
         """Rows by key, time, and the time until which they last; then sessions."""
-        keys = shape.by
+        keys = names_of(shape.by, "session")
         for key in keys:
             self.schema.offset(key)
         gap = words_of_length(shape.gap, self.schema[time].type, "window")
@@ -164,11 +168,11 @@ class TimeOperators(GroupOperators):
         self,
         other: Self,
         *,
-        on: str | Sequence[str] | Mapping[str, str] = (),
-        left_time: str,
-        right_time: str | None = None,
+        on: Names | Mapping[Name, Name] = (),
+        left_time: Name,
+        right_time: Name | None = None,
         direction: Literal["backward", "forward"] = "backward",
-        tolerance: Length | None = None,
+        tolerance: Length | str | None = None,
         exact: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Self:
@@ -187,7 +191,8 @@ class TimeOperators(GroupOperators):
         """
         left, right = in_one_place((self, other))
         pairs = _pairs(on)
-        times = (left_time, right_time or left_time)
+        left_time = name_of(left_time, "asof_join")
+        times = (left_time, left_time if right_time is None else name_of(right_time, "asof_join"))
         _check_asof(left.schema, right.schema, pairs, times)
         keys = tuple(key for key, _ in pairs)
         limit = -1
@@ -226,10 +231,10 @@ def _epoch_at(at: Expr, clock: Clock, after: int, type_: ColumnType) -> Expr:
     return -((start - after - at) // every)
 
 
-def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    if isinstance(on, str):
-        return ((on, on),)
-    return tuple(on.items()) if isinstance(on, Mapping) else tuple((key, key) for key in on)
+def _pairs(on: Names | Mapping[Name, Name]) -> tuple[tuple[str, str], ...]:
+    if isinstance(on, Mapping):
+        return tuple((name_of(one, "asof_join"), name_of(other, "asof_join")) for one, other in on.items())
+    return tuple((key, key) for key in names_of(on, "asof_join"))
 
 
 def _check_asof(

@@ -5,6 +5,8 @@ refused_*   what a user may do wrong, and what he is told
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable
 
 import pytest
@@ -15,9 +17,15 @@ from strategies_collections import (
 )
 
 import differential as dd
+import timely
 from differential import Collection, col
 from progress.errors import GraphError
 from timely.building.dataflow import Dataflow
+
+_Two = Callable[[Collection, Collection], Collection]
+_SIDES = "id: int, k: string, at: timestamp, tags: any"
+_HOUR = dt.timedelta(hours=1)
+_CLOCK = dd.clock(dt.datetime(2024, 1, 1, tzinfo=dt.UTC), minutes=1)
 
 
 def _refused(build: Callable[[Collection], object], error: type[Exception]) -> str:
@@ -75,3 +83,84 @@ def test_refused_an_inner_collection_in_another_loop() -> None:
 def test_repr_shows_the_columns() -> None:
     assert repr(dd.input(Dataflow("queries"), "numbers", NUMBERS)) == "Collection(k: int, v: int)"
     assert collection([(1, 2)]) == Rows({(1, 2): 1})
+
+
+@pytest.mark.parametrize(
+    ("by_name", "by_column"),
+    [
+        (
+            lambda c, o: c.window("at", dd.tumbling(minutes=1)),
+            lambda c, o: c.window(col.at, dd.tumbling(minutes=1)),
+        ),
+        (
+            lambda c, o: c.window("at", dd.session(minutes=1, by=["k", "id"])),
+            lambda c, o: c.window(col.at, dd.session(minutes=1, by=[col.k, "id"])),
+        ),
+        (
+            lambda c, o: c.window("at", dd.session(minutes=1, by="k")),
+            lambda c, o: c.window("at", dd.session(minutes=1, by=col.k)),
+        ),
+        (lambda c, o: c.last("at", _HOUR, clock=_CLOCK), lambda c, o: c.last(col.at, "1 hour", clock=_CLOCK)),
+        (
+            lambda c, o: c.split_late("at", _HOUR, clock=_CLOCK)[1],
+            lambda c, o: c.split_late(col.at, "1 hour", clock=_CLOCK)[1],
+        ),
+        (
+            lambda c, o: c.asof_join(o, on="k", left_time="at", right_time="at", tolerance=_HOUR),
+            lambda c, o: c.asof_join(o, on=col.k, left_time=col.at, right_time=col.at, tolerance="1 hour"),
+        ),
+        (
+            lambda c, o: c.asof_join(o, on={"k": "k"}, left_time="at"),
+            lambda c, o: c.asof_join(o, on={col.k: col.k}, left_time=col.at),
+        ),
+        (lambda c, o: c.during(col.id), lambda c, o: c.during("id")),
+        (
+            lambda c, o: c.explode("tags", "int", position="n"),
+            lambda c, o: c.explode(col.tags, "int", position=col.n),
+        ),
+        (lambda c, o: c.drop_duplicates("k"), lambda c, o: c.drop_duplicates(col.k)),
+        (lambda c, o: c.unique(["k", "id"]), lambda c, o: c.dropDuplicates([col.k, "id"])),
+        (lambda c, o: c.arrange("k"), lambda c, o: c.arrange(col.k)),
+        (lambda c, o: c.top_k(1, by="id", keys="k"), lambda c, o: c.top_k(1, by=col.id, keys=col.k)),
+        (lambda c, o: c.rename({"k": "name"}, id="n"), lambda c, o: c.rename({col.k: col.name}, id=col.n)),
+        (lambda c, o: c.withColumnRenamed("k", "n"), lambda c, o: c.withColumnRenamed(col.k, col.n)),
+        (lambda c, o: c.withColumn("n", col.id), lambda c, o: c.withColumn(col.n, col.id)),
+        (
+            lambda c, o: c.with_columns(n=col.id + 1, m=col.id),
+            lambda c, o: c.with_columns([(col.id + 1).alias("n"), col.id.alias("m")]),
+        ),
+    ],
+)
+def test_column_objects_are_taken_wherever_names_are(by_name: _Two, by_column: _Two) -> None:
+    """As PySpark writes them; `explode` makes a function each time, so its columns are compared."""
+    dataflow = Dataflow()
+    one, other = (dd.input(dataflow, name, _SIDES) for name in ("one", "other"))
+    named, meant = by_name(one, other), by_column(one, other)
+    assert named.schema == meant.schema
+    assert named.node.describe() == meant.node.describe()
+    assert named.node.digest == meant.node.digest or "flat_map" in named.node.describe()
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            lambda c: c.window(col.id + 1, dd.tumbling(5)),
+            "window (*): col.id + 1 is no column: write 'x' or col.x",
+        ),
+        (lambda c: c.arrange([col.k, 3]), "arrange (*): 3 is no column"),
+        (lambda c: c.concat([c, c]), "not list; of several write concat(a, b), not a list"),
+        (lambda c: c.select(dd.sum("id")), "dd.sum(id) is of a group"),
+        (lambda c: c.select(dd.max("id").alias("n")), "dd.max(id) is of a group"),
+        (
+            lambda c: c.last("at", "1 blink", clock=_CLOCK),
+            "last (*) takes one length: a timedelta, '5 minutes'; or",
+        ),
+        (lambda c: c.last("at", 5, clock=_CLOCK), "lengths are timedeltas, or texts as '5 minutes', not 5"),
+    ],
+)
+def test_what_is_no_column_is_told_what_to_write(
+    written: Callable[[dd.Collection], object], said: str
+) -> None:
+    with pytest.raises(timely.TimelyError, match=re.escape(said).replace(r"\*", r"\S+")):
+        written(dd.input(Dataflow(), "one", _SIDES))
