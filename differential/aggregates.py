@@ -246,6 +246,7 @@ def count_if(condition: str | Expr) -> Aggregate:
     return Aggregate.of("count_if", condition)
 
 
+@written_as("count_distinct('x'); of several, select('k', 'x', 'y').distinct().group_by('k').count()")
 def count_distinct(column: str | Expr) -> Aggregate:
     """How many different values a column has in the group, null not counted. Keeps each of them once."""
     return Aggregate.of("count_distinct", column)
@@ -316,13 +317,13 @@ def argmax(column: str | Expr, by: str | Expr) -> Aggregate:
     return Aggregate.of("argmax", column, _order(by, "argmax"))
 
 
-@written_as("first('x', by='time'): rows have no order of their own; if any value will do, any_value('x')")
+@written_as("first('x', by='time'): rows have no order of their own; if any value will do, min('x')")
 def first(column: str | Expr, by: By) -> Aggregate:
     """The value of `column`, null or not, in the first row of the order `by`: `first("city", by="time")`."""
     return Aggregate.of("first", column, orderings(by, "first"))
 
 
-@written_as("last('x', by='time'): rows have no order of their own; if any value will do, any_value('x')")
+@written_as("last('x', by='time'): rows have no order of their own; if any value will do, min('x')")
 def last(column: str | Expr, by: By) -> Aggregate:
     """The value of `column` in the first row of the opposite order: `last("city", by="time")`."""
     return Aggregate.of("last", column, tuple(each.reversed() for each in orderings(by, "last")))

@@ -41,7 +41,8 @@ _NAMED: Final = "a name in Python: later = collection; dd.imported reads what an
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
 _SPELLINGS: Final = {
     **dict.fromkeys(("groupby",), "group_by('key')"),
-    **dict.fromkeys(("agg", "count", "sum", "min", "max", "reduce", "aggregate"), _GROUP),
+    "count": "agg(n=dd.count()) of all rows, or group_by('key').agg(n=dd.count())",
+    **dict.fromkeys(("agg", "sum", "min", "max", "reduce", "aggregate"), _GROUP),
     **dict.fromkeys(("mean", "avg", "median", "quantile", "std", "var", "describe", "summary"), _GROUP),
     **dict.fromkeys(("query", "remove"), "filter(col.x > 1)"),
     **dict.fromkeys(("with_column", "assign", "with_columns_seq"), "with_columns(name=col.x + 1)"),
@@ -80,7 +81,13 @@ _SPELLINGS: Final = {
     **dict.fromkeys(("inputFiles", "isLocal", "isStreaming", "sparkSession"), _READ),
     **dict.fromkeys(("writeTo", "toArrow", "collect_async", "collect_batches", "execute", "remote"), _READ),
     **dict.fromkeys(("clear", "shape", "height", "item", "rows", "is_empty", "estimated_size"), _READ),
-    **dict.fromkeys(("cast", "replace"), "with_columns(x=col.x.cast('int'))"),
+    "cast": "with_columns(x=col.x.cast('int'))",
+    "replace": "with_columns(x=dd.when(col.x == 1).then(2).otherwise(col.x))",
+    "rank": "group_by('key').rank('place', by='x'), or order_by('x').rank('place')",
+    "joinWith": "join(other, on='key')",
+    **dict.fromkeys(("semi_join", "semijoin", "left_semi"), "join(other, on='key', how='semi')"),
+    **dict.fromkeys(("anti_join", "antijoin", "left_anti"), "join(other, on='key', how='anti')"),
+    **dict.fromkeys(("left_join", "outer_join"), "join(other, on='key', how='left'), or how='outer'"),
     **dict.fromkeys(("orderBy", "sort", "sort_values", "limit", "head", "nlargest"), _ORDER),
     **dict.fromkeys(
         ("bottom_k", "tail", "take", "first", "last", "slice", "offset", "reverse", "shift"), _ORDER
@@ -131,6 +138,7 @@ _OF_GROUPS: Final = {
 _SAME_AGAIN: Final = (
     "a column of an input: what is computed is computed again for a removal, and must come out the same"
 )
+_UTC: Final = "t + timedelta(hours=1): times are in UTC; what depends on the day, by map(function, schema)"
 _WINDOW: Final = "group_by('key').rank('place', by='time', method='row_number')"
 _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("countDistinct", "n_unique", "approx_count_distinct"), "dd.count_distinct('x')"),
@@ -140,8 +148,10 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("min_by", "arg_min"), "dd.argmin('x', by='y')"),
     **dict.fromkeys(("bool_and", "every", "all"), "dd.all_of(col.x > 0)"),
     **dict.fromkeys(("bool_or", "some", "any"), "dd.any_of(col.x > 0)"),
-    **dict.fromkeys(("std", "stddev_samp", "stddev_pop"), "dd.stddev('x', sample=True)"),
-    **dict.fromkeys(("var", "var_samp", "var_pop"), "dd.variance('x', sample=True)"),
+    **dict.fromkeys(("std", "stddev_samp"), "dd.stddev('x')"),
+    **dict.fromkeys(("var", "var_samp"), "dd.variance('x')"),
+    "stddev_pop": "dd.stddev('x', sample=False)",
+    "var_pop": "dd.variance('x', sample=False)",
     **dict.fromkeys(("first_value", "head"), "dd.first('x', by='time')"),
     **dict.fromkeys(("last_value", "tail"), "dd.last('x', by='time')"),
     **dict.fromkeys(("len", "size_of"), "dd.count()"),
@@ -150,17 +160,24 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("lag", "lead", "shift"), "asof_join(…, exact=False) with the same collection"),
     **dict.fromkeys(("F", "functions"), "dd.sum('x'), dd.upper(col.x): functions are in the module itself"),
     **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
-    **dict.fromkeys(("column", "field", "expr", "sql", "element"), "dd.col.x"),
+    **dict.fromkeys(("column", "field", "element"), "dd.col.x"),
+    **dict.fromkeys(
+        ("expr", "sql"), "col.x + 1, dd.when(col.x > 1).then('a').otherwise('b'): no texts of SQL"
+    ),
+    **dict.fromkeys(("union", "unionAll", "union_all", "unionByName"), "a.concat(b, c), of a collection"),
+    **dict.fromkeys(("merge", "join"), "a.join(b, on='key'), of a collection"),
     **dict.fromkeys(("asc", "desc"), "col.x.asc() or col.x.desc()"),
     **dict.fromkeys(("explode", "explode_outer", "posexplode"), "explode('x', type), of a collection"),
     **dict.fromkeys(("udf", "pandas_udf", "map_batches"), "map_batches(function, schema), of a collection"),
-    **dict.fromkeys(("window", "session_window"), "window('time', dd.tumbling(minutes=5)), of a collection"),
+    "window": "window('time', dd.tumbling('5 minutes')), of a collection, then group_by('window_start')",
+    "session_window": "window('time', dd.session('30 minutes', by='key')), of a collection",
     **dict.fromkeys(
         ("struct", "array", "create_map", "list"), "dd.lit([1, 2], 'any') or map(function, schema)"
     ),
     **dict.fromkeys(("from_json", "to_json", "get_json_object"), "map(function, schema), of a collection"),
     **dict.fromkeys(("getItem", "element_at"), "dd.get(x, 0), or x.list.field('key')"),
-    **dict.fromkeys(("pow", "pmod"), "dd.power(x, y), or x % y"),
+    "pow": "dd.power(x, y), or x ** y",
+    "pmod": "x % y",
     **dict.fromkeys(("ceiling",), "dd.ceil(x)"),
     **dict.fromkeys(("ln",), "dd.log(x)"),
     **dict.fromkeys(("sign",), "dd.signum(x)"),
@@ -170,6 +187,7 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("min_horizontal",), "dd.least(x, y)"),
     **dict.fromkeys(("max_horizontal",), "dd.greatest(x, y)"),
     **dict.fromkeys(("cast", "astype"), "x.cast('int')"),
+    "try_cast": "x.try_cast('int')",
     **dict.fromkeys(("ucase", "to_uppercase"), "dd.upper(x)"),
     **dict.fromkeys(("lcase", "to_lowercase"), "dd.lower(x)"),
     **dict.fromkeys(("char_length", "len_chars"), "dd.length(x)"),
@@ -181,6 +199,17 @@ _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("week",), "dd.weekofyear(t)"),
     **dict.fromkeys(("date_sub",), "dd.date_add(t, -n)"),
     **dict.fromkeys(("trunc",), "dd.date_trunc('month', t)"),
+    "last_day": "dd.date_add(dd.add_months(dd.date_trunc('month', t), 1), -1)",
+    "next_day": "dd.date_add(t, (n - dd.day_of_week(t) - 1) % 7 + 1), n = 1 for Monday to 7 for Sunday",
+    "make_date": "dd.to_date(text, '%Y-%m-%d') of dd.concat(y.cast('string'), dd.lit('-'), …)",
+    **dict.fromkeys(("unix_timestamp", "unix_seconds", "to_unix_timestamp"), "t.cast('int') // 1_000_000"),
+    "unix_millis": "t.cast('int') // 1_000",
+    "unix_micros": "t.cast('int')",
+    "unix_date": "d.cast('int')",
+    **dict.fromkeys(("from_unixtime", "timestamp_seconds"), "(seconds * 1_000_000).cast('timestamp')"),
+    "timestamp_millis": "(milliseconds * 1_000).cast('timestamp')",
+    "timestamp_micros": "microseconds.cast('timestamp')",
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp", "convert_timezone"), _UTC),
     **dict.fromkeys(("months_between",), "dd.date_diff(t, start, 'month')"),
     **dict.fromkeys(("xxhash64", "md5", "sha2", "crc32"), "dd.hash(x)"),
     **dict.fromkeys(("current_date", "current_timestamp", "now", "rand", "uuid"), _SAME_AGAIN),

@@ -240,7 +240,8 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
     given = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
     for each in given:
         if isinstance(each, Mapping):
-            meant = ", ".join(f"{name}=dd.{kind}({name!r})" for name, kind in each.items())
+            named = {"n" if name == "*" else name: f"dd.{kind}({name!r})" for name, kind in each.items()}
+            meant = ", ".join(f"{name}={what}" for name, what in named.items())
             raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. Write agg({meant})")
         elsewhere = of_another_library(each)
         if elsewhere is not None:

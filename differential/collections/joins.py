@@ -12,6 +12,7 @@ from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col, lit
 from ..linear.placing import UNIT
+from ..other_spellings import condition_of, written_as
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
 from .balanced.balancing import Routed
@@ -39,6 +40,7 @@ _SUFFIX = "_right"
 class JoinOperators(SetOperators):
     """Pairs of rows."""
 
+    @written_as("join(other, on='key', how='left', suffix='_right', where=col.x < col.y)")
     def join(  # noqa: PLR0913  # each is a part of what a join is
         self,
         other: Self,
@@ -99,6 +101,11 @@ class JoinOperators(SetOperators):
         _check_kinds(left, right, pairs)
         _check_balance(left, right, kind, balance)
         right = _renamed(left, right, pairs, _SUFFIX if suffix is None and kind in _LEFT_ONLY else suffix)
+        if isinstance(where, str):
+            raise SchemaError(
+                f"join ({call_site()}): where={where!r:.80} is a text, and no condition. "
+                f"Write where={condition_of(where)}"
+            )
         condition = None if where is None else as_expr(where)
         return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
 

@@ -10,10 +10,12 @@ from typing import Self, TypeVar, cast
 from timely.building.loop import Loop
 from timely.building.scope import ITERATIONS_MAX
 from timely.errors import GraphError
+from timely.user_code.call_site import call_site
 
 from ..columns.schema import Schema, SchemaSpec
 from ..expressions.expression import Expr, ExprLike, as_expr, col
 from ..operators.loops.priority import ITERATIONS_TO_COME_IN
+from ..other_spellings import written_as
 from ..plan.building import OpenLoop, Plan
 from ..plan.nodes import ByPriority, Empty, Leave, LetRec, Node, NotNull, Select, Variable
 from ..plan.rewriting import beneath
@@ -29,6 +31,7 @@ _Start = Handle | Schema
 class LoopOperators(Handle):
     """Fixed points."""
 
+    @written_as("iterate(body, times=3), or iterate(body, iterations_max=100) to the fixed point")
     def iterate(
         self,
         body: Callable[[Self], Self],
@@ -54,6 +57,7 @@ class LoopOperators(Handle):
         )
         return found[""]
 
+    @written_as("prioritized_iterate(lambda found, begun: …, priority='label')")
     def prioritized_iterate(
         self,
         body: Callable[[Self, Self], Self],
@@ -123,6 +127,12 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
     `Collection.iterate`, which is this with one collection. Law: all of them move on at once; the value of
     each in iteration i + 1 is what `body` makes of the values of all in iteration i.
     """
+    given: object = start
+    if not isinstance(given, Mapping):
+        raise GraphError(
+            f"{name!r} ({call_site()}) begins with collections by name: write iterate({{'a': …, 'b': …}}, "
+            "lambda a, b: {'a': …, 'b': …})"
+        )
     starts: dict[str, _Start] = {
         key: value if isinstance(value, Handle) else Schema.of(value) for key, value in start.items()
     }

@@ -37,7 +37,10 @@ __all__ = ["SetOperators"]
 
 H = TypeVar("H", bound=Handle)
 
-_ONE_ROW = "drop_duplicates('x'); to choose the row that stays, group_by('x').first(by='time')"
+_ONE_ROW = (
+    "drop_duplicates('x'), drop_duplicates(['x', 'y']); to choose the row that stays, "
+    "group_by('x').first(by='time')"
+)
 
 
 class SetOperators(FunctionOperators):

@@ -111,8 +111,13 @@ class Schema:
             return cls(tuple(_column(name, type_, null) for name, type_, null in fields))
         if not isinstance(spec, Iterable):
             raise SchemaError(f"{shown(spec)} is no schema: write one as in 'src: int, name: string?'")
-        pairs = cast("Iterable[tuple[str, TypeSpec]]", spec.items() if isinstance(spec, Mapping) else spec)
-        return cls(tuple(_column(name, type_) for name, type_ in pairs))
+        pairs = list(cast("Iterable[object]", spec.items() if isinstance(spec, Mapping) else spec))
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise SchemaError(
+                    f"{pair!r:.80} in a schema is no pair of a name and a type, as ('src', 'int')"
+                )
+        return cls(tuple(_column(name, type_) for name, type_ in cast("list[tuple[str, TypeSpec]]", pairs)))
 
     @property
     def names(self) -> tuple[str, ...]:

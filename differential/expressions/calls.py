@@ -15,6 +15,7 @@ from differential.expressions.expression import (
     check_columns,
     when,
 )
+from differential.other_spellings import written_as
 from timely.user_code.call_site import call_site
 
 __all__ = [
@@ -321,21 +322,25 @@ def date_format(t: ExprLike, format: str) -> Expr:
     return call_function("format", t, format)
 
 
+@written_as("to_date(x, '%Y-%m-%d'), or x.cast('date')")
 def to_date(text: ExprLike, format: str) -> Expr:
     """The date that is written in the form `format`, as '%Y-%m-%d'."""
     return call_function("to_date", text, format)
 
 
+@written_as("to_timestamp(x, '%Y-%m-%d %H:%M:%S'), or x.cast('timestamp')")
 def to_timestamp(text: ExprLike, format: str) -> Expr:
     """The time that is written in the form `format`."""
     return call_function("to_timestamp", text, format)
 
 
+@written_as("try_to_date(x, '%Y-%m-%d'), or x.try_cast('date')")
 def try_to_date(text: ExprLike, format: str) -> Expr:
     """As `to_date`; null where the form is another."""
     return call_function("try_to_date", text, format)
 
 
+@written_as("try_to_timestamp(x, '%Y-%m-%d %H:%M:%S'), or x.try_cast('timestamp')")
 def try_to_timestamp(text: ExprLike, format: str) -> Expr:
     """As `to_timestamp`; null where the form is another."""
     return call_function("try_to_timestamp", text, format)
@@ -363,6 +368,7 @@ def array_join(x: ExprLike, separator: str) -> Expr:
 
 def concat_ws(separator: str, *values: ExprLike) -> Expr:
     """The texts with a separator between them; nulls are left out."""
+    check_columns("concat_ws", values)
     return call_function("concat_ws", separator, *values)
 
 

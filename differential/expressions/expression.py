@@ -45,7 +45,7 @@ from differential.expressions.functions.namespaces import (
     explain_item,
     explain_method,
 )
-from differential.expressions.literals import Scalar, constant_of
+from differential.expressions.literals import Scalar, constant_of, constants_in
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
 from differential.expressions.types import type_of
@@ -218,9 +218,9 @@ class Expr(Tree):
         """True where there is a value; never null itself."""
         return Operation("~", (Operation("is_null", (self,)),))
 
-    def is_in(self, values: Iterable[Scalar]) -> Expr:
-        """True where the value is one of `values`, which are constants; null where it is null."""
-        return Operation("is_in", (self, *(lit(value) for value in values)))
+    def is_in(self, *values: Scalar | Iterable[Scalar]) -> Expr:
+        """True where the value is one of `values`, constants or one list of them; null where it is null."""
+        return Operation("is_in", (self, *(lit(value) for value in constants_in(values))))
 
     def fill_null(self, value: ExprLike) -> Expr:
         """The value, or `value` where it is null."""

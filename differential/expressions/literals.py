@@ -16,6 +16,7 @@ list, dict, stated as any     any             its msgpack bytes
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, TypeAlias, cast
 
@@ -46,7 +47,7 @@ from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
 from differential.other_spellings import of_another_library
 
-__all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word"]
+__all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word", "constants_in"]
 
 Constant: TypeAlias = bool | int | float | str | bytes | dt.datetime | dt.date | Decimal | None
 """A constant in its kept form."""
@@ -82,7 +83,10 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     """
     if value is None:
         if type_ is None:
-            raise ExpressionError(f"a null constant needs a type ({site}): write lit(None, 'int').")
+            raise ExpressionError(
+                f"a null constant needs a type ({site}): write lit(None, 'int'). Whether x is null is "
+                "x.is_null(), and not x == None; when(…).then(…) without otherwise is null."
+            )
         return None, type_.or_null()
     elsewhere = of_another_library(value)
     if elsewhere is not None:
@@ -120,6 +124,14 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
         value = utc.replace(fold=0)  # says nothing in UTC, but would be printed
     return cast(Constant, value), found
+
+
+def constants_in(values: tuple[Scalar | Iterable[Scalar], ...]) -> Iterable[Scalar]:
+    """What stands in the parentheses of `is_in`: constants, or one list of them. A text is a constant."""
+    first = values[0] if len(values) == 1 else None
+    if isinstance(first, Iterable) and not isinstance(first, str | bytes):
+        return first
+    return cast("tuple[Scalar, ...]", values)
 
 
 def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Constant, ColumnType]:

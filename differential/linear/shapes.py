@@ -27,6 +27,7 @@ from ..columns.column_types import ColumnType
 from ..columns.schema import Schema
 from ..errors import SchemaError
 from ..expressions.expression import Expr
+from ..other_spellings import written_as
 from .sliding import TIME_MAX
 
 __all__ = [
@@ -104,6 +105,7 @@ def tumbling(size: Length | str | None = None, *, origin: Moment | None = None, 
     return Tumbling(_length("tumbling", size, parts), origin)
 
 
+@written_as("sliding('1 hour', '10 minutes'): how long they are, and how often one begins")
 def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = None) -> Sliding:
     """Windows of `size` of which one begins every `every`: `sliding(timedelta(hours=1),
     timedelta(minutes=5))`.

@@ -164,6 +164,7 @@ class TimeOperators(GroupOperators):
             Select(swept.node, tuple({**kept, **{name: col(name).cast(kind) for name in names}}.items()))
         )
 
+    @written_as("asof_join(other, on='key', left_time='at', right_time='since', direction='forward')")
     def asof_join(
         self,
         other: Self,

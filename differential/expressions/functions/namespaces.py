@@ -6,7 +6,7 @@ Each method writes the function of its name in `catalogue.py`, whose docstring i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from differential.other_spellings import told_of
 
@@ -28,6 +28,11 @@ class StringMethods(Generic[E]):
 
     _expr: E
     _call: _Call[E]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(name if name.startswith("_") else _explain_accessor("str", name))
 
     def upper(self) -> E:
         """In capital letters."""
@@ -133,6 +138,11 @@ class TimeMethods(Generic[E]):
     _expr: E
     _call: _Call[E]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(name if name.startswith("_") else _explain_accessor("dt", name))
+
     def year(self) -> E:
         """The year."""
         return self._call("year", self._expr)
@@ -205,6 +215,11 @@ class ListMethods(Generic[E]):
     _expr: E
     _call: _Call[E]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(name if name.startswith("_") else _explain_accessor("list", name))
+
     def size(self) -> E:
         """How many values a list or map has."""
         return self._call("size", self._expr)
@@ -226,6 +241,56 @@ class ListMethods(Generic[E]):
         return self._call("join", self._expr, separator)
 
 
+_PARTS: Final = "x.str.extract(pattern), x.str.split(separator)"
+_ELEMENTS: Final = "explode('x', type).group_by('key').agg(n=dd.sum('x')), of a collection"
+_OF_ACCESSORS: Final = {
+    "str": {
+        **dict.fromkeys(("to_uppercase", "capitalize"), "x.str.upper(), or x.str.title()"),
+        **dict.fromkeys(("to_lowercase", "casefold"), "x.str.lower()"),
+        **dict.fromkeys(("to_titlecase", "initcap"), "x.str.title()"),
+        **dict.fromkeys(("len", "len_chars", "len_bytes", "n_chars"), "x.str.length()"),
+        **dict.fromkeys(("trim", "strip_chars", "strip_prefix", "strip_suffix"), "x.str.strip('characters')"),
+        **dict.fromkeys(("strip_chars_start", "ltrim"), "x.str.lstrip('characters')"),
+        **dict.fromkeys(("strip_chars_end", "rtrim"), "x.str.rstrip('characters')"),
+        **dict.fromkeys(("starts_with", "ends_with"), "x.str.startswith('a'), or x.str.endswith('a')"),
+        **dict.fromkeys(("replace_all", "replace_many"), "x.str.replace(old, new), or x.str.replace_regex"),
+        **dict.fromkeys(("pad_start", "zfill", "rjust"), "x.str.lpad(width, '0')"),
+        **dict.fromkeys(("pad_end", "ljust"), "x.str.rpad(width)"),
+        **dict.fromkeys(("to_datetime", "strptime"), "x.str.to_timestamp('%Y-%m-%d %H:%M:%S')"),
+        **dict.fromkeys(("to_integer", "to_decimal", "to_float"), "x.cast('int'), or x.try_cast('int')"),
+        **dict.fromkeys(("head", "get"), "x.str.slice(0, n)"),
+        "tail": "x.str.slice(-n)",
+        **dict.fromkeys(("extract_all", "extract_groups", "split_exact", "splitn", "find", "index"), _PARTS),
+        **dict.fromkeys(("match", "fullmatch", "contains_any", "rlike"), "x.str.matches(pattern)"),
+        **dict.fromkeys(("concat", "join"), "dd.concat(a, b), or dd.concat_ws(separator, a, b)"),
+    },
+    "dt": {
+        "date": "x.cast('date')",
+        **dict.fromkeys(("truncate", "floor", "round"), "x.dt.date_trunc('hour')"),
+        **dict.fromkeys(("strftime", "to_string"), "x.dt.format('%Y-%m-%d')"),
+        **dict.fromkeys(("weekday", "dayofweek", "isoweekday"), "x.dt.day_of_week(), 1 for Monday to 7"),
+        **dict.fromkeys(("ordinal_day", "dayofyear"), "x.dt.day_of_year()"),
+        **dict.fromkeys(("epoch", "timestamp", "to_physical"), "x.cast('int'): microseconds; of a date days"),
+        **dict.fromkeys(("offset_by", "add_business_days"), "x.dt.add_days(1), x.dt.add_months(1)"),
+        **dict.fromkeys(("total_seconds", "total_minutes", "total_hours"), "x // 1_000_000: microseconds"),
+        **dict.fromkeys(("total_days", "days"), "x.dt.date_diff(start), of two dates or times"),
+        "millisecond": "x.dt.microsecond() // 1_000",
+        "month_start": "x.dt.date_trunc('month')",
+        "month_end": "x.dt.date_trunc('month').dt.add_months(1).dt.add_days(-1)",
+        **dict.fromkeys(
+            ("convert_time_zone", "replace_time_zone", "tz_localize", "tz_convert"),
+            "x + timedelta(hours=1): times are in UTC",
+        ),
+    },
+    "list": {
+        **dict.fromkeys(("len", "lengths", "length"), "x.list.size()"),
+        "first": "x.list.get(0)",
+        "last": "x.list.get(-1)",
+        "contains": "x.list.has(value)",
+        **dict.fromkeys(("sum", "min", "max", "mean", "n_unique", "unique", "count_matches"), _ELEMENTS),
+        **dict.fromkeys(("explode", "eval"), "explode('x', type), of a collection"),
+    },
+}
 _METHODS: Final = {
     **dict.fromkeys(("to_uppercase", "upper"), "x.str.upper()"),
     **dict.fromkeys(("to_lowercase", "lower"), "x.str.lower()"),
@@ -235,7 +300,15 @@ _METHODS: Final = {
     **dict.fromkeys(("getItem", "getField", "get"), "x.list.get(0), or x.list.field('key')"),
     **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
     **dict.fromkeys(("name", "as_"), "x.alias('name')"),
-    **dict.fromkeys(("sum", "count", "min", "max", "mean", "avg"), "group_by('key').agg(n=dd.count(), …)"),
+    **{name: f"group_by('key').agg(n=dd.{name}('x'))" for name in ("sum", "count", "min", "max", "avg")},
+    "mean": "group_by('key').agg(n=dd.avg('x'))",
+    "first": "group_by('key').agg(n=dd.first('x', by='time'))",
+    "last": "group_by('key').agg(n=dd.last('x', by='time'))",
+    "std": "group_by('key').agg(n=dd.stddev('x'))",
+    "var": "group_by('key').agg(n=dd.variance('x'))",
+    "all": "group_by('key').agg(n=dd.all_of(col.x > 0))",
+    "any": "group_by('key').agg(n=dd.any_of(col.x > 0))",
+    "implode": "group_by('key').agg(n=dd.collect('x'))",
     **dict.fromkeys(("desc_nulls_last", "desc_nulls_first"), "x.desc(nulls_last=True), or …=False"),
     **dict.fromkeys(("asc_nulls_last", "asc_nulls_first"), "x.asc(nulls_last=True), or …=False"),
     "ilike": "x.str.lower().like(pattern)",
@@ -317,4 +390,14 @@ def explain_item(written: str, key: object) -> str:
 def explain_method(written: str, name: str) -> str:
     """The message of the `AttributeError` for `name`, which the expression `written` does not have."""
     told = _METHODS.get(name) or told_of(name, _METHOD_FAMILIES)
-    return f"{written} has no {name!r}" + (f". Write instead: {told}" if told else "")
+    if told is None:
+        return f"{written} has no {name!r}. Of a map or struct write {written}.list.field({name!r})"
+    return f"{written} has no {name!r}. Write instead: {told}"
+
+
+def _explain_accessor(accessor: str, name: str) -> str:
+    """The message of the `AttributeError` for `x.str.name`, and so on."""
+    told = _OF_ACCESSORS[accessor].get(name)
+    if told is None:
+        told = "map(function, schema), of a collection: a Python function of each record"
+    return f"x.{accessor} has no {name!r}. Write instead: {told}"

@@ -164,3 +164,9 @@ def test_what_is_no_column_is_told_what_to_write(
 ) -> None:
     with pytest.raises(timely.TimelyError, match=re.escape(said).replace(r"\*", r"\S+")):
         written(dd.input(Dataflow(), "one", _SIDES))
+
+
+def test_loops_of_several_begin_with_names() -> None:
+    numbers = dd.input(Dataflow(), "numbers", "k: int")
+    with pytest.raises(GraphError, match=r"begins with collections by name: write iterate\({'a': …, 'b': …}"):
+        dd.iterate([numbers], lambda x: [x])  # type: ignore[arg-type, dict-item]

@@ -8,12 +8,13 @@ import math
 import numpy as np
 import pytest
 
+from differential import col
 from differential.columns.column_types import ColumnType, any_value, floating, integer
 from differential.columns.conforming import Place
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError
-from differential.expressions.literals import constant_of, constant_word
+from differential.expressions.literals import constant_of, constant_word, constants_in
 
 UTC_NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 EAST = dt.timezone(dt.timedelta(hours=5))
@@ -78,3 +79,13 @@ def test_a_constant_has_the_word_that_the_value_has_in_a_column(value: object) -
     assert constant_word(constant, type_, symbols) == out[0, 0]
     assert len(symbols) == type_.is_symbol, "it can be output"
     assert constant_word(None, type_, None) == 0
+
+
+def test_constants_between_parentheses_are_one_by_one_or_a_list_and_a_text_is_a_constant() -> None:
+    """`is_in("abc")`, as PySpark has it, is not one of a, b, c."""
+    for given, meant in [
+        (("abc",), ["abc"]), ((b"ab",), [b"ab"]), (("a", "b"), ["a", "b"]), ((["a", "b"],), ["a", "b"]),
+        ((range(2),), [0, 1]), ((np.array([3, 4]),), [3, 4]), ((5,), [5]), ((), []), (([],), []),
+    ]:  # fmt: skip
+        assert list(constants_in(given)) == meant
+    assert repr(col.k.is_in("abc")) == "col.k.is_in(['abc'])" == repr(col.k.isin(["abc"]))
