@@ -90,15 +90,17 @@ class Flow(Installed):
         """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
         inserted is in it or in one before.
 
-        `through` completes all epochs up to that one instead: for a dataflow with inputs of its own beside
-        what it imports, whose epochs may be far ahead.
+        `through` completes all epochs up to that one instead, and none where that has been done: for epochs
+        that are times, and inputs of one's own beside what is imported, whose epochs may be far ahead.
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.
         """
-        epoch = self.epoch if through is None else max(self.epoch, through)
+        epoch = self.epoch if through is None else through
         if expected:
             self._check_arrived(epoch, expected)
+        if epoch < self.epoch:
+            return epoch
         self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
         return epoch
 

@@ -179,6 +179,12 @@ def test_sealing_completes_epochs_one_by_one(flow: Flow) -> None:
     assert flow.output("out").complete_before() == 2
 
 
+def test_sealing_through_an_epoch_that_is_complete_completes_no_other(flow: Flow) -> None:
+    """It completed the open one, too, so that rows of the next second were those of the one after."""
+    assert [flow.seal(through=epoch) for epoch in (-1, 4, 4, 2)] == [-1, 4, 4, 2]
+    assert (flow.epoch, flow.seal(), flow.refresh()) == (5, 5, 6)
+
+
 def test_sealing_by_another_client_is_seen_by_refreshing() -> None:
     with timely.connect(embedded=True) as cluster:
         mine = cluster.install(passing)
