@@ -237,12 +237,12 @@ class SetOperators(FunctionOperators):
         return self.union_by_name(other, allow_missing_columns=allowMissingColumns)
 
     @written_as(_ONE_ROW)
-    def dropDuplicates(self, subset: Sequence[str] | None = None) -> Self:
+    def dropDuplicates(self, subset: Names | None = None) -> Self:
         """The same as `drop_duplicates`."""
         return self.drop_duplicates(subset)
 
     @written_as(_ONE_ROW)
-    def unique(self, subset: str | Sequence[str] | None = None) -> Self:
+    def unique(self, subset: Names | None = None) -> Self:
         """The same as `drop_duplicates`, as Polars calls it."""
         return self.drop_duplicates(subset)
 

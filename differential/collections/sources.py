@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from timely.building.dataflow import Dataflow
@@ -21,6 +20,7 @@ from ..plan.nodes import FromStream, Import, Input
 from ..plan.stages.timed import input_codec
 from ..skew.running.schedule import ANNOUNCED
 from .collection import Collection
+from .handle import Names, names_of
 
 __all__ = ["announcements", "checked_input", "from_stream", "imported", "input"]
 
@@ -32,7 +32,7 @@ def input(
     name: str,
     schema: SchemaSpec,
     *,
-    key: str | Sequence[str] = (),
+    key: Names = (),
     mode: Literal["append", "upsert"] = "append",
 ) -> Collection:
     """A named input of `dataflow` as a collection with the columns of `schema`.
@@ -46,7 +46,7 @@ def input(
     Raises SchemaError for a key that is no column, or missing where it is needed.
     """
     declared = _declared(schema, name)
-    keys = (key,) if isinstance(key, str) else tuple(key)
+    keys = names_of(key, "input")
     if (mode == "upsert") != bool(keys) or mode not in ("append", "upsert"):
         raise SchemaError(
             f"input {name!r}: write key='id', mode='upsert' for the last value of each key, or neither for "

@@ -166,6 +166,14 @@ def test_what_is_no_column_is_told_what_to_write(
         written(dd.input(Dataflow(), "one", _SIDES))
 
 
+def test_inputs_have_columns_as_keys() -> None:
+    schemas = [
+        dd.input(Dataflow(), "last", "k: int, v: int", key=key, mode="upsert").node.describe()
+        for key in ("k", col.k, [col.k])
+    ]
+    assert schemas[0] == schemas[1] == schemas[2]
+
+
 def test_loops_of_several_begin_with_names() -> None:
     numbers = dd.input(Dataflow(), "numbers", "k: int")
     with pytest.raises(GraphError, match=r"begins with collections by name: write iterate\({'a': …, 'b': …}"):
