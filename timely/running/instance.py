@@ -83,11 +83,10 @@ class Instance:
         self.anchor = Anchor()
         self._far = FarPointstamps(frozen.layout)
         self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
-        self._late: list[tuple[int, int, Batch]] = []
-        """Messages of workers whose anchor is ahead, which no word here says: connector, word, batch."""
+        self._late: list[tuple[int, int, Batch, int]] = []
+        """Messages of workers whose anchor is ahead: connector, word, batch, and which anchor they need."""
         self._changes = CountChanges()
-        # (location, word, delta): the only way by which callbacks reach progress tracking.
-        self.count = self._changes.add
+        self.count = self._changes.add  # (location, word, delta): callbacks reach progress tracking by this
         self._ready: list[int] = []
         self._turns: deque[int] = deque()  # stages that were left waiting
         self._resumed: list[VertexRunner] = []
@@ -231,14 +230,16 @@ class Instance:
                 f"worker {self.worker} got a message at {word:#x}, counted from epoch {anchor}, where it "
                 f"took everything before epoch {self.anchor.epoch} for done"
             )
-        self._arrive(connector, ours, batch.rebased(-word))
+        batch, layout = batch.rebased(-word), self.frozen.layout
+        last = anchor + (word >> shift) + batch.latest(shift, layout.epochs)
+        self._arrive(connector, ours, batch, min(anchor, last + 1 - layout.window))
 
-    def _arrive(self, connector: int, word: int, batch: Batch) -> None:
-        """A message at `word`, which may be wide; its rows' times say how much later they are."""
-        layout = self.frozen.layout
-        spread = batch.latest(layout.shifts[0], layout.epochs) << layout.shifts[0]
-        if word + spread >= layout.limit:
-            self._late.append((connector, word, batch))
+    def _arrive(self, connector: int, word: int, batch: Batch, needed: int) -> None:
+        """A message at `word`, which may be wide, its rows' times counted from there. It waits for the anchor
+        `needed`: ahead of it is as much room, then, as where it was sent, or as of rows of an input.
+        """
+        if needed > self.anchor.epoch:
+            self._late.append((connector, word, batch, needed))
         else:
             arrived = self.connectors[connector]
             self.enqueue(arrived.target, arrived.port, arrived.location, word, batch.rebased(word))
@@ -403,17 +404,16 @@ class Instance:
 
     def _room_ahead(self) -> int:
         """By how many epochs the anchor is to move; 0 if that is not worth while, for it costs a look at all
-        that is kept: less than half of what rows may be ahead, unless a message waits for it.
+        that is kept: less than half of what rows may be ahead, unless a message needs less.
         """
         first = self._first_outstanding()
         if first is None:
             return 0
-        for runner in self.runners:
-            if runner.vertex is not None:
-                asked = runner.vertex.first_asked()
-                first = first if asked is None else min(first, asked)
+        asked = (runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None)
+        first = min((first, *(epoch for epoch in asked if epoch is not None)))
         epochs = first - 1 - self.anchor.epoch
-        enough = 1 if self._late else self.frozen.layout.window // 2
+        needs = (needed - self.anchor.epoch for *_, needed in self._late)
+        enough = min((self.frozen.layout.window // 2, *needs))
         return epochs if epochs >= enough else 0
 
     def _first_outstanding(self) -> int | None:
@@ -441,8 +441,8 @@ class Instance:
         for stage in awaiting:
             self.wake(self.runners[stage])
         late, self._late = self._late, []
-        for connector, word, batch in late:
-            self._arrive(connector, by.word(word), batch)
+        for connector, word, batch, needed in late:
+            self._arrive(connector, by.word(word), batch, needed)
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""
@@ -452,7 +452,7 @@ class Instance:
             imported.symbols(mark)
         for runner in self.runners:
             runner.symbols(mark)
-        for _, _, batch in self._late:
+        for _, _, batch, _ in self._late:
             mark.holder(batch)
 
     def compared(self) -> object:
@@ -484,7 +484,7 @@ class Instance:
             yield constant.codec
         for runner in self.runners:
             yield from (batch for _, _, _, batch in runner.inbox)
-        yield from (batch for _, _, batch in self._late)
+        yield from (batch for _, _, batch, _ in self._late)
 
     def drop(self) -> None:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
@@ -515,7 +515,7 @@ class Instance:
     def late_words(self) -> list[tuple[int, int]]:
         """The messages that wait for the anchor, as (location, word), words as in `pointstamps`."""
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
-        return [(self.connectors[connector].location, word + base) for connector, word, _ in self._late]
+        return [(self.connectors[connector].location, word + base) for connector, word, _, _ in self._late]
 
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""
