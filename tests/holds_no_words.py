@@ -96,7 +96,7 @@ HOLDS_NO_WORDS = {
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
-    "LaterVertex": "_held_far",
+    "LaterVertex": "_first _held_far",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",

@@ -11,10 +11,10 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.columns.update_batch import UpdateBatch
 from differential.operators.vertices import OperatorVertex
-from progress.times.anchor import Rebase
+from progress.times.anchor import EPOCH_MAX, Rebase
 from timely.dictionaries import Mark
 
-__all__ = ["LaterVertex"]
+__all__ = ["LaterVertex", "first_epochs"]
 
 
 class LaterVertex(OperatorVertex):
@@ -24,6 +24,8 @@ class LaterVertex(OperatorVertex):
         super().__init__()
         self._far: list[tuple[Int64s, Int64s]] = []
         """Rows whose times have no epoch, and the epochs."""
+        self._first: dict[int, int] = {}
+        """The first epoch of these rows, for each of their iterations: a word without an epoch."""
         self._held_far: set[int] = set()
 
     def send_later(self, rows: Int64s, epochs: Int64s, envelope: int | None = None) -> None:
@@ -39,7 +41,7 @@ class LaterVertex(OperatorVertex):
         near = epochs < self.code.anchor.epoch + self.code.layout.epochs
         is_far = not near.all()
         if is_far:
-            self._far.append((np.ascontiguousarray(rows[:, ~near]), epochs[~near]))
+            self._keep(np.ascontiguousarray(rows[:, ~near]), epochs[~near])
             rows, epochs = np.ascontiguousarray(rows[:, near]), epochs[near]
         rows[-2] += (epochs - self.code.anchor.epoch) << self.code.layout.shifts[0]
         if envelope is None:
@@ -56,10 +58,11 @@ class LaterVertex(OperatorVertex):
             self.resume()
 
     def on_resume(self) -> None:
-        """Send what there are words for."""
-        far, self._far = self._far, []
-        for rows, epochs in far:
-            self._send(rows, epochs, None)
+        """Send what there are words for. Cost: that of a look at all that waits."""
+        far, self._far, self._first = self._far, [], {}
+        if far:
+            rows = np.concatenate([part for part, _ in far], axis=1)
+            self._send(rows, np.concatenate([epochs for _, epochs in far]), None)
         self._hold_far()
 
     def symbols(self, mark: Mark) -> None:
@@ -71,17 +74,26 @@ class LaterVertex(OperatorVertex):
         """Rows that wait."""
         return {**super().counters(), "rows_of_far_epochs": sum(rows.shape[1] for rows, _ in self._far)}
 
+    def _keep(self, rows: Int64s, epochs: Int64s) -> None:
+        """Rows wait. Cost: that of these rows, however many others wait."""
+        self._far.append((rows, epochs))
+        for rest, epoch in first_epochs(rows[-2], epochs):
+            self._first[rest] = min(self._first.get(rest, epoch), epoch)
+
     def _hold_far(self) -> None:
         """Hold the first epoch of what waits, for each of its iterations."""
-        shift, first = self.code.layout.shifts[0], self.code.anchor.epoch
-        wanted: dict[int, int] = {}
-        for rows, epochs in self._far:
-            for rest in np.unique(rows[-2]).tolist():
-                epoch = int(epochs[rows[-2] == rest].min())
-                wanted[rest] = min(wanted.get(rest, epoch), epoch)
-        needed = {((epoch - first) << shift) | rest for rest, epoch in wanted.items()}
+        shift, anchor = self.code.layout.shifts[0], self.code.anchor.epoch
+        needed = {((epoch - anchor) << shift) | rest for rest, epoch in self._first.items()}
         for word in needed - self._held_far:
             self.hold(word)
         for word in self._held_far - needed:
             self.release(word)
         self._held_far = needed
+
+
+def first_epochs(rests: Int64s, epochs: Int64s) -> list[tuple[int, int]]:
+    """For each different one of `rests` the least of its epochs."""
+    different, place = np.unique(rests, return_inverse=True)
+    first = np.full(len(different), EPOCH_MAX, np.int64)
+    np.minimum.at(first, place, epochs)
+    return list(zip(different.tolist(), first.tolist(), strict=True))

@@ -5,6 +5,7 @@ through_*   through the public interface, with epochs of few bits
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +13,18 @@ from hypothesis import strategies as st
 import differential as dd
 import timely
 from differential import col
-from differential.operators.timed.later import LaterVertex
+from differential.columns.column_types import Int64s
+from differential.operators.timed import later
+from differential.operators.timed.later import LaterVertex, first_epochs
 
 
 def during(flow: timely.Dataflow) -> None:
     flow.level_bits = (3, 20)
+    dd.input(flow, "rows", "n: int, start: int?, stop: int?").during(col.start, col.stop).output("there")
+
+
+def during_of_many(flow: timely.Dataflow) -> None:
+    flow.level_bits = (9, 20)
     dd.input(flow, "rows", "n: int, start: int?, stop: int?").during(col.start, col.stop).output("there")
 
 
@@ -60,6 +68,34 @@ def test_through_a_dataflow_rows_are_delayed_however_far() -> None:
             flow.seal()
         flow.seal(through=5 * 29 + 7)
         assert sorted(_changes(flow, "later")) == [(epoch, 5 * epoch + 7, 1) for epoch in range(30)]
+
+
+def test_looks_at_each_row_once_as_it_comes_and_not_at_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+
+    def counting(rests: Int64s, epochs: Int64s) -> list[tuple[int, int]]:
+        nonlocal looked_at
+        looked_at += len(rests)
+        return first_epochs(rests, epochs)
+
+    monkeypatch.setattr(later, "first_epochs", counting)
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(during_of_many)
+        for epoch in range(100):
+            flow.input("rows").insert([(epoch, None, 1_000 + epoch)])
+            flow.seal()
+        assert looked_at == 100
+        flow.seal(through=2_000)
+        assert sorted(e for _, e, d in _changes(flow, "there") if d < 0) == list(range(1_000, 1_100))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**62 - 2)), max_size=9))
+def test_first_epochs_are_the_least_of_each_iteration(rows: list[tuple[int, int]]) -> None:
+    words = np.array(rows, np.int64).reshape(-1, 2).T
+    wanted: dict[int, int] = {}
+    for rest, epoch in rows:
+        wanted[rest] = min(wanted.get(rest, epoch), epoch)
+    assert first_epochs(words[0], words[1]) == sorted(wanted.items())
 
 
 @pytest.mark.parametrize("method", ["rebase", "symbols", "on_resume"])
