@@ -111,9 +111,11 @@ class _Work:
         self._times: tuple[int, Int64s] | None = None
 
     def rebase(self, by: Rebase, pins: Sequence[View], lines: Int64s) -> None:
-        """Words count from a later epoch, as those of `lines` do. Rows before `start` are done with."""
-        self.delta, self.start = np.ascontiguousarray(self.delta[:, self.start :]), 0
-        self.delta[-2] = by.words(self.delta[-2])
+        """Words count from a later epoch, as those of `lines` do. Rows before `start` are done with.
+
+        The rows are copied: traces, views and other readers may hold the same array.
+        """
+        self.delta, self.start = by.rows(np.ascontiguousarray(self.delta[:, self.start :])), 0
         self.pins, self.lines, self._times = pins, lines, None
 
     def times(self, guards: int) -> Int64s:

@@ -7,6 +7,7 @@ pieces_*    large outputs come in pieces, memory goes when a side is complete
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from strategies_words import CODES, RandomHistory
 
 from differential.operators import join as join_module
 from differential.operators.join import LEFT, RIGHT, JoinMachine, OwnRows
+from progress.times.anchor import Rebase
 
 Words = np.typing.NDArray[np.int64]
 
@@ -168,3 +170,30 @@ def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
     assert sum(piece.shape[1] for piece in _pieces(machine, LEFT, words)) == 0
     left = machine.inputs[LEFT].source
     assert isinstance(left, OwnRows) and left.trace.rows == 0, "what comes afterwards is not kept at all"
+
+
+def test_pieces_that_are_put_off_move_to_a_later_anchor_and_leave_the_rows_of_others_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What waits shares its rows with the trace that keeps them, and with views that were pinned later."""
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    code = CODES[1]
+    machine = JoinMachine(0, 1, 1, code.guards)
+    first, later = code.pack((6,)), code.pack((8,))
+    old = as_words([(number, 0, 1) for number in range(3_000)], 3)  # so many that later ones stay apart
+    _pieces(machine, LEFT, old)
+    machine.recv(RIGHT, as_words([(1, first, 1), (2, first, 1)], 3))  # pairs are left
+    machine.recv(LEFT, as_words([(number, later, 1) for number in range(3_000, 3_600)], 3))
+    machine.recv(RIGHT, as_words([(3, first, 1)], 3))
+    by = Rebase(5, code.layout.shifts[0])
+    for trace in machine.traces:
+        trace.rebase(by)
+    machine.rebase(by)
+    assert machine.capabilities().tolist() == [by.word(first)]
+    found = Counter[tuple[int, ...]]()
+    while not machine.is_done:
+        found.update(row[:3] for row in rows_of(machine.work()))
+    wanted = Counter((left, 2, by.word(first)) for left in range(3_000))
+    wanted.update((left, 3, by.word(first)) for left in range(3_000))
+    wanted.update((left, right, by.word(later)) for left in range(3_000, 3_600) for right in (1, 2, 3))
+    assert found == wanted
