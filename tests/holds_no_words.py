@@ -111,7 +111,7 @@ HOLDS_NO_WORDS = {
         "_reader _shape _show_key aggregate guards input kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
-    "RouterVertex": "_changes _known_before _lead _mask _numbers _shift routing",
+    "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",

@@ -79,7 +79,9 @@ def feed(
     rows: list[list[Batch]],
     choose: random.Random,
 ) -> list[object]:
-    """Changes and rows of each epoch come in at any worker, and epochs are sealed at any moment."""
+    """Changes and rows of each epoch come in at any worker, and epochs are sealed at any moment, perhaps some
+    at once.
+    """
     for epoch in range(EPOCHS):
         for change in changes[epoch]:
             choose.choice(instances).input("routing").send([change], epoch)
@@ -88,8 +90,9 @@ def feed(
     ends = [(instance, name) for instance in instances for name in ("routing", "rows")]
     while ends:
         instance, name = ends[choose.randrange(len(ends))]
-        if instance.input(name).seal() == EPOCHS - 1:
-            instance.input(name).close()
+        handle = instance.input(name)
+        if handle.seal(min(handle.epoch + choose.choice((0, 0, 1, 4)), EPOCHS - 1)) == EPOCHS - 1:
+            handle.close()
             ends.remove((instance, name))
         for _ in range(choose.randrange(3)):
             choose.choice(workers).step()
@@ -106,10 +109,12 @@ def some_changes(choose: random.Random, buckets: list[int]) -> Changes:
     ]
 
 
+@pytest.mark.parametrize("level_bits", [None, (3,), (2,)])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_key_of_an_epoch_is_on_the_one_worker_that_its_version_names(
-    size: int, seed: int, effort: int
+    size: int, level_bits: tuple[int, ...] | None, seed: int, effort: int
 ) -> None:
+    """With few bits the anchor moves while changes and rows wait."""
     for case in range(seed, seed + 12 * effort):
         choose = random.Random(case)
         lead, keys = choose.randrange(4), [*range(6), BUCKETS + 3]
@@ -117,7 +122,7 @@ def test_every_key_of_an_epoch_is_on_the_one_worker_that_its_version_names(
         rows: list[list[Batch]] = [
             [Records([choose.choice(keys) for _ in range(4)]) for _ in range(3)] for _ in range(EPOCHS)
         ]
-        dataflow = Dataflow()
+        dataflow = Dataflow(level_bits=level_bits)
         control = dataflow.routing(lead=lead)
         noted = control.stage("notes", Notes, dataflow.input("rows"), exchange=lambda key: int(str(key)))
         dataflow.output("noted", noted)
@@ -130,6 +135,25 @@ def test_every_key_of_an_epoch_is_on_the_one_worker_that_its_version_names(
             for key in (int(str(record)) for record in batch.records)
         ]
         assert sorted(map(str, found)) == sorted(map(str, expected)), f"seed {case}, {size} workers, {lead=}"
+
+
+def test_changes_hold_for_epochs_to_which_the_anchor_moves_in_one_go(seed: int) -> None:
+    """It is past the first epoch of the version before the routers are told that the change is complete."""
+    dataflow = Dataflow(level_bits=(3,))
+    control = dataflow.routing(lead=1)
+    noted = control.stage("notes", Notes, dataflow.input("rows"), exchange=lambda key: int(str(key)))
+    dataflow.output("noted", noted)
+    workers, instances = cluster(2, seed, dataflow)
+    instances[0].input("routing").send([(0, 1)], 2)
+    instances[0].input("rows").send([0], 60)
+    for instance in instances:
+        for name in ("routing", "rows"):
+            instance.input(name).seal(60)
+            instance.input(name).close()
+    run(workers, instances, random.Random(seed))
+    assert all(instance.anchor.epoch > 3 for instance in instances)
+    logs = [instance.output("noted").log.changes(0, 2**62) for instance in instances]
+    assert [record for log in logs for _, record in records_of(log)] == [(60, 0, 1)]
 
 
 def _rows(choose: random.Random, keys: list[int], word_of: Callable[[int], int], epoch: int) -> Int64s:

@@ -72,6 +72,7 @@ class RouterVertex(Vertex):
     def __init__(self, lead: int) -> None:
         self._lead = lead
         self._known_before = lead  # the versions of epochs before this one are known
+        self._complete = 0  # the changes of epochs before this one are
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._kept: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
         self._numbers = count()
@@ -98,17 +99,11 @@ class RouterVertex(Vertex):
 
     def on_frontier(self) -> None:
         """The changes of complete epochs count; what waited for them leaves."""
-        complete, code = self._first_epoch(CONTROL), self.code
-        routing = self.routing
-        for epoch in sorted(epoch for epoch in self._changes if epoch < complete):
-            # A version that begins with an epoch of which there are no words yet is for no row that there is.
-            if code.holds(epoch + self._lead):
-                # Of two for one bucket the higher worker counts.
-                changes = dict(sorted(self._changes.pop(epoch)))
-                routing = routing.changed(code.pack((epoch + self._lead,)), changes)
-        self._known_before = max(self._known_before, min(complete + self._lead, FOREVER))
+        self._complete, code = self._first_epoch(CONTROL), self.code
+        self._known_before = max(self._known_before, min(self._complete + self._lead, FOREVER))
         oldest = min([self._first_epoch(ROWS), *(code.epoch_of(word) for _, _, word, _ in self._kept)])
-        self._use(routing.since(code.within(max(oldest - code.anchor.epoch, 0) << self._shift)))
+        oldest_word = code.within(max(oldest - code.anchor.epoch, 0) << self._shift)
+        self._use(self._with_complete(self.routing).since(oldest_word))
         while self._kept and self._kept[0][0] < self._known_before:
             _, _, word, batch = heapq.heappop(self._kept)
             self.send(0, batch, word)
@@ -120,12 +115,8 @@ class RouterVertex(Vertex):
             (epoch, number, by.word(word), batch.rebased(-by.step))
             for epoch, number, word, batch in self._kept
         ]
-        self._use(self.routing.rebased(by))
-        self.resume()
-
-    def on_resume(self) -> None:
-        """There may be words now of the epochs of versions that are known."""
-        self.on_frontier()
+        # At once: the rows that the anchor has moved for may come before anything else is called here.
+        self._use(self._with_complete(self.routing.rebased(by)))
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait for the routing of their epoch."""
@@ -135,6 +126,19 @@ class RouterVertex(Vertex):
     def counters(self) -> dict[str, int]:
         """What waits, and how many versions are still needed."""
         return {"batches_kept": len(self._kept), "routing_versions": self.routing.versions}
+
+    def _with_complete(self, routing: Routing) -> Routing:
+        """`routing` with the changes of complete epochs, as far as there is a row for which they are."""
+        first, layout = self.code.anchor.epoch, self.code.layout
+        for epoch in sorted(epoch for epoch in self._changes if epoch < self._complete):
+            ahead = epoch + self._lead - first
+            # A version that begins with an epoch of which there are no words yet is for no row that there is;
+            # one that has begun before the first of which there are is for all.
+            if ahead < layout.epochs:
+                # Of two for one bucket the higher worker counts.
+                changes = dict(sorted(self._changes.pop(epoch)))
+                routing = routing.changed(max(ahead, 0) << self._shift, changes)
+        return routing
 
     def _note(self, epoch: int, batch: Batch) -> None:
         if not isinstance(batch, Records):

@@ -25,8 +25,8 @@ class Passes(Vertex):
         self.send_by(0, message, time)
 
 
-def running(lead: int) -> tuple[Worker, Instance]:
-    dataflow = Dataflow()
+def running(lead: int, level_bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance]:
+    dataflow = Dataflow(level_bits=level_bits)
     control = dataflow.routing(lead=lead)
     numbers = dataflow.input("numbers")
     dataflow.output("out", control.stage("passes", Passes, numbers, exchange=lambda record: int(str(record))))
@@ -103,6 +103,21 @@ def test_changes_of_the_last_epochs_that_a_word_can_hold_never_come_to_hold() ->
     instance.input("numbers").send([1], 6)
     instance.input("numbers").seal(6)
     assert seal(worker, instance) == [1]
+
+
+def test_rows_for_which_the_anchor_moves_go_by_the_versions_that_wait_for_it() -> None:
+    worker, instance = running(lead=5, level_bits=(3,))
+    instance.input("routing").send([(0, 0)], 3)
+    instance.input("routing").seal(20)
+    seal(worker, instance)
+    router = router_of(instance)
+    assert router.counters()["routing_versions"] == 1, "no word says epoch 8 yet"
+    instance.input("numbers").send(["7"], 8)
+    instance.input("numbers").seal(8)
+    instance.run(1)
+    worker._publish(instance.index, instance)
+    assert instance.anchor.epoch == 7 and router.counters()["routing_versions"] == 2, "before the row comes"
+    assert seal(worker, instance) == ["7"]
 
 
 @pytest.mark.parametrize("record", [5, (1,), (1, 2, 3), (BUCKETS, 0), (-1, 0), (0, -1), ("0", 1), None])
