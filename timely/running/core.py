@@ -202,9 +202,9 @@ class Worker:
         happened = self._poll()
         failed: list[tuple[int, BaseException]] = []
         for number, instance in self._instances.items():
-            if instance.is_at_rest():
-                continue
             try:
+                if instance.is_at_rest():
+                    continue
                 happened = self._step_of(number, instance) or happened
             except BaseException as error:  # a vertex may call sys.exit
                 failed.append((number, error))
@@ -418,7 +418,7 @@ class Worker:
                     instance.checker.on_progress(peer, changes)
                 instance.follow()
                 instance.check_notifications()
-            except Exception as error:
+            except BaseException as error:  # a vertex may call sys.exit, also when its times move
                 self.fail(header.dataflow, error)
             return
         if header.connector >= len(instance.connectors):
@@ -429,7 +429,7 @@ class Worker:
         batch = decode(header.batch_kind, frames[1:], peer)
         try:
             instance.receive(header.connector, header.word, batch, header.anchor)
-        except Exception as error:
+        except BaseException as error:
             self.fail(header.dataflow, error)
 
     def _receive_withdrawal(self, peer: int, header: WithdrawalHeader, frames: list[memoryview]) -> None:

@@ -409,11 +409,12 @@ class Instance:
         first = self._first_outstanding()
         if first is None:
             return 0
-        asked = (runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None)
-        first = min((first, *(epoch for epoch in asked if epoch is not None)))
-        epochs = first - 1 - self.anchor.epoch
         needs = (needed - self.anchor.epoch for *_, needed in self._late)
         enough = min((self.frozen.layout.window // 2, *needs))
+        if first - 1 - self.anchor.epoch < enough:
+            return 0  # as in most steps, and nobody has to be asked
+        asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
+        epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - 1 - self.anchor.epoch
         return epochs if epochs >= enough else 0
 
     def _first_outstanding(self) -> int | None:

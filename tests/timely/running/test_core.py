@@ -7,11 +7,16 @@ refusing_*   what a peer may not send
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Sequence
+
 import pytest
 from dataflows import settle, word_count
 
-from progress.errors import InternalError, PeerError
-from timely import Dataflow, MisuseError
+from progress.errors import InternalError, PeerError, TimelyError
+from progress.times.anchor import Rebase
+from timely import Batch, Dataflow, MisuseError, Vertex
 from timely.client.tables import records_of
 from timely.running.core import Worker
 from timely.running.progress_messages import (
@@ -121,3 +126,77 @@ def test_refusing_what_a_peer_may_not_send(frames: list[bytes], message: str) ->
     network.transport(1).send(0, list(frames))
     with pytest.raises(PeerError, match=message):
         worker.step()
+
+
+class ExitsWhenMoved(Vertex):
+    word_times = True
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        pass
+
+    def rebase(self, by: Rebase) -> None:
+        sys.exit(3)
+
+
+class SaysNothing(Vertex):
+    word_times = True
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        pass
+
+
+class Holds(Vertex):
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        self.hold(self.code.pack(time))
+
+
+class AsksBadly(Vertex):
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        pass
+
+    def first_asked(self) -> int | None:
+        raise ValueError("nobody knows")
+
+
+@pytest.mark.parametrize(
+    ("vertex", "said"),
+    [
+        (SaysNothing, r"'stage' \(stage 1, .* epochs go on beyond 6: give SaysNothing a method `rebase`"),
+        (Holds, r"epochs go on beyond 6: give Holds a method `rebase`"),
+        (AsksBadly, "ValueError: nobody knows"),
+    ],
+)
+def test_together_who_does_not_say_what_becomes_of_his_words_ends_his_dataflow_when_they_move(
+    vertex: type[Vertex], said: str
+) -> None:
+    (worker,) = make(1)
+    told: list[TimelyError] = []
+    worker.on_failure = lambda number, error: told.append(error)
+    dataflow = Dataflow(level_bits=(3,))
+    dataflow.input("numbers").stage("stage", vertex)
+    instance = worker.install(dataflow.freeze())
+    instance.input("numbers").send([1], 3)
+    instance.input("numbers").seal(50)
+    worker.run_until_idle()
+    assert [re.search(said, str(error)) is not None for error in told] == [True], told
+    assert not worker.instances
+
+
+def test_together_what_ends_a_move_of_the_anchor_ends_the_dataflow_wherever_it_began() -> None:
+    """On worker 0 it begins at the end of a step, on worker 1 with news of worker 0."""
+    group = make(2)
+    told: list[tuple[int, int, TimelyError]] = []
+    for worker in group:
+        worker.on_failure = lambda number, error, at=worker.index: told.append((at, number, error))
+        dataflow = Dataflow(level_bits=(3,))
+        dataflow.input("numbers").stage("exits", ExitsWhenMoved)
+        worker.install(dataflow.freeze())
+    for worker in reversed(group):
+        worker.instance().input("numbers").seal(50)
+        worker.step()
+    group[1].step()
+    assert [(at, number, str(error).partition("\n")[0]) for at, number, error in told] == [
+        (0, 0, "SystemExit: 3"),
+        (1, 0, "SystemExit: 3"),
+    ]
+    assert all(not worker.instances for worker in group), "half of it has moved"
