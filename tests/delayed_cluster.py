@@ -10,20 +10,32 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pytest
 from dataflows import settle
 from exporting_flows import sums
 
 import timely
+from progress.times.time_words import TimeLayout
 from timely.running.core import Worker
 from timely.wire.requests import Insert, Install, Reply, Request, Seal, Value
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.answers.later import Later
 from timely.worker.server import Server
 
-__all__ = ["DelayedCluster", "Edge", "Row", "answers_to"]
+__all__ = ["DelayedCluster", "Edge", "Row", "answers_to", "some_epoch_bits"]
 
 Row = tuple[object, ...]
 Edge = tuple[int, int]
+
+
+_default = TimeLayout.default
+
+
+def some_epoch_bits(rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dataflows have for epochs from now on: as many bits as ever, or so few that anchors move."""
+    bits = rng.choice([None, 2, 3])
+    few = _default if bits is None else lambda levels: TimeLayout((bits, *[9] * (levels - 1)))
+    monkeypatch.setattr(TimeLayout, "default", staticmethod(few))
 
 
 class DelayedCluster:

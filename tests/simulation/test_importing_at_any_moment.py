@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from delayed_cluster import DelayedCluster, Row, answers_to
+from delayed_cluster import DelayedCluster, Row, answers_to, some_epoch_bits
 from exporting_flows import QUERIES, sums
 from reference.monitor import Monitor
 
@@ -35,6 +35,7 @@ def test_same_as_the_owner_from_the_beginning_on(
         case = seed + number
         rng = random.Random(case)
         monkeypatch.setattr(imports_module, "_PIECE_ROWS", rng.choice([1, 3, 65_536]))
+        some_epoch_bits(rng, monkeypatch)
         cluster = DelayedCluster(rng, workers)
         cluster.owner = cluster.install("exporting_flows:owner")
         cluster.settle()

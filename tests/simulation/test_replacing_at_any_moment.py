@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from delayed_cluster import DelayedCluster, Row, answers_to
+from delayed_cluster import DelayedCluster, Row, answers_to, some_epoch_bits
 from exporting_flows import QUERIES, SEEN, sums
 
 from differential.errors import RowError
@@ -59,6 +59,7 @@ def test_same_as_the_version_in_force_whoever_reads(
         case = seed + number
         rng = random.Random(case)
         monkeypatch.setattr(imports_module, "_PIECE_ROWS", rng.choice([1, 3, 65_536]))
+        some_epoch_bits(rng, monkeypatch)
         cluster = DelayedCluster(rng, workers)
         cluster.owner = cluster.install("exporting_flows:owner")
         cluster.settle()

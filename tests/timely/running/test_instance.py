@@ -7,11 +7,15 @@ errors_*    an exception of a vertex says where it came from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from failing_flows import spins
 
+from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
-from timely import Dataflow, InternalError, Vertex
+from timely import Batch, Dataflow, InternalError, Records, Vertex
+from timely.client.tables import records_of
 from timely.running.core import Worker
 from timely.running.instance import PATIENCE_STEPS, Instance
 from timely.wire.transport.memory import MemoryNetwork
@@ -238,3 +242,82 @@ def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_wha
     assert instance.output("behind").complete_before == 0 and instance.has_work()
     # Nobody is listed more than twice: once in order, and once more for a turn out of order.
     assert len(instance._ready) <= 2 * len(instance.runners)
+
+
+class AsksForMany(Vertex):
+    """Asks for more notifications than are looked through one by one."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        for epoch in range(6, 66):
+            self.notify_at((epoch,))
+
+    def on_notify(self, time: tuple[int, ...]) -> None:
+        self.told.append(time[0])
+
+
+@pytest.mark.parametrize("due_first", [True, False])
+def test_notifications_come_once_each_wherever_the_anchor_moves(due_first: bool) -> None:
+    dataflow = Dataflow(level_bits=(8,))
+    dataflow.input("rows").stage("asks", AsksForMany)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    instance.input("rows").send([1])
+    instance.input("rows").seal(5)
+    worker.run_until_idle()
+    instance.input("rows").seal(20)
+    instance.run(9)
+    worker._publish(instance.index, instance)
+    if due_first:
+        instance.check_notifications()
+    instance._rebase(Rebase(5, instance.frozen.layout.shifts[0]))
+    instance.check_notifications()
+    worker.run_until_idle()
+    vertex = instance.runners[1].vertex
+    assert isinstance(vertex, AsksForMany) and vertex.told == list(range(6, 21))
+    instance.input("rows").close()
+    worker.run_until_idle()
+    assert vertex.told == list(range(6, 66)) and instance.is_complete()
+
+
+class HoldsMany(Vertex):
+    """Holds more times than are looked through one by one, and sends after each when the anchor has moved."""
+
+    word_times = True
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        ((word, _),) = messages
+        self.held = [word + (2 * number << self.code.layout.shifts[0]) for number in range(40)]
+        for held in self.held:
+            self.hold(held)
+        self.has_moved = False
+        self.resume()
+
+    def rebase(self, by: Rebase) -> None:
+        self.has_moved = True
+        self.held = [by.word(word) for word in self.held]
+        self.resume()
+
+    def on_resume(self) -> None:
+        for held in self.held if self.has_moved else self.held[:1]:
+            self.send(0, Records([held]), held + (1 << self.code.layout.shifts[0]))
+            if self.has_moved:
+                self.release(held)
+
+
+def test_rights_move_with_the_anchor_however_many_there_are() -> None:
+    dataflow = Dataflow(level_bits=(8,))
+    dataflow.output("sent", dataflow.input("rows").stage("holds", HoldsMany))
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    instance.input("rows").send([1], 5)
+    instance.input("rows").close()
+    worker.run_until_idle()
+    assert instance.runners[1]._held_in_order is not None
+    instance._rebase(Rebase(4, instance.frozen.layout.shifts[0]))
+    worker.run_until_idle()
+    first, *sent = records_of(instance.output("sent").log.changes(0, 2**62))
+    assert first == (6, 5)
+    assert sent == [(6 + 2 * number, 1 + 2 * number) for number in range(40)] and instance.is_complete()
