@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from progress.times.anchor import Rebase
 from progress.tracking.count_changes import CountChanges
 
 CHANGES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-2, 2)), max_size=20)
@@ -44,3 +45,12 @@ def test_taking_starts_afresh() -> None:
     changes.add(1, 2, 3)
     assert changes.take() == [(1, 2, 3)]
     assert not changes and changes.consolidated() == []
+
+
+def test_changes_that_were_not_told_move_with_the_anchor() -> None:
+    changes = CountChanges()
+    changes.add(1, 40, 2)
+    changes.add(0, 33, -1)
+    changes.rebase(Rebase(2, 4))
+    changes.add(1, 8, 1)
+    assert changes.take() == [(1, 8, 3), (0, 1, -1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from progress.times.anchor import Rebase
 from timely.building.freeze import LoopLimit
 from timely.running.rounds import ROUNDS_KEPT, RoundCounts
 
@@ -29,3 +30,12 @@ def test_what_a_loop_that_stops_does_not_reach_is_not_counted() -> None:
     for iteration in range(6):
         counts.add((iteration << 4) + 9, 1)
     assert [word >> 4 for word, _ in counts] == [0, 1, 2, 3]
+
+
+def test_words_of_before_a_later_anchor_are_kept_below_zero() -> None:
+    counts = RoundCounts(ENDLESS)
+    for word in (3, 20):
+        counts.add(word, 1)
+    counts.rebase(Rebase(2, 3))
+    counts.add(4, 5)
+    assert list(counts) == [(-13, 1), (4, 6)]
