@@ -403,18 +403,17 @@ class Instance:
             self._rebase(Rebase(self._room_ahead(), self.frozen.layout.shifts[0]))
 
     def _room_ahead(self) -> int:
-        """By how many epochs the anchor is to move; 0 if that is not worth while, for it costs a look at all
-        that is kept: less than half of what rows may be ahead, unless a message needs less.
-        """
+        """By how many epochs the anchor is to move; 0 if that is less than half of what rows may be ahead,
+        which does not pay, and than what a message needs."""
         first = self._first_outstanding()
         if first is None:
             return 0
-        needs = (needed - self.anchor.epoch for *_, needed in self._late)
-        enough = min((self.frozen.layout.window // 2, *needs))
-        if first - 1 - self.anchor.epoch < enough:
+        base = self.anchor.epoch + 1
+        enough = min((self.frozen.layout.window // 2, *(needed - base + 1 for *_, needed in self._late)))
+        if first - base < enough:
             return 0  # as in most steps, and nobody has to be asked
         asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
-        epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - 1 - self.anchor.epoch
+        epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - base
         return epochs if epochs >= enough else 0
 
     def _first_outstanding(self) -> int | None:
@@ -442,8 +441,8 @@ class Instance:
         for stage in awaiting:
             self.wake(self.runners[stage])
         late, self._late = self._late, []
-        for connector, word, batch, needed in late:
-            self._arrive(connector, by.word(word), batch, needed)
+        for connector, word, *rest in late:
+            self._arrive(connector, by.word(word), *rest)
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""

@@ -68,19 +68,21 @@ def test_a_message_waits_for_its_last_row_and_the_anchor_moves_for_it_however_li
     assert kept.came == [(1, [1, LAST], ahead)] and not instance.late_words()
 
 
-def test_a_message_whose_last_row_a_word_just_says_does_not_wait() -> None:
-    worker, instance, kept = listening(sealed=1)
-    instance.receive(0, 1, rows_at(1, LAST - 1), anchor=1)
-    assert not instance.late_words()
-    worker.run_until_idle()
-    assert kept.came == [(2, [2, LAST], 0)]
+def test_a_message_whose_last_row_leaves_as_much_room_as_rows_of_inputs_does_not_wait() -> None:
+    for beyond in (0, 1):
+        worker, instance, kept = listening(sealed=1)
+        last = instance.frozen.layout.window - 2 + beyond
+        instance.receive(0, 1, rows_at(1, last), anchor=1)
+        assert bool(instance.late_words()) == bool(beyond)
+        worker.run_until_idle()
+        assert kept.came == [(1, [1, last], 1) if beyond else (2, [2, last + 1], 0)]
 
 
-def test_a_message_waits_while_the_anchor_moves_not_far_enough() -> None:
+def test_a_message_waits_while_the_anchor_cannot_move_far_enough() -> None:
     worker, instance, kept = listening(sealed=3)
     instance.receive(0, 5, rows_at(5, LAST), anchor=8)
     worker.run_until_idle()
-    assert instance.anchor.epoch == 3 and not kept.came
+    assert instance.anchor.epoch == 0 and not kept.came, "a step that does not pay, and does not help"
     assert instance.late_words() == [(len(instance.runners), 13)]
 
 
