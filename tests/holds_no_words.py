@@ -112,13 +112,13 @@ HOLDS_NO_WORDS = {
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
-    "Run": "bytes compacted directory memory",
+    "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
-        "_bounds _head _head_room _head_rows _merges _owed _since asks_corners columns guards kw look "
-        "show table vw"
+        "_bounds _head _head_room _head_rows _is_shrinking _merges _owed _seen _since _tried _unseen "
+        "asks_corners columns guards kw look show table vw"
     ),
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side _width",
     "Units": "_epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",

@@ -131,6 +131,9 @@ HEARTBEAT_MS_DEFAULT: Final = 1_000
 HEARTBEAT_MS_MAX: Final = 2_500
 """After so long without an answer to a probe the peer counts as lost."""
 
+REST_SECONDS_MIN: Final = 1.0
+"""After so long without work a worker begins what does not pay earlier."""
+
 IDLE_SECONDS_MAX: Final = 1.0
 """An idle worker looks up at least so often."""
 

@@ -73,6 +73,11 @@ class OperatorVertex(Vertex):
         more = [trace.settle(_IDLE_ROWS) for trace in self.traces()]
         return any(more)
 
+    def on_rest(self) -> None:
+        """Let traces look whether most of what they keep cancels."""
+        for trace in self.traces():
+            trace.rest()
+
     def counters(self) -> dict[str, int]:
         """Rows and bytes in its traces."""
         traces = self.traces()

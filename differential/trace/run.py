@@ -62,7 +62,7 @@ class Run:
     ranges   int64[columns, 2]: bounds of each column's values (not always tight)
     """
 
-    __slots__ = ("bytes", "compacted", "directory", "line", "memory", "ranges")
+    __slots__ = ("_total", "bytes", "compacted", "directory", "line", "memory", "ranges")
 
     def __init__(self, line: Int64s, ranges: Int64s, memory: Int64s, compacted: bytes) -> None:
         self.line = line
@@ -70,6 +70,7 @@ class Run:
         self.memory = memory
         self.bytes = memory.nbytes
         self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
+        self._total: int | None = None
         self.directory = None if self.rows < PACKED_ROWS_MIN else self._build_directory()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Run:
@@ -111,6 +112,16 @@ class Run:
         fill_directory(self.line.reshape(1, -1), 0)
         self.bytes += directory.nbytes
         return directory
+
+    @property
+    def total(self) -> int:
+        """The sum of all differences, modulo 2⁶⁴. Cost: a pass over these, once."""
+        if self._total is None:
+            table, last = self.line.reshape(1, -1), self.ranges.shape[0] - 1
+            diffs: Int64s = np.empty((1, self.rows), np.int64)
+            decode_column(table, 0, last, 0, self.rows, diffs, 0)
+            self._total = int(diffs.sum())
+        return self._total
 
     def words(self) -> Int64s:
         """All rows, as words."""

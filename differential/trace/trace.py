@@ -53,6 +53,14 @@ EFFORT_ROWS_MIN: Final = 2048
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
 
+LOOK_ROWS_MIN: Final = 64
+LOOK_SHARE: Final = 4
+"""After so many rows more, or this share of all, a trace at rest looks whether most of what it keeps cancels.
+"""
+
+SHRINKS_MAX: Final = 8
+"""How often it is tried again what somebody's hold has kept from cancelling."""
+
 _MOVED: Final = b"moved"
 """In place of a since: times were advanced, and perhaps not as far as any since."""
 
@@ -104,6 +112,10 @@ class Trace:
         self._head_room = self._head.shape[1]
         self._head_rows = 0
         self._owed = 0
+        self._unseen = 0  # rows inserted since the last look whether most of them cancel
+        self._seen = LOOK_ROWS_MIN  # of how many more the next look comes
+        self._is_shrinking = False
+        self._tried: tuple[int, bytes] = 0, b""  # how often it is to be tried again, behind which since
         self.show: ShowRow = show_words
         self.asks_corners = False
         """Whether who asks about a time asks about its corners, too (`kernels/sums/reduce_sums.py`): since is
@@ -158,6 +170,7 @@ class Trace:
         assert words.shape[0] == self.columns
         if rows == 0:
             return
+        self._unseen += rows
         if self._head_rows + rows > HEAD_ROWS_MAX:
             self.freeze_head()
         if rows <= HEAD_ROWS_MAX // 2:
@@ -221,12 +234,40 @@ class Trace:
         return self._since
 
     def settle(self, rows: int) -> bool:
-        """Spend `rows` rows on the merges under way, beginning no others; returns whether more is left.
+        """Spend `rows` rows on merges under way; returns whether more is left. None is begun, unless `rest`
+        has said so.
 
         For idle moments: the work in all is that of the rows inserted, however long the trace is idle.
         """
+        if self._is_shrinking:
+            self._is_shrinking = self.effort(rows)
+            return self._is_shrinking
         self._work(rows)
         return bool(self._merges)
+
+    def rest(self) -> None:
+        """Nothing has come for a while: where most of what is kept cancels, as when everything has been
+        removed, all of it becomes one run in idle moments. Merges that inserts begin leave that be, for
+        nothing comes that would begin them.
+
+        The differences of all rows add up to the same before and after merging. Where they say less than half
+        of the rows, the others are there to cancel, perhaps: a look for each quarter more of rows, and a few
+        more as `since` moves on.
+        """
+        tries, since = self._tried
+        is_due = self._unseen >= self._seen
+        if self._is_shrinking or not (is_due or (tries and since != self.since.tobytes())):
+            return
+        rows = self.rows
+        net = sum(run.total for run in self._runs) + int(self._head_words()[-1].sum())
+        self._unseen, self._seen, self._tried = 0, max(LOOK_ROWS_MIN, rows // LOOK_SHARE), (0, b"")
+        if rows < LOOK_ROWS_MIN or 2 * abs(net) > rows:
+            return
+        self._look()
+        self._tried = SHRINKS_MAX if is_due else tries - 1, self.since.tobytes()
+        if self.since.shape[0]:
+            self.freeze_head()
+            self._is_shrinking = True
 
     def effort(self, rows: int) -> bool:
         """Spend `rows` rows of merging; returns whether there is more to do.

@@ -39,9 +39,13 @@ class FarPointstamps:
         """All of them, as (location, word, count), sorted."""
         return sorted((location, word, count) for (location, word), count in self.pointstamps.items())
 
-    def least_word(self) -> int:
-        """The least word. Requires: there is one."""
-        return min(word for _, word in self.pointstamps)
+    def first_epoch(self, least: int | None) -> int | None:
+        """How many epochs behind the anchor the first one is of which something is active, where `least` is
+        the least word that the tracker has; None: nothing is.
+        """
+        if least is not None and least >= self.stand_in:
+            least = min(word for _, word in self.pointstamps)
+        return None if least is None else least >> self._shift
 
     def is_wide(self, changes: Iterable[Change]) -> bool:
         """Whether a change is of something far."""

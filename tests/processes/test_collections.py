@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
+import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 import pytest
 
 import differential as dd
 import timely
-from differential import col
+from differential import algorithms, col
 
 
 def _rows(table: object) -> Counter[tuple[object, ...]]:
@@ -77,3 +80,45 @@ def _check(flow: timely.Flow, said: list[tuple[str, str | None]], knows: list[tu
     assert _rows(flow.output("lines").snapshot()) == Counter(lines)
     everybody = {who for pair in knows for who in pair}
     assert _rows(flow.output("reached").snapshot()) == Counter((who,) for who in everybody)
+
+
+def _deals(flow: timely.Dataflow) -> None:
+    deals = dd.input(flow, "deals", "a: int, b: int")
+    deals.group_by("a").agg(n=dd.count(), most=dd.max("b")).output("groups")
+    deals.join(deals.select(b=col.a, c=col.b), on="b").select("a", "c").distinct().output("steps")
+    edges = deals.select(src=col.a, dst=col.b)
+    algorithms.connected_components(edges).output("components")
+
+
+def test_removing_everything_leaves_nothing_behind_once_workers_have_rested() -> None:
+    """In traces, too, and in those of loops; nobody asks for it."""
+    choose = random.Random(3)
+    rows = list({(choose.randrange(900), choose.randrange(900)) for _ in range(6_000)})
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install(_deals)
+        flow.input("deals").insert(rows)
+        flow.seal()
+        flow.wait()
+        full = _trace_rows(cluster)
+        for first in range(0, len(rows), 1_700):
+            flow.input("deals").remove(rows[first : first + 1_700])
+            flow.seal()
+        flow.wait()
+        assert full > 50_000
+        until = time.monotonic() + 60
+        while (left := _trace_rows(cluster)) > full // 100 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert left <= full // 100
+
+
+def _trace_rows(cluster: timely.Cluster) -> int:
+    return sum(_found("trace_rows", cluster.stats()))
+
+
+def _found(name: str, within: object) -> Iterator[int]:
+    if isinstance(within, Mapping):
+        for key, value in within.items():
+            yield from [int(value)] if key == name else _found(name, value)
+    elif isinstance(within, list):
+        for value in within:
+            yield from _found(name, value)

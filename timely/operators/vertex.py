@@ -177,6 +177,11 @@ class Vertex:
         """
         return False
 
+    def on_rest(self) -> None:
+        """Called when the worker has had nothing to do for a while (`REST_SECONDS_MIN`), before `on_idle`: for
+        work that does not pay earlier.
+        """
+
     def on_resume(self) -> None:
         """Called once after `resume`, when others have had their turn; it may send at what is held."""
         raise MisuseError(f"{self!r} asked to be resumed, but its class defines no on_resume")

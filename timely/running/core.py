@@ -324,6 +324,14 @@ class Worker:
                 self.fail(number, error)
         return more
 
+    def rest(self) -> None:
+        """Let vertices know that nothing has happened for a while; `idle` does what they begin."""
+        for number, instance in list(self._instances.items()):
+            try:
+                instance.rest()
+            except BaseException as error:
+                self.fail(number, error)
+
     def has_work(self) -> bool:
         """Whether a step would do something without waiting for other workers."""
         return any(instance.has_work() for instance in self._instances.values())

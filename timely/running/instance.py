@@ -353,6 +353,13 @@ class Instance:
             waiting.pop()
         return False
 
+    def rest(self) -> None:
+        """Nothing has happened for a while: idle moments may begin what does not pay earlier."""
+        for runner in self._mergers:
+            if runner.vertex is not None:
+                runner.vertex.on_rest()
+        self._idle_runners = self._mergers.copy()
+
     def apply(self, changes: list[Change]) -> None:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
         if self._far.is_wide(changes):
@@ -383,8 +390,8 @@ class Instance:
         """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
         nothing is.
         """
-        first = self._first_outstanding()
-        return FOREVER if first is None else first
+        ahead = self._far.first_epoch(self.tracker.least_word())
+        return FOREVER if ahead is None else self.anchor.epoch + ahead
 
     # Words count from a later epoch.
 
@@ -405,23 +412,13 @@ class Instance:
     def _room_ahead(self) -> int:
         """By how many epochs the anchor is to move; 0 if that is less than half of what rows may be ahead,
         which does not pay, and than what a message needs."""
-        first = self._first_outstanding()
-        if first is None:
-            return 0
-        base = self.anchor.epoch + 1
+        first, base = self.epochs_done(), self.anchor.epoch + 1
         enough = min((self.frozen.layout.window // 2, *(needed - base + 1 for *_, needed in self._late)))
-        if first - base < enough:
+        if first == FOREVER or first - base < enough:
             return 0  # as in most steps, and nobody has to be asked
         asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
         epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - base
         return epochs if epochs >= enough else 0
-
-    def _first_outstanding(self) -> int | None:
-        """The first epoch of which something is outstanding anywhere, in this worker's view."""
-        least = self.tracker.least_word()
-        if least is not None and least >= self._far.stand_in:
-            least = self._far.least_word()
-        return None if least is None else self.anchor.epoch + (least >> self.frozen.layout.shifts[0])
 
     def _rebase(self, by: Rebase) -> None:
         for runner in self.runners:
@@ -441,8 +438,8 @@ class Instance:
         for stage in awaiting:
             self.wake(self.runners[stage])
         late, self._late = self._late, []
-        for connector, word, *rest in late:
-            self._arrive(connector, by.word(word), *rest)
+        for connector, word, batch, needed in late:
+            self._arrive(connector, by.word(word), batch, needed)
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""

@@ -39,6 +39,7 @@ from ..failure import as_told, story_of
 from ..limits import (
     CALLERS_MAX,
     IDLE_SECONDS_MAX,
+    REST_SECONDS_MIN,
     STOP_SECONDS_MAX,
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
@@ -77,6 +78,7 @@ class WorkerProcess:
         self._is_told_to_stop = False
         self._stop_reason = ""
         self._ended_count = 0
+        self._rest_at = float("inf")
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -155,8 +157,13 @@ class WorkerProcess:
             if worked or self._waiting:
                 self._answer_waiting()
             self._forget()
+            if worked:
+                self._rest_at = time.monotonic() + REST_SECONDS_MIN
             if not (worked or served):
                 self._tidying.look()
+                if time.monotonic() >= self._rest_at:
+                    self._rest_at = float("inf")
+                    self._worker.rest()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
         if self._stop_reason:
             raise PeerError(self._stop_reason)

@@ -30,6 +30,10 @@ def _something_else(trace: Trace, rng: random.Random) -> None:
         trace.compact()
     elif chosen == 2:
         trace.effort(9)
+        if rng.random() < 0.3:
+            trace.rest()
+        while rng.random() < 0.9 and trace.settle(200):
+            pass
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -163,6 +167,75 @@ def test_merges_whose_rows_all_cancel_leave_the_others_in_place(monkeypatch: pyt
     assert sorted(trace._merges) == [0]
     trace.check_invariants()
     assert trace.accumulated().rows == 10_000
+
+
+def _rest(trace: Trace) -> None:
+    while trace.settle(500):
+        trace.check_invariants()
+    trace.rest()
+    while trace.settle(500):
+        trace.check_invariants()
+
+
+@pytest.mark.parametrize("count", [70, 3_000, 40_000])
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_sizes_at_rest_follow_what_is_left_when_most_is_removed(count: int, share: float) -> None:
+    """Removals come at a later time, in batches of other sizes than what they remove."""
+    code = CODES[2]
+    rng = np.random.default_rng(count)
+    trace = Trace(1, 1, code.guards)
+    keys = rng.permutation(count)
+    for first in range(0, count, 700):
+        part = keys[first : first + 700]
+        trace.insert(sort_consolidate(np.stack([part, part, 0 * part, 0 * part + 1])))
+    gone = keys[: int(share * count)]
+    for number, part in enumerate(np.array_split(gone, 9)):
+        time = code.pack((number + 1, 0))
+        trace.set_since(np.array([time]))
+        trace.insert(sort_consolidate(np.stack([part, part, 0 * part + time, 0 * part - 1])))
+    _rest(trace)
+    left = count - len(gone)
+    assert trace.accumulated().rows == left <= trace.rows <= max(2 * left, trace_module.LOOK_ROWS_MIN)
+
+
+def test_sizes_at_rest_that_somebody_holds_are_looked_at_again_when_he_moves_on() -> None:
+    code = CODES[1]
+    trace = Trace(1, 0, code.guards)
+    for epoch, sign in ((1, 1), (2, -1)):
+        trace.insert(as_words([(key, code.pack((epoch,)), sign) for key in range(3_000)], 3))
+    trace.set_since(np.array([code.pack((1,))]))
+    _rest(trace)
+    assert trace.rows == 6_000
+    trace.rest()
+    assert not trace.settle(500), "nothing has changed"
+    trace.set_since(np.array([code.pack((2,))]))
+    _rest(trace)
+    assert trace.rows == 0
+
+
+@pytest.mark.parametrize(("diffs", "often"), [((1, -1), 1 + trace_module.SHRINKS_MAX), ((1, 1), 0)])
+def test_sizes_at_rest_of_what_only_seems_to_cancel_are_looked_at_a_few_times(
+    diffs: tuple[int, int], often: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many rows there as owed, all of them different; and few rows that come beside many that stay."""
+    code = CODES[1]
+    trace = Trace(1, 0, code.guards)
+    trace.insert(as_words([(key, 0, diffs[key % 2]) for key in range(20_000)], 3))
+    _rest(trace)
+    begun: list[int] = []
+    begin = Trace._merge_at
+
+    def counting(self: Trace, index: int) -> None:
+        begun.append(sum(run.rows for run in self._runs[index : index + 2]))
+        begin(self, index)
+
+    monkeypatch.setattr(Trace, "_merge_at", counting)
+    for epoch in range(1, 1_000):
+        trace.set_since(np.array([code.pack((epoch,))]))
+        trace.insert(as_words([(30_000 + epoch, code.pack((epoch,)), diffs[epoch % 2])], 3))
+        _rest(trace)
+    assert len(begun) <= often, "each of some 20,000 rows"
+    assert trace.accumulated().rows == 20_999
 
 
 def test_sizes_do_not_grow_under_a_sliding_window() -> None:

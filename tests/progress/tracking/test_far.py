@@ -64,7 +64,9 @@ def assert_told(far: FarPointstamps, told: list[Change], everything: dict[tuple[
     assert {(location, word): count for location, word, count in far.counts()} == wide
     assert bool(far.pointstamps) == bool(wide)
     if wide:
-        assert far.least_word() == min(word for _, word in wide)
+        least = min(word for _, word in wide)
+        assert far.first_epoch(far.stand_in) == least >> SHIFT
+        assert far.first_epoch(5) == 5 >> SHIFT and far.first_epoch(None) is None
     assert summed(told) == near | {(location, far.stand_in): 1 for location, _ in wide}
     counts = [(at, word, count) for (at, word), count in summed(told).items()]
     assert {(at, word): count for at, word, count in far.without_stand_ins(counts)} == near

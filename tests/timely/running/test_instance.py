@@ -133,6 +133,9 @@ class PutsOffVertex(Vertex):
         self.left = max(0, self.left - 1)
         return self.left > 0
 
+    def on_rest(self) -> None:
+        self.left += 2
+
 
 def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> None:
     dataflow = Dataflow()
@@ -144,6 +147,10 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
     instance.inputs["numbers"].seal()
     worker.run_until_idle()
     assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]
+    worker.rest()
+    assert [worker.idle(), worker.idle(), worker.idle()] == [True, False, False], (
+        "what it begins then is done"
+    )
 
 
 def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() -> None:
