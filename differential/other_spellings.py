@@ -18,6 +18,7 @@ __all__ = [
     "explain",
     "explain_function",
     "explain_item",
+    "explain_operator",
     "of_another_library",
     "told_of",
     "written_as",
@@ -37,6 +38,13 @@ _SUBTOTALS: Final = (
     "'string')), together by concat: a group_by for each set of keys"
 )
 _WHOLE: Final = "agg(n=dd.count(), total=dd.sum('x')) of all rows, or group_by().reduce(function, schema)"
+_OPERATORS: Final = {
+    "+": "a.concat(b)",
+    "-": "a.subtract(b), each row once, or a.except_all(b), which counts them",
+    "|": "a.concat(b).distinct()",
+    "&": "a.intersect(b)",
+    "len()": "agg(n=dd.count()), which is kept up to date",
+}
 _NAMED: Final = "a name in Python: later = collection; dd.imported reads what another dataflow exports"
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
 _SPELLINGS: Final = {
@@ -337,6 +345,11 @@ def explain_item(key: object) -> str:
     if isinstance(key, list | tuple):
         return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
     return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
+
+
+def explain_operator(operator: str) -> str:
+    """The message of the error for `a + b` of collections, and the like."""
+    return f"collections have no {operator}. Write {_OPERATORS[operator]}"
 
 
 def condition_of(text: str) -> str:

@@ -14,7 +14,7 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import ColumnRef, Expr, col
 from ..linear.user_functions import BatchFunction, MapFunction
-from ..other_spellings import explain, explain_item
+from ..other_spellings import explain, explain_item, explain_operator
 from ..plan.building import OpenLoop, Place, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
@@ -49,6 +49,24 @@ class Handle:
 
         def __getitem__(self, key: object) -> NoReturn:
             raise SchemaError(f"{explain_item(key)} ({call_site()})")
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(f"{explain_operator('len()')} ({call_site()})")
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __add__(self, other: object) -> NoReturn:
+            raise SchemaError(f"{explain_operator('+')} ({call_site()})")
+
+        def __sub__(self, other: object) -> NoReturn:
+            raise SchemaError(f"{explain_operator('-')} ({call_site()})")
+
+        def __or__(self, other: object) -> NoReturn:
+            raise SchemaError(f"{explain_operator('|')} ({call_site()})")
+
+        def __and__(self, other: object) -> NoReturn:
+            raise SchemaError(f"{explain_operator('&')} ({call_site()})")
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"

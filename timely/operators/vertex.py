@@ -178,8 +178,8 @@ class Vertex:
         return False
 
     def on_rest(self) -> None:
-        """Called when the worker has had nothing to do for a while (`REST_SECONDS_MIN`), before `on_idle`: for
-        work that does not pay earlier.
+        """Called when the worker has had nothing to do for a while (`REST_SECONDS_MIN`), before `on_idle`:
+        the time for work that does not pay earlier.
         """
 
     def on_resume(self) -> None:

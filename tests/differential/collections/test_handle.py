@@ -19,6 +19,7 @@ from strategies_collections import (
 import differential as dd
 import timely
 from differential import Collection, col
+from differential.errors import SchemaError
 from progress.errors import GraphError
 from timely.building.dataflow import Dataflow
 
@@ -178,3 +179,24 @@ def test_loops_of_several_begin_with_names() -> None:
     numbers = dd.input(Dataflow(), "numbers", "k: int")
     with pytest.raises(GraphError, match=r"begins with collections by name: write iterate\({'a': …, 'b': …}"):
         dd.iterate([numbers], lambda x: [x])  # type: ignore[arg-type, dict-item]
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda a, b: a + b, r"no \+. Write a.concat\(b\)"),
+        (lambda a, b: a - b, "Write a.subtract"),
+        (lambda a, b: a | b, r"concat\(b\).distinct"),
+        (lambda a, b: a & b, "Write a.intersect"),
+        (lambda a, b: len(a), r"no len\(\). Write agg\(n=dd.count"),
+    ],
+)
+def test_operators_of_collections_say_what_to_write(
+    use: Callable[[Collection, Collection], object], words: str
+) -> None:
+    flow = Dataflow()
+    a, b = (dd.input(flow, name, "x: int") for name in "ab")
+    with pytest.raises((SchemaError, TypeError), match=words) as caught:
+        use(a, b)
+    assert "test_handle.py" in str(caught.value)
+    assert a, "a collection is true, with or without rows"
