@@ -181,10 +181,11 @@ def test_row_of_a_trace_is_named(rows: int) -> None:
 def test_row_that_fits_at_each_time_may_not_at_a_later_one() -> None:
     times = [CODES[2].pack((0, i)) for i in range(3)]
     trace = Trace(1, 0, GUARDS)
-    trace.insert(as_words([(5, time, 2**62) for time in times], 3))
-    assert trace.snapshot(times[0])[2].tolist() == [2**62]
+    trace.insert(as_words([(5, times[0], 2**62)], 3))
+    assert trace.accumulated().all()[2].tolist() == [2**62]
+    trace.insert(as_words([(5, time, 2**62) for time in times[1:]], 3))
     with pytest.raises(MultiplicityOverflowError, match=r"\(5\)"):
-        trace.snapshot(times[1])
+        trace.accumulated()
     trace.set_since(np.array([times[2]]))
     with pytest.raises(MultiplicityOverflowError, match=r"\(5\)"):
         trace.compact()

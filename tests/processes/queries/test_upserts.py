@@ -110,7 +110,7 @@ def test_repeated_after_a_lost_answer_a_call_counts_once(
     flow = cluster.install(SPEC)
     other = cluster.flow(flow.index)
     values = flow.input("values")
-    workers = values._workers
+    workers = flow._workers
     ask = workers.ask
 
     def lost(*arguments: object, **named: object) -> object:

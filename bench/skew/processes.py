@@ -1,0 +1,201 @@
+"""What a spread join costs on two processes: elapsed time, beside the plain join in the same turns.
+
+python -m bench.skew.processes [--rounds N] [--write FILE]
+
+hot       one key with 4,000 rows a side: all pairs are made, and added up
+even      120,000 lines and 30,000 orders, keys drawn evenly, in 100 epochs: what balancing costs for nothing
+skewed    the same, drawn by z = 1: latency of an epoch
+moving    a million rows that move to other units under epochs of 1,000 rows: 1/1,024 of the keys in each
+          ("fluid"), all at once, and all at once with nothing coming in meanwhile ("stand still")
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+import differential as dd
+import timely
+from bench.machine import versions
+from differential import Collection, col
+from progress.arrays import Int64s
+from timely.routing.announcement import BUCKET, Changes, Place
+from timely.routing.grid import Grid
+from timely.wire.routing import BUCKETS
+
+HOT_ROWS = 4_000
+ORDERS, LINES, EPOCHS = 30_000, 120_000, 100
+MOVED_ROWS, EPOCH_ROWS = 1_000_000, 1_000
+LEAD = 2
+SCHEMES = {
+    "plain": None,
+    "hash": dd.Balance("hash", units=16),
+    "D-JB": dd.Balance("D-JB", units=16),
+    "JB6": dd.Balance("JB6", units=16),
+    "JB": dd.Balance("JB", units=16),
+    "matrix": dd.Balance("matrix", units=16),
+}
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="spread joins on two processes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    lines = ["# Spread joins on two processes", "", *_measured(options.rounds), versions()]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.write is not None:
+        options.write.write_text(text)
+
+
+def _measured(rounds: int) -> Iterator[str]:
+    yield from _table(f"One key with {HOT_ROWS:,} rows a side", hot, ("plain", "JB", "JB6", "matrix"), rounds)
+    even = ("plain", "hash", "D-JB", "JB6", "JB", "D-JB, routed")
+    yield from _table("Even keys, 100 epochs", lambda name: epochs(name, 0.0), even, rounds)
+    skewed = ("D-JB, routed", "D-JB", "JB6", "JB")
+    yield from _table("Keys by z = 1, 100 epochs", lambda name: epochs(name, 1.0), skewed, rounds)
+    pacings = ("no move", "fluid", "all at once", "stand still")
+    yield from _table(f"{MOVED_ROWS:,} rows under epochs of {EPOCH_ROWS:,}", moving, pacings, rounds)
+
+
+def _table(
+    title: str, run: Callable[[str], Sequence[float]], names: Sequence[str], rounds: int
+) -> Iterator[str]:
+    """Each of `names` in turn, `rounds` times; medians of the whole, and of all epochs of all rounds."""
+    wholes: dict[str, list[float]] = {name: [] for name in names}
+    epochs_of: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            seconds = run(name)
+            wholes[name].append(sum(seconds))
+            epochs_of[name] += seconds
+    yield f"## {title}"
+    yield ""
+    yield "| | all, s | beside the first | an epoch, ms: median | 99 % | longest |"
+    yield "|---|---|---|---|---|---|"
+    first = median(wholes[names[0]])
+    for name in names:
+        whole, each = median(wholes[name]), np.array(epochs_of[name]) * 1_000
+        yield (
+            f"| {name} | {whole:.2f} | {whole / first:.2f} | {np.median(each):.2f} | "
+            f"{np.quantile(each, 0.99):.2f} | {each.max():.1f} |"
+        )
+    yield ""
+
+
+def _joined(flow: timely.Dataflow, name: str) -> Collection:
+    left, right = dd.input(flow, "left", "k: int, v: int"), dd.input(flow, "right", "k: int, w: int")
+    scheme, _, routed = name.partition(", ")
+    balance: dd.Balance | dd.Routed[Collection] | None = SCHEMES[scheme]
+    if routed:
+        assert isinstance(balance, dd.Balance)
+        balance = dd.Routed(balance, dd.announcements(flow, "routes"), lead=LEAD)
+    return left.join(right, on="k", balance=balance)
+
+
+def _install(cluster: timely.Cluster, name: str) -> timely.Flow:
+    def build(flow: timely.Dataflow) -> None:
+        pairs = _joined(flow, name).select(m=(col.v * col.w) % 1_000)
+        pairs.group_by("m").agg(n=dd.count()).output("found")
+
+    return cluster.install(build)
+
+
+def _rows(key: Int64s, value: Int64s, name: str) -> pa.Table:
+    return pa.table({"k": key, name: value})
+
+
+def hot(name: str) -> list[float]:
+    """Seconds of one epoch."""
+    with timely.connect(workers=2) as cluster:
+        flow = _install(cluster, name)
+        numbers = np.arange(HOT_ROWS)
+        flow.input("left").insert(_rows(numbers * 0 + 7, numbers, "v"))
+        flow.input("right").insert(_rows(numbers * 0 + 7, numbers, "w"))
+        return [_sealed(flow)]
+
+
+def epochs(name: str, z: float) -> list[float]:
+    """Seconds of each epoch: lines and orders come in by turns."""
+    draw = np.random.default_rng(20130)
+    share = np.arange(1, ORDERS + 1) ** -z
+    keys = draw.permutation(ORDERS)[draw.choice(ORDERS, LINES, p=share / share.sum())]
+    orders = draw.permutation(ORDERS)
+    seconds = []
+    with timely.connect(workers=2) as cluster:
+        flow = _install(cluster, name)
+        for epoch in range(EPOCHS):
+            some = np.arange(epoch, LINES, EPOCHS)
+            flow.input("left").insert(_rows(keys[some], some, "v"))
+            some = np.arange(epoch, ORDERS, EPOCHS)
+            flow.input("right").insert(_rows(orders[some], some, "w"))
+            seconds.append(_sealed(flow))
+    return seconds
+
+
+def moving(pacing: str) -> list[float]:
+    """Seconds of each epoch behind the load, while all that was loaded moves on by one unit."""
+    draw = np.random.default_rng(20130)
+    with timely.connect(workers=2) as cluster:
+        flow = _install(cluster, "D-JB, routed")
+        keys = draw.integers(0, MOVED_ROWS, MOVED_ROWS)
+        flow.input("left").insert(_rows(keys, np.arange(MOVED_ROWS), "v"))
+        _sealed(flow)
+        steps = _steps(pacing)
+        seconds = []
+        for epoch in range(BUCKETS // _BUCKETS_AN_EPOCH + LEAD + 20):
+            if epoch < len(steps):
+                flow.input("routes").insert([tuple(row) for row in steps[epoch].announcements()])
+            if pacing == "stand still" and epoch == 0:
+                started = time.perf_counter()
+                for _ in range(LEAD + 1):  # nothing comes in until all has moved
+                    flow.seal()
+                flow.wait()
+                held = time.perf_counter() - started
+            _change(flow, draw)
+            seconds.append(_sealed(flow) + (held if pacing == "stand still" and epoch == 0 else 0.0))
+        return seconds
+
+
+_BUCKETS_AN_EPOCH = 8
+
+
+def _steps(pacing: str) -> list[Changes]:
+    """What is announced in which epoch: each bucket of the left goes from its unit to the next one."""
+    half = 8
+    places = {Place(BUCKET, 0, bucket): Grid.alone((bucket + 1) % half) for bucket in range(BUCKETS)}
+    if pacing == "no move":
+        return []
+    if pacing != "fluid":
+        return [Changes(None, places)]
+    listed = list(places.items())
+    return [
+        Changes(None, dict(listed[first : first + _BUCKETS_AN_EPOCH]))
+        for first in range(0, BUCKETS, _BUCKETS_AN_EPOCH)
+    ]
+
+
+def _change(flow: timely.Flow, draw: np.random.Generator) -> None:
+    keys = draw.integers(0, MOVED_ROWS, (2, EPOCH_ROWS // 2))
+    numbers = draw.integers(0, 1 << 40, EPOCH_ROWS // 2)
+    flow.input("left").insert(_rows(keys[0], numbers, "v"))
+    flow.input("right").insert(_rows(keys[1], numbers, "w"))
+
+
+def _sealed(flow: timely.Flow) -> float:
+    started = time.perf_counter()
+    flow.seal()
+    flow.wait()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
