@@ -49,11 +49,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
-    lines = ["# Spread joins on two processes", "", *_measured(options.rounds), versions()]
-    text = "\n".join(lines) + "\n"
-    print(text)
+    lines = ["# Spread joins on two processes", ""]
+    for line in _measured(options.rounds):
+        print(line, flush=True)
+        lines.append(line)
     if options.write is not None:
-        options.write.write_text(text)
+        options.write.write_text("\n".join([*lines, versions()]) + "\n")
 
 
 def _measured(rounds: int) -> Iterator[str]:
@@ -185,7 +186,7 @@ def _steps(pacing: str) -> list[Changes]:
 
 def _change(flow: timely.Flow, draw: np.random.Generator) -> None:
     keys = draw.integers(0, MOVED_ROWS, (2, EPOCH_ROWS // 2))
-    numbers = draw.integers(0, 1 << 40, EPOCH_ROWS // 2)
+    numbers = draw.integers(0, 1 << 30, EPOCH_ROWS // 2)
     flow.input("left").insert(_rows(keys[0], numbers, "v"))
     flow.input("right").insert(_rows(keys[1], numbers, "w"))
 
