@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, accumulated, as_words, less_equal, rows_of
@@ -12,6 +13,7 @@ from differential.kernels.rows.memory import LUB
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.readers import KEEP_ALL, Path, delayed
 from differential.trace.shared import SharedTrace
+from progress.times.anchor import Rebase
 
 INNER = CODES[3]
 KEEP = INNER.keep_mask(2)
@@ -65,3 +67,11 @@ def test_a_delayed_reader_finds_each_row_one_iteration_later(
     for line in range(len(lines)):
         for time in decode_words(lines, line, 3)[1].tolist():
             assert less_equal(time, int(lines[line, LUB]), INNER.guards)
+
+
+def test_a_frontier_that_was_noted_moves_with_the_words() -> None:
+    trace = SharedTrace(1, 0, INNER.guards)
+    reader = trace.read("join", by_position=True)
+    reader.set_frontier(np.array([INNER.pack((5, 1, 2))]))
+    reader.rebase(Rebase(3, INNER.fields[0][0]))
+    assert reader.hold.tolist() == [INNER.pack((2, 1, 2))]

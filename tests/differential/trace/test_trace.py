@@ -120,6 +120,14 @@ def test_anchors_that_move_faster_than_rows_come_in_leave_few_runs() -> None:
     assert trace.rows == total == trace.words()[-1].sum()
 
 
+def test_since_that_was_noted_in_parts_moves_with_the_words() -> None:
+    code = CODES[2]
+    trace = Trace(1, 0, code.guards)
+    trace.set_since(np.array([code.pack((5, 0))]), np.array([code.pack((4, 3))]))
+    trace.rebase(Rebase(3, code.fields[0][0]))
+    assert sorted(trace.since.tolist()) == sorted([code.pack((2, 0)), code.pack((1, 3))])
+
+
 def test_sizes_of_runs_fall_geometrically_and_nothing_is_lost() -> None:
     rng = np.random.default_rng(5)
     trace = Trace(1, 1, CODES[2].guards)

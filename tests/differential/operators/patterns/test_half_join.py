@@ -20,6 +20,7 @@ from differential.operators.patterns import half_join, lookups
 from differential.operators.patterns.half_join import HalfJoinMachine
 from differential.operators.patterns.lookups import Lookup
 from differential.trace.shared import SharedTrace
+from progress.times.anchor import Rebase
 
 Words = np.typing.NDArray[np.int64]
 
@@ -115,3 +116,21 @@ def test_refused_is_a_product_of_multiplicities_beyond_64_bits() -> None:
     way.advance(np.empty(0, np.int64))
     with pytest.raises(MultiplicityOverflowError, match="1099511627776 times, matches"):
         way.work()
+
+
+def test_rows_that_may_look_up_move_with_what_they_are_to_meet() -> None:
+    """A row of epoch 5 meets what is there up to then: also if words count from epoch 3 before it looks."""
+    code = CODES[1]
+    trace = SharedTrace(1, 1, code.guards, "second")
+    reader = trace.read("way", by_position=False)
+    words = [(FROM_DELTA, 0), (FROM_DELTA, 1), (FROM_TRACE, 1)]
+    way = HalfJoinMachine(Lookup(1, None, strictly=False), reader, words, code.guards, code.fields[0][0])
+    by = Rebase(3, code.fields[0][0])
+    way.recv(as_words([(7, 1, code.pack((5,)), 1)], 4))
+    for epoch in (4, 6):
+        trace.add(as_words([(7, epoch, code.pack((epoch,)), 1)], 4))
+    way.advance(np.array([code.pack((9,))]))
+    assert not way.is_idle
+    way.rebase(by)
+    trace.rebase(by)
+    assert rows_of(way.work()) == [(7, 1, 4, code.pack((2,)), 1)]

@@ -16,6 +16,7 @@ from reference.words import accumulated, as_words, rows_of
 from differential.columns.overflow import show_words
 from differential.errors import MultiplicityOverflowError
 from differential.operators.timed.latest import INHERITED, CheckedMachine, LatestMachine
+from progress.times.anchor import Rebase
 
 GUARDS = 1 << 62
 
@@ -54,6 +55,15 @@ def test_law_the_last_value_of_each_key(
     for epoch in range(6):
         assert accumulated(made, epoch, GUARDS) == dict(latest(said, epoch)), epoch
     assert sum(abs(row[-1]) for row in made) <= 2 * len(said), "no change is put out in vain"
+
+
+def test_what_waits_moves_with_the_words() -> None:
+    """What was said, and what is inherited: each with its epoch, which is among the words once more."""
+    machine = LatestMachine(1, 1, GUARDS)
+    machine.recv(as_words([(7, 1, INHERITED, 0, 0, 5, 1), (7, 2, 1, 5, 0, 6, 1), (7, 3, 1, 5, 1, 7, 1)], 7))
+    machine.rebase(Rebase(4, 0))
+    assert rows_of(machine.advance(_frontier(3))) == [(7, 1, 1, 1), (7, 1, 2, -1), (7, 2, 2, 1)]
+    assert rows_of(machine.advance(_frontier(4))) == [(7, 2, 3, -1), (7, 3, 3, 1)]
 
 
 @given(st.lists(calls, max_size=12), st.integers(0, 5), st.sets(st.integers(1, 5)))
