@@ -5,7 +5,7 @@ python -m bench.skew.processes [--rounds N] [--write FILE]
 hot       one key with 4,000 rows a side: all pairs are made, and added up
 even      120,000 lines and 30,000 orders, keys drawn evenly, in 100 epochs: what balancing costs for nothing
 skewed    the same, drawn by z = 1: latency of an epoch
-moving    a million rows that move to other units under epochs of 1,000 rows: 1/1,024 of the keys in each
+moving    a million rows that move to other units under epochs of 1,000 rows: 1/32 of the keys in each
           ("fluid"), all at once, and all at once with nothing coming in meanwhile ("stand still")
 """
 
@@ -47,24 +47,38 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="spread joins on two processes")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=list(_PARTS), nargs="*", default=list(_PARTS))
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
     lines = ["# Spread joins on two processes", ""]
-    for line in _measured(options.rounds):
+    for line in _measured(options.only, options.rounds):
         print(line, flush=True)
         lines.append(line)
     if options.write is not None:
         options.write.write_text("\n".join([*lines, versions()]) + "\n")
 
 
-def _measured(rounds: int) -> Iterator[str]:
-    yield from _table(f"One key with {HOT_ROWS:,} rows a side", hot, ("plain", "JB", "JB6", "matrix"), rounds)
-    even = ("plain", "hash", "D-JB", "JB6", "JB", "D-JB, routed")
-    yield from _table("Even keys, 100 epochs", lambda name: epochs(name, 0.0), even, rounds)
-    skewed = ("D-JB, routed", "D-JB", "JB6", "JB")
-    yield from _table("Keys by z = 1, 100 epochs", lambda name: epochs(name, 1.0), skewed, rounds)
-    pacings = ("no move", "fluid", "all at once", "stand still")
-    yield from _table(f"{MOVED_ROWS:,} rows under epochs of {EPOCH_ROWS:,}", moving, pacings, rounds)
+_PARTS = {
+    "hot": (f"One key with {HOT_ROWS:,} rows a side", ("plain", "JB", "JB6", "matrix")),
+    "even": ("Even keys, 100 epochs", ("plain", "hash", "D-JB", "JB6", "JB", "D-JB, routed")),
+    "skewed": ("Keys by z = 1, 100 epochs", ("D-JB, routed", "D-JB", "JB6", "JB")),
+    "moving": (
+        f"{MOVED_ROWS:,} rows under epochs of {EPOCH_ROWS:,}",
+        ("no move", "fluid", "all at once", "stand still"),
+    ),
+}
+
+
+def _measured(parts: Sequence[str], rounds: int) -> Iterator[str]:
+    runs: dict[str, Callable[[str], list[float]]] = {
+        "hot": hot,
+        "even": lambda name: epochs(name, 0.0),
+        "skewed": lambda name: epochs(name, 1.0),
+        "moving": moving,
+    }
+    for part in parts:
+        title, names = _PARTS[part]
+        yield from _table(title, runs[part], names, rounds)
 
 
 def _table(
@@ -166,7 +180,7 @@ def moving(pacing: str) -> list[float]:
         return seconds
 
 
-_BUCKETS_AN_EPOCH = 8
+_BUCKETS_AN_EPOCH = 32
 
 
 def _steps(pacing: str) -> list[Changes]:
