@@ -120,7 +120,7 @@ HOLDS_NO_WORDS = {
         "_bounds _head _head_room _head_rows _is_shrinking _merges _owed _seen _since _tried _unseen "
         "asks_corners columns guards kw look show table vw"
     ),
-    "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side _width",
+    "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
     "Units": "_epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
     "UnitsVertex": "_lead _placement _schemas _shape",
     "UpdateBatch": "moved symbol_words",

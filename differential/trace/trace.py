@@ -272,16 +272,22 @@ class Trace:
     def effort(self, rows: int) -> bool:
         """Spend `rows` rows of merging; returns whether there is more to do.
 
-        Begins merges until one run is left: for a trace that is to be small, not for every idle moment.
+        Begins merges until one run is left, with times advanced to what is since when the last of them begins
+        (one that was under way before may know an earlier one): for a trace that is to be small, not for
+        every idle moment.
         """
         if not self._merges:
             self._look()
             if len(self._runs) > 1:
                 self._merge_at(len(self._runs) - 2)
-            elif len(self._runs) == 1 and self._runs[0].compacted != self.since.tobytes():
+            elif self._is_behind():
                 self._merge_at(0)
         self._work(rows)
-        return bool(self._merges) or len(self._runs) > 1
+        return bool(self._merges) or len(self._runs) > 1 or self._is_behind()
+
+    def _is_behind(self) -> bool:
+        """Whether the only run was made when somebody could still ask about earlier times."""
+        return len(self._runs) == 1 and self._runs[0].compacted != self.since.tobytes()
 
     def compact(self) -> None:
         """Merge everything into one run, with all times advanced to since; a pause of some 20 ns a row."""
@@ -289,12 +295,8 @@ class Trace:
         if self.since.shape[0] == 0:
             return
         self.freeze_head()
-        while self._merges or len(self._runs) > 1:
+        while self._merges or len(self._runs) > 1 or self._is_behind():
             self.effort(1 << 40)
-        if self._runs and self._runs[0].compacted != self.since.tobytes():
-            self._merge_at(0)
-            while self._merges:  # one that has to begin again, with wider sums, is not done at once
-                self._work(1 << 40)
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch, before which nobody will ask: what was before is of that epoch.

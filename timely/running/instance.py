@@ -410,8 +410,9 @@ class Instance:
             self._rebase(Rebase(self._room_ahead(), self.frozen.layout.shifts[0]))
 
     def _room_ahead(self) -> int:
-        """By how many epochs the anchor is to move; 0 if that is less than half of what rows may be ahead,
-        which does not pay, and than what a message needs."""
+        """By how many epochs the anchor is to move; 0 if that does not pay, for it costs a look at all that
+        is kept: less than half of what rows may be ahead, and less than a message needs.
+        """
         first, base = self.epochs_done(), self.anchor.epoch + 1
         enough = min((self.frozen.layout.window // 2, *(needed - base + 1 for *_, needed in self._late)))
         if first == FOREVER or first - base < enough:

@@ -308,7 +308,10 @@ class VertexRunner:
 
     def wants_idle(self) -> bool:
         """Whether the vertex has a use for idle moments."""
-        return self.vertex is not None and type(self.vertex).on_idle is not Vertex.on_idle
+        if self.vertex is None:
+            return False
+        kind = type(self.vertex)
+        return kind.on_idle is not Vertex.on_idle or kind.on_rest is not Vertex.on_rest
 
     def symbols(self, mark: Mark) -> None:
         """What waits here, what its connectors keep, and what the vertex keeps, if it says."""

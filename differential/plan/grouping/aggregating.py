@@ -87,14 +87,19 @@ def _chosen(
                 add, Reduce(_read(add, source, keys, column, balance), keys, ((name, aggregate),)), balance
             )
         check_order(source.schema, column, aggregate.describe())
-        return best_value(add, source, keys, name, column, OrderBy(column, Turn(kind == "max")), balance)
+        return best_value(add, source, keys, name, column, _best(column, kind == "max"), balance)
     source, order = order_of(add, source, aggregate.by)
     for each in order:
         check_order(source.schema, each.column, aggregate.describe())
     if kind in ("argmin", "argmax"):
-        by = OrderBy(order[0].column, Turn(kind == "argmax"))
+        by = _best(order[0].column, kind == "argmax")
         return best_value(add, source, keys, name, column, by, balance)
     return first_value(add, source, keys, name, column, order, balance)
+
+
+def _best(column: str, descending: bool) -> OrderBy:
+    """The least first, or the greatest; where there is nothing to compare by last."""
+    return OrderBy(column, Turn(descending, nulls_last=True))
 
 
 def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Balance | None) -> Node:

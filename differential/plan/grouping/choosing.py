@@ -33,10 +33,8 @@ def best_value(
     by: OrderBy,
     balance: Balance | None,
 ) -> Node:
-    """`value` of the row whose `by` is least, or greatest (descending), as `name` beside the keys."""
-    first = _first(
-        add, source, keys, [OrderBy(by.column, Turn(by.turn.descending, nulls_last=True))], value, balance
-    )
+    """`value` of the first row in the order `by`, in which null is last, as `name` beside the keys."""
+    first = _first(add, source, keys, [by], value, balance)
     chosen: Expr = ColumnRef(value)
     if by.column != value and source.schema[by.column].type.nullable:
         # With nothing to compare by there is nothing to choose.

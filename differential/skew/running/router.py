@@ -17,7 +17,6 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.update_batch import UpdateBatch, words_of
-from differential.kernels.rows.hashing import hashes_of
 from differential.operators.patterns.lookups import WaitingByOrigin
 from differential.operators.vertices import OperatorVertex, joined_words
 from progress.times.anchor import Rebase
@@ -28,7 +27,7 @@ from timely.wire.batch import Batch
 from ..placements.placement import Placement
 from .schedule import Schedule, refuse_rebase
 
-__all__ = ["CONTROL", "KEPT", "PROBING", "ROWS", "UnitRouterVertex", "hashes"]
+__all__ = ["CONTROL", "KEPT", "PROBING", "ROWS", "UnitRouterVertex"]
 
 ROWS: Final = 0
 CONTROL: Final = 1
@@ -38,21 +37,15 @@ PROBING: Final = 1
 """Outputs."""
 
 
-def hashes(words: Int64s, first: int, keys: int, width: int) -> tuple[Int64s, Int64s]:
-    """The hashes of keys, and of whole rows, whose `width` words, keys first, begin with word `first`."""
-    return hashes_of(words, np.arange(first, first + keys)), hashes_of(words, np.arange(first, first + width))
-
-
 class UnitRouterVertex(OperatorVertex):
-    """Places rows of `side`, of `width` words, `keys` of them the key."""
+    """Places rows of `side`, the first `keys` words of which are the key."""
 
     wants_frontier: ClassVar[bool] = True
 
-    def __init__(self, side: int, keys: int, width: int, placement: Placement, lead: int) -> None:
+    def __init__(self, side: int, keys: int, placement: Placement, lead: int) -> None:
         super().__init__()
         self._side = side
         self._keys = keys
-        self._width = width
         self._placement = placement
         self._lead = lead
 

@@ -84,12 +84,12 @@ class UnitsJoin:
         self, side: int, rows: Sequence[Feed], announcements: Sequence[Feed]
     ) -> tuple[Stream, Stream]:
         """What is kept, and what probes, of a side."""
-        schema, keys, placement, lead = self.schemas[side], self.shape.keys, self.placement, self.lead
+        keys, placement, lead = self.shape.keys, self.placement, self.lead
         feeds = [replace(feed, port=router.ROWS, route=None) for feed in rows]
         feeds += [replace(feed, port=router.CONTROL, route=Broadcast()) for feed in announcements]
         kept, probing = rows[0].stream.dataflow.stage(
             f"{self.name}: {('left', 'right')[side]} to units",
-            lambda: UnitRouterVertex(side, keys, schema.width, placement, lead),
+            lambda: UnitRouterVertex(side, keys, placement, lead),
             feeds,
             outputs=2,
             detail=f"{self._detail()} {side}",

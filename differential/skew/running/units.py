@@ -42,6 +42,7 @@ import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow
 from differential.kernels.history.match import FROM_DELTA, FROM_TRACE
+from differential.kernels.rows.hashing import hashes_of
 from differential.kernels.rows.ranges import rows_of_keys
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.patterns.half_join import HalfJoinMachine
@@ -54,7 +55,6 @@ from timely.routing.table import SIDES, RoutingTable
 from timely.wire.routing import BUCKETS
 
 from ..placements.placement import Placement, Rows
-from .router import hashes
 from .schedule import Change, Schedule
 
 __all__ = ["ARRIVED", "KEPT_ROWS", "PAIRS", "PROBED", "Frontiers", "Moved", "Shape", "Store", "Units"]
@@ -263,7 +263,7 @@ class Units:
 
     def _take_out(self, side: int, here: Int64s, change: Change, start: int) -> None:
         placement, keys = self._schedule.placement, self.shape.keys
-        key_hash, row_hash = hashes(here, 1, keys, here.shape[0] - 3)
+        key_hash, row_hash = _hashes(here, 1, keys, here.shape[0] - 3)
         rows = Rows(key_hash, row_hash, np.full(here.shape[1], side, np.int64))
         moves = placement.moves(rows, change.old, change.new)
         sent = moves.sources == here[0][moves.arrivals.row]
@@ -291,7 +291,7 @@ class Units:
         found = np.empty((6, words.shape[1]), np.int64)
         found[0] = side
         found[1] = words[0]
-        found[2] = hashes(words, 1, self.shape.keys, self.shape.keys)[0] & (BUCKETS - 1)
+        found[2] = _hashes(words, 1, self.shape.keys, self.shape.keys)[0] & (BUCKETS - 1)
         found[3] = what
         found[4] = words[-2]
         found[5] = amounts
@@ -333,3 +333,8 @@ def _losing(old: RoutingTable, new: RoutingTable) -> list[int]:
             if old.exceptions[side].get(key) != new.exceptions[side].get(key):
                 found |= old.grid_of(side, key).all_units
     return sorted(found)
+
+
+def _hashes(words: Int64s, first: int, keys: int, width: int) -> tuple[Int64s, Int64s]:
+    """The hashes of keys, and of whole rows, whose `width` words, keys first, begin with word `first`."""
+    return hashes_of(words, np.arange(first, first + keys)), hashes_of(words, np.arange(first, first + width))

@@ -221,6 +221,24 @@ def test_sizes_at_rest_that_somebody_holds_are_looked_at_again_when_he_moves_on(
     assert trace.rows == 0
 
 
+def test_sizes_at_rest_are_small_after_a_merge_that_knew_an_earlier_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was under way when rest came: what it keeps apart can be added up only by one more."""
+    monkeypatch.setattr(trace_module, "EFFORT_PER_ROW", 0)
+    code = CODES[1]
+    trace = Trace(1, 0, code.guards)
+    gone = code.pack((1,))
+    trace.insert(as_words([(key, 0, 1) for key in range(6_000)], 3))
+    trace.insert(as_words([(key, gone, -1) for key in range(6_000)], 3))
+    assert trace.settle(500) and trace._merges, "one is under way"
+    trace.set_since(np.array([gone]))
+    trace.rest()
+    while trace.settle(500):
+        trace.check_invariants()
+    assert trace.rows == 0
+
+
 @pytest.mark.parametrize(("diffs", "often"), [((1, -1), 1 + trace_module.SHRINKS_MAX), ((1, 1), 0)])
 def test_sizes_at_rest_of_what_only_seems_to_cancel_are_looked_at_a_few_times(
     diffs: tuple[int, int], often: int, monkeypatch: pytest.MonkeyPatch

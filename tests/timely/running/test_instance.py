@@ -153,6 +153,35 @@ def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> 
     )
 
 
+class RestsVertex(Vertex):
+    """Counts how often nothing has happened for a while."""
+
+    rested = 0
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        pass
+
+    def on_rest(self) -> None:
+        self.rested += 1
+        if self.rested > 1:
+            raise SystemExit("tired")
+
+
+def test_whoever_only_wants_to_know_of_rest_is_told_and_may_fail_as_anywhere() -> None:
+    dataflow = Dataflow()
+    dataflow.output("nothing", dataflow.input("numbers").stage("rests", RestsVertex))
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    failed: list[int] = []
+    worker.on_failure = lambda number, error: failed.append(number)
+    worker.rest()
+    assert not worker.idle() and not failed
+    vertex = instance.runners[1].vertex
+    assert isinstance(vertex, RestsVertex) and vertex.rested == 1
+    worker.rest()
+    assert failed == [0] and 0 in worker.ended
+
+
 def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() -> None:
     """They wait until nothing else is ready, and no longer than some steps."""
     worker = Worker()

@@ -46,7 +46,9 @@ def _nulls_last(value: int | None) -> tuple[bool, int]:
 
 @given(ROWS, st.booleans())
 def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: bool) -> None:
-    node = best_value(_same, SOURCE, ("k",), "found", "x", n.OrderBy("x", Turn(descending)), None)
+    node = best_value(
+        _same, SOURCE, ("k",), "found", "x", n.OrderBy("x", Turn(descending, nulls_last=True)), None
+    )
     want = {}
     for k, group in _groups(rows, 1).items():
         present = [x for (x,) in group if x is not None]
@@ -56,7 +58,9 @@ def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: 
 
 @given(ROWS, st.booleans())
 def test_what_stands_beside_the_least_and_the_greatest(rows: Found, descending: bool) -> None:
-    node = best_value(_same, SOURCE, ("k",), "found", "v", n.OrderBy("x", Turn(descending)), None)
+    node = best_value(
+        _same, SOURCE, ("k",), "found", "v", n.OrderBy("x", Turn(descending, nulls_last=True)), None
+    )
     want = {}
     for k, group in _groups(rows, 2).items():
         present = [x for x, _ in group if x is not None]

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SpreadRun, seal_apart
 
-from differential.kernels.rows.hashing import hash_of_key
-from differential.skew.running.router import UnitRouterVertex, hashes
+from differential.skew.running.router import UnitRouterVertex
 from timely.routing.announcement import KEY, Changes, Place
 from timely.routing.grid import Grid
 
 NAME = "join on k: left to units"
-
-
-def test_hashes_are_of_the_key_words_and_of_all_words_behind_the_unit() -> None:
-    words = np.array([[9, 8], [1, 2], [3, 4], [5, 6], [0, 0], [1, 1]])
-    key_hash, row_hash = hashes(words, 1, 2, 3)
-    behind = np.ascontiguousarray(words[1:])
-    assert key_hash.tolist() == [hash_of_key(behind, row, 2) for row in range(2)]
-    assert row_hash.tolist() == [hash_of_key(behind, row, 3) for row in range(2)]
 
 
 def _waiting(cluster: Cluster) -> int:

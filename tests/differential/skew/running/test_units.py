@@ -17,6 +17,8 @@ from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SCHEMES, SpreadRun, loads_of, seal_apart
 
 from differential.columns.column_types import Int64s
+from differential.kernels.rows.hashing import hash_of_key
+from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
 from differential.skew.running.schedule import Change
 from differential.skew.running.units import Frontiers, Units
@@ -30,6 +32,14 @@ seeds = st.integers(0, 2**30)
 def _runs() -> int:
     """How many of a scheme: 10,000 of all in the long form."""
     return settings().max_examples // 2 if settings().max_examples < 1_000 else 2_000
+
+
+def test_hashes_are_of_the_key_words_and_of_all_words_behind_the_unit() -> None:
+    words = np.array([[9, 8], [1, 2], [3, 4], [5, 6], [0, 0], [1, 1]])
+    key_hash, row_hash = units._hashes(words, 1, 2, 3)
+    behind = np.ascontiguousarray(words[1:])
+    assert key_hash.tolist() == [hash_of_key(behind, row, 2) for row in range(2)]
+    assert row_hash.tolist() == [hash_of_key(behind, row, 3) for row in range(2)]
 
 
 # meaning_
