@@ -5,8 +5,9 @@ python -m bench.skew.processes [--rounds N] [--write FILE]
 hot       one key with 4,000 rows a side: all pairs are made, and added up
 even      120,000 lines and 30,000 orders, keys drawn evenly, in 100 epochs: what balancing costs for nothing
 skewed    the same, drawn by z = 1: latency of an epoch
-moving    a million rows that move to other units under epochs of 1,000 rows: 1/32 of the keys in each
-          ("fluid"), all at once, and all at once with nothing coming in meanwhile ("stand still")
+moving    a million rows that move to other units under epochs of 1,000 rows: one of 1,024 buckets in each
+          ("fluid"), 32 in each ("batched"), all at once, and all at once with nothing coming in meanwhile
+          ("stand still")
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ SCHEMES = {
     "JB": dd.Balance("JB", units=16),
     "matrix": dd.Balance("matrix", units=16),
 }
-_BUCKETS_AN_EPOCH = 32
+_BATCH = 32
+_LATER_EPOCHS = 20
 _WARM_EPOCHS = 2
 """Kernels are loaded in the first ones, which count for nothing."""
 
@@ -51,7 +53,7 @@ _PARTS = {
     "skewed": ("Keys by z = 1, 100 epochs", ("D-JB, routed", "D-JB", "JB6", "JB")),
     "moving": (
         f"{MOVED_ROWS:,} rows under epochs of {EPOCH_ROWS:,}",
-        ("no move", "fluid", "all at once", "stand still"),
+        ("no move", "fluid", "batched", "all at once", "stand still"),
     ),
 }
 
@@ -170,9 +172,12 @@ def moving(pacing: str) -> list[float]:
         keys = draw.integers(0, MOVED_ROWS, MOVED_ROWS)
         flow.input("left").insert(_rows(keys, np.arange(MOVED_ROWS), "v"))
         _sealed(flow)
+        for _ in range(_LATER_EPOCHS):
+            _change(flow, draw)
+            _sealed(flow)
         steps = _steps(pacing)
         seconds = []
-        for epoch in range(BUCKETS // _BUCKETS_AN_EPOCH + LEAD + 20):
+        for epoch in range((len(steps) or BUCKETS) + LEAD + _LATER_EPOCHS):
             if epoch < len(steps):
                 flow.input("routes").insert([tuple(row) for row in steps[epoch].announcements()])
             if pacing == "stand still" and epoch == 0:
@@ -192,13 +197,10 @@ def _steps(pacing: str) -> list[Changes]:
     places = {Place(BUCKET, 0, bucket): Grid.alone((bucket + 1) % half) for bucket in range(BUCKETS)}
     if pacing == "no move":
         return []
-    if pacing != "fluid":
+    if pacing not in ("fluid", "batched"):
         return [Changes(None, places)]
-    listed = list(places.items())
-    return [
-        Changes(None, dict(listed[first : first + _BUCKETS_AN_EPOCH]))
-        for first in range(0, BUCKETS, _BUCKETS_AN_EPOCH)
-    ]
+    listed, size = list(places.items()), 1 if pacing == "fluid" else _BATCH
+    return [Changes(None, dict(listed[first : first + size])) for first in range(0, BUCKETS, size)]
 
 
 def _change(flow: timely.Flow, draw: np.random.Generator) -> None:

@@ -97,8 +97,11 @@ def visits_of(
 
 
 @kernel
-def placed_rows(words: Int64s, keys: Int64s, side: int, takes_copy: int, table: TableColumns) -> Int64s:
-    """`words`, each row once for each unit of its line, with the unit in front of it.
+def placed_rows(
+    words: Int64s, keys: Int64s, side: int, takes_copy: int, as_spots: int, table: TableColumns
+) -> Int64s:
+    """`words`, each row once for each unit of its line, with the unit in front of it, or, if `as_spots` is 1,
+    its *spot*: bucket · buckets + unit.
 
     words   int64[w + 2, n], time and difference last; `keys` are the words of the key, all w are the row
     out     int64[w + 3, m], rows in their order, and a row's units in that of the line
@@ -111,15 +114,17 @@ def placed_rows(words: Int64s, keys: Int64s, side: int, takes_copy: int, table: 
     place = np.empty(rows, np.int64)  # the only unit, or -1 - the number of a line
     made = np.int64(0)
     for row in range(rows):
-        unit = table.only_unit[first + (key_hash[row] & (buckets - 1))]
+        bucket = key_hash[row] & (buckets - 1)
+        unit = table.only_unit[first + bucket]
         if unit < 0:
             line = line_of(table, side, takes_copy, key_hash[row], hash_of_key(words, row, columns - 2))
             made += table.units_from[line + 1] - table.units_from[line] - 1
             unit = -1 - line
         place[row] = unit
+        key_hash[row] = bucket * buckets * as_spots
     out = np.empty((columns + 1, rows + made), np.int64)
     if rows > 0 and place.min() >= 0:
-        out[0] = place
+        out[0] = place + key_hash
         out[1:] = words
         return out
     made = np.int64(0)
@@ -129,7 +134,7 @@ def placed_rows(words: Int64s, keys: Int64s, side: int, takes_copy: int, table: 
         if line >= 0:
             start, stop = table.units_from[line], table.units_from[line + 1]
         for at in range(start, stop):
-            out[0, made] = table.units[at] if line >= 0 else place[row]
+            out[0, made] = key_hash[row] + (table.units[at] if line >= 0 else place[row])
             for column in range(columns):
                 out[column + 1, made] = words[column, row]
             made += 1

@@ -108,7 +108,7 @@ class Balance:
         division = self.division
         if purpose == "divided":
             assert division is not None, "nothing is divided"
-            return lambda words, keys: placed_rows(words, keys, 0, 0, TableColumns(*division.columns))
+            return lambda words, keys: placed_rows(words, keys, 0, 0, 0, TableColumns(*division.columns))
         placement = self.placement
         placed = placement.kept if purpose == "kept" else placement.probing
         return lambda words, keys: placed(words, keys, side, placement.first)

@@ -8,6 +8,7 @@ what counts: `grids_of` puts the cells together and refuses what does not fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from progress.errors import MisuseError
@@ -144,4 +145,8 @@ def _grid(place: Place, cells: set[Announcement]) -> Grid | None:
         )
     units = tuple(tuple(by_place[share, copy].unit for copy in copies) for share in shares)
     ends = tuple(share_ends[share] for share in shares), tuple(copy_ends[copy] for copy in copies)
-    return Grid(units, *ends).checked(str(place))
+    return _grid_of(units, *ends).checked(str(place))
+
+
+_grid_of = lru_cache(maxsize=4 * BUCKETS)(Grid)
+"""Equal grids are one object, as far as that goes: each version compares all of its grids."""

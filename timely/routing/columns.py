@@ -6,7 +6,7 @@ Made once per version: rows of a version are many, versions few.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -26,36 +26,39 @@ def columns_of(
     keys = [sorted(side) for side in exceptions]
     listed = [*buckets[0], *buckets[1], *(exceptions[side][key] for side in (0, 1) for key in keys[side])]
     numbers: dict[Grid, int] = {}
-    of_each = [numbers.setdefault(grid, len(numbers)) for grid in listed]
+    of_each = _column(numbers.setdefault(grid, len(numbers)) for grid in listed)
     bucket_count = len(buckets[0]) + len(buckets[1])
     ends = [*(grid.share_ends for grid in numbers), *(grid.copy_ends for grid in numbers)]
     lines = [line for grid in numbers for line in grid.kept_on]
     lines += [line for grid in numbers for line in grid.visited]
     return (
-        _column(of_each[:bucket_count]),
+        of_each[:bucket_count],
         _column(keys[0] + keys[1]),
         _column([0, len(keys[0]), len(keys[0]) + len(keys[1])]),
-        _column(of_each[bucket_count:]),
+        of_each[bucket_count:],
         _starts(map(len, ends)),
         _column(end for each in ends for end in each),
         _starts(map(len, lines)),
         _column(unit for line in lines for unit in line),
-        _column(_only_units(buckets, exceptions)),
+        _only_units(list(numbers), of_each[:bucket_count].reshape(2, -1), keys),
     )
 
 
-def _only_units(
-    buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]],
-    exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]],
-) -> Iterator[int]:
-    """Of each side its shares, then its copies: for each bucket the unit of all of its rows, or -1."""
-    for side, excepted in zip(buckets, exceptions, strict=True):
-        divided = {key % len(side) for key in excepted}
-        for is_copy in (False, True):
-            for bucket, grid in enumerate(side):
-                lines = grid.visited if is_copy else grid.kept_on
-                is_alone = len(lines) == len(lines[0]) == 1 and bucket not in divided
-                yield lines[0][0] if is_alone else -1
+def _only_units(grids: Sequence[Grid], of_each: Int64s, keys: Sequence[Sequence[int]]) -> Int64s:
+    """Of each side its shares, then its copies: for each bucket the unit of all of its rows, or -1.
+
+    of_each   int64[2, buckets], which of `grids` each bucket of a side has
+    keys      of each side those that are exceptions
+    """
+    sides, buckets = of_each.shape
+    found = np.empty((sides, 2, buckets), np.int64)
+    for lines, column in (([grid.kept_on for grid in grids], 0), ([grid.visited for grid in grids], 1)):
+        found[:, column] = _column(each[0][0] if len(each) == len(each[0]) == 1 else -1 for each in lines)[
+            of_each
+        ]
+    for side, excepted in enumerate(keys):
+        found[side][:, [key % buckets for key in excepted]] = -1
+    return found.reshape(-1)
 
 
 def _column(numbers: Iterable[int]) -> Int64s:

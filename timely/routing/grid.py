@@ -66,6 +66,14 @@ class Grid:
         """One share, kept on each of `units`, which are visited equally often."""
         return Grid((tuple(units),), (HASH_MAX,), even_ends(len(units)))
 
+    def __hash__(self) -> int:
+        """As of all that is in it, looked at once: each version of a table asks all of its grids."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.units, self.share_ends, self.copy_ends))
+
     @property
     def shares(self) -> int:
         """Into how many parts kept rows are divided."""

@@ -123,17 +123,24 @@ class RoutingTable:
 
     def _checked(self) -> RoutingTable:
         """Itself; a `MisuseError` if something is on a unit that there is not."""
+        there = range(self.units)
         for side in SIDES:
-            named = [(f"bucket {bucket}", grid) for bucket, grid in enumerate(self.buckets[side])]
-            named += [(f"key {key}", grid) for key, grid in self.exceptions[side].items()]
-            for name, grid in named:
-                unknown = [unit for unit in grid.all_units if not 0 <= unit < self.units]
-                if unknown:
-                    raise MisuseError(
-                        f"{name} of side {side} is sent to unit {min(unknown)}; there are units 0 to "
-                        f"{self.units - 1}"
-                    )
+            for grid in {*self.buckets[side], *self.exceptions[side].values()}:
+                if not all(unit in there for unit in grid.all_units):
+                    self._refuse(side)
         return self
+
+    def _refuse(self, side: int) -> None:
+        """Say what is sent to a unit that there is not."""
+        named = [(f"bucket {bucket}", grid) for bucket, grid in enumerate(self.buckets[side])]
+        named += [(f"key {key}", grid) for key, grid in self.exceptions[side].items()]
+        for name, grid in named:
+            unknown = [unit for unit in grid.all_units if not 0 <= unit < self.units]
+            if unknown:
+                raise MisuseError(
+                    f"{name} of side {side} is sent to unit {min(unknown)}; there are units 0 to "
+                    f"{self.units - 1}"
+                )
 
 
 @dataclass(frozen=True)

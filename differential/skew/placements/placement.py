@@ -126,25 +126,32 @@ class Placement:
             return self.stores(rows, table)
         return _visits(rows, table, 1 - rows.side, np.ones_like(rows.side))
 
-    def kept(self, words: Int64s, keys: Int64s, side: int, table: RoutingTable) -> Int64s:
+    def kept(
+        self, words: Int64s, keys: Int64s, side: int, table: RoutingTable, *, as_spots: bool = False
+    ) -> Int64s:
         """Rows of words of a side, once for each unit that keeps them, with the unit in front; `stores` of
-        them, in one pass. `keys`: which words are the key; time and difference are last.
+        them, in one pass. `keys`: which words are the key; time and difference are last. `as_spots`: with
+        bucket and unit in front, in one word.
         """
         half = 0 if self.is_cells else side
-        return placed_rows(words, keys, half, side if self.is_cells else 0, TableColumns(*table.columns))
+        takes_copy = side if self.is_cells else 0
+        return placed_rows(words, keys, half, takes_copy, int(as_spots), TableColumns(*table.columns))
 
-    def probing(self, words: Int64s, keys: Int64s, side: int, table: RoutingTable) -> Int64s:
+    def probing(
+        self, words: Int64s, keys: Int64s, side: int, table: RoutingTable, *, as_spots: bool = False
+    ) -> Int64s:
         """The same, once for each unit where they look for others: of `probes`."""
         if self.is_cells:
-            return self.kept(words, keys, side, table)
-        return placed_rows(words, keys, 1 - side, 1, TableColumns(*table.columns))
+            return self.kept(words, keys, side, table, as_spots=as_spots)
+        return placed_rows(words, keys, 1 - side, 1, int(as_spots), TableColumns(*table.columns))
 
     def moves(self, rows: Rows, old: RoutingTable, new: RoutingTable) -> Moves:
         """What becomes of kept `rows` when `new` follows `old`."""
         before, after = self.stores(rows, old), self.stores(rows, new)
         units = max(old.units, new.units)
         was, will = before.row * units + before.unit, after.row * units + after.unit
-        arrives, goes = ~np.isin(will, was), ~np.isin(was, will)
+        arrives = np.isin(will, was, assume_unique=True, invert=True)
+        goes = np.isin(was, will, assume_unique=True, invert=True)
         first = np.searchsorted(before.row, after.row[arrives])
         return Moves(
             Visits(after.row[arrives], after.unit[arrives]),

@@ -5,7 +5,7 @@ epochs ≤ e - lead are known, by the version that holds in e: its own epoch dec
 that it came in, nor when it comes. It leaves once for each unit that keeps it, and once for each where it is
 to look for rows of the other side; where these are the same units (cells), once for both.
 
-What leaves has the unit in front, then the key, then the other words.
+What leaves has the spot in front (bucket and unit in one word), then the key, then the other words.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ class UnitRouterVertex(OperatorVertex):
             part = words if first == last else np.ascontiguousarray(words[:, number == version])
             if part.shape[1] == 0:
                 continue
-            keys, table, placement = np.arange(self._keys), versions.tables[version], self._placement
-            self._send(KEPT, placement.kept(part, keys, self._side, table))
+            placement, keys, table = self._placement, np.arange(self._keys), versions.tables[version]
+            self._send(KEPT, placement.kept(part, keys, self._side, table, as_spots=True))
             if not placement.is_cells:
-                self._send(PROBING, placement.probing(part, keys, self._side, table))
+                self._send(PROBING, placement.probing(part, keys, self._side, table, as_spots=True))
 
     def _send(self, output: int, placed: Int64s) -> None:
         for envelope, rows in self.parts_by_envelope(placed):

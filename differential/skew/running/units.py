@@ -28,6 +28,9 @@ theirs.)
 up: rows kept (their multiplicities), rows that probed (one for each different row and time), pairs (their
 multiplicities), rows that have arrived. They depend on what comes in and on announcements alone.
 
+**Spots.** Rows are ordered by their *spot*, bucket and unit in one word (`placed_rows`), then by key. So what
+a version moves lies together, and a move costs what moves, however much the units keep beside it.
+
 Source of moving by version: Megaphone (Hoffmann et al., VLDB 2019). Not taken: stopping the inputs while rows
 move, as the third seed does; forwarding rows that come to where their unit was.
 """
@@ -65,6 +68,9 @@ PAIRS: Final = 2
 ARRIVED: Final = 3
 """What loads count."""
 
+_UNIT: Final = BUCKETS - 1
+"""The bits of a spot that say which unit; bucket and unit are less than `BUCKETS` both."""
+
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
@@ -89,7 +95,7 @@ class Frontiers(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Rows of a side that leave at a time: unit where they go, key, values, past time, that time, diff."""
+    """Rows of a side that leave at a time: spot where they go, key, values, past time, that time, diff."""
 
     side: int
     time: int
@@ -97,7 +103,7 @@ class Moved(NamedTuple):
 
 
 class Store:
-    """The rows of a side, by unit and key; what looks them up sees a table."""
+    """The rows of a side, by spot and key; what looks them up sees a table."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -132,7 +138,7 @@ class Units:
         self.loads: list[Int64s] = []
 
     def _probing(self, side: int) -> HalfJoinMachine:
-        """Rows of `side` probe what is kept of the other. The unit comes first of what they make."""
+        """Rows of `side` probe what is kept of the other. The spot comes first of what they make."""
         words = [(FROM_DELTA, 0)]
         for source, word in self.shape.projection:
             words.append((FROM_DELTA if source == side else FROM_TRACE, 1 + word))
@@ -155,7 +161,7 @@ class Units:
             self._probes[side].recv(words)
 
     def arrive(self, side: int, words: Int64s) -> None:
-        """Rows that were kept elsewhere: unit, key, values, past time, time of the move, diff."""
+        """Rows that were kept elsewhere: spot, key, values, past time, time of the move, diff."""
         past = np.ascontiguousarray(np.delete(words, -2, 0))
         counted = np.ascontiguousarray(np.delete(words, -3, 0))
         self.stores[side].trace.insert(self._sorted(side, past))
@@ -189,7 +195,7 @@ class Units:
         return all(probes.is_idle for probes in self._probes)
 
     def work(self) -> Int64s:
-        """A piece of the pairs that can be made now, without their units. Requires: not `is_idle`."""
+        """A piece of the pairs that can be made now, without their spots. Requires: not `is_idle`."""
         for side in SIDES:
             probes = self._probes[side]
             if not probes.is_idle:
@@ -253,10 +259,10 @@ class Units:
 
     def _leave(self, change: Change) -> None:
         """Take out what is kept elsewhere from this version on."""
-        units = np.array(_losing(change.old, change.new), np.int64).reshape(1, -1)
         start = change.start << self._shift
-        for side in SIDES if units.shape[1] else ():
-            here = rows_of_keys(self.stores[side].table, units, 1)
+        for side in SIDES:
+            spots = _losing(change.old, change.new, 0 if self._schedule.placement.is_cells else side)
+            here = rows_of_keys(self.stores[side].table, spots.reshape(1, -1), 1)
             here = np.ascontiguousarray(here[:, here[-2] < start])
             if here.shape[1]:
                 self._take_out(side, here, change, start)
@@ -266,13 +272,14 @@ class Units:
         key_hash, row_hash = _hashes(here, 1, keys, here.shape[0] - 3)
         rows = Rows(key_hash, row_hash, np.full(here.shape[1], side, np.int64))
         moves = placement.moves(rows, change.old, change.new)
-        sent = moves.sources == here[0][moves.arrivals.row]
+        unit = here[0] & _UNIT
+        sent = moves.sources == unit[moves.arrivals.row]
         if sent.any():
             row = moves.arrivals.row[sent]
             words = np.insert(here.take(row, 1), here.shape[0] - 1, start, axis=0)
-            words[0] = moves.arrivals.unit[sent]
+            words[0] += moves.arrivals.unit[sent] - unit[row]
             self.moved.append(Moved(side, start, self._sorted(side, np.ascontiguousarray(words))))
-        gone = moves.drops.unit == here[0][moves.drops.row]
+        gone = moves.drops.unit == unit[moves.drops.row]
         if gone.any():
             dropped = here.take(moves.drops.row[gone], 1)
             dropped[-1] *= -1
@@ -285,13 +292,13 @@ class Units:
     # Loads, and the rest.
 
     def _count(self, side: int, what: int, words: Int64s, amounts: Int64s) -> None:
-        """Note a load of rows that begin with unit and key, and end with time and diff."""
+        """Note a load of rows that begin with a spot, and end with time and diff."""
         if words.shape[1] == 0:
             return
         found = np.empty((6, words.shape[1]), np.int64)
         found[0] = side
-        found[1] = words[0]
-        found[2] = _hashes(words, 1, self.shape.keys, self.shape.keys)[0] & (BUCKETS - 1)
+        found[1] = words[0] & _UNIT
+        found[2] = words[0] // BUCKETS
         found[3] = what
         found[4] = words[-2]
         found[5] = amounts
@@ -300,8 +307,9 @@ class Units:
     def show_rows(self, shows: Sequence[ShowRow]) -> None:
         """How messages show rows of either side, the unit in front."""
         for side in SIDES:
-            self.stores[side].trace.show = shows[side]
-            self._probes[side].show = shows[side]
+            show = _by_unit(shows[side])
+            self.stores[side].trace.show = show
+            self._probes[side].show = show
 
     def _sorted(self, side: int, words: Int64s) -> Int64s:
         try:
@@ -322,17 +330,21 @@ class Units:
             probes.symbols(mark)
 
 
-def _losing(old: RoutingTable, new: RoutingTable) -> list[int]:
-    """The units that may keep, by `old`, what goes elsewhere by `new`, ascending."""
+def _losing(old: RoutingTable, new: RoutingTable, half: int) -> Int64s:
+    """The spots where, by `half` of `old`, something may be kept that is elsewhere by `new`, ascending."""
     found: set[int] = set()
-    for side in SIDES:
-        for before, after in zip(old.buckets[side], new.buckets[side], strict=True):
-            if before != after:
-                found |= before.all_units
-        for key in {*old.exceptions[side], *new.exceptions[side]}:
-            if old.exceptions[side].get(key) != new.exceptions[side].get(key):
-                found |= old.grid_of(side, key).all_units
-    return sorted(found)
+    for bucket, (before, after) in enumerate(zip(old.buckets[half], new.buckets[half], strict=True)):
+        if before is not after and before != after:
+            found.update(bucket * BUCKETS + unit for unit in before.all_units)
+    for key in {*old.exceptions[half], *new.exceptions[half]}:
+        if old.exceptions[half].get(key) != new.exceptions[half].get(key):
+            found.update(key % BUCKETS * BUCKETS + unit for unit in old.grid_of(half, key).all_units)
+    return np.array(sorted(found), np.int64)
+
+
+def _by_unit(show: ShowRow) -> ShowRow:
+    """What `show` says of a row, the unit in the place of the spot."""
+    return lambda row: show([row[0] & _UNIT, *row[1:]])
 
 
 def _hashes(words: Int64s, first: int, keys: int, width: int) -> tuple[Int64s, Int64s]:

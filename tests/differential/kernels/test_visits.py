@@ -12,6 +12,7 @@ from differential.kernels.visits import TableColumns, first_not_below, placed_ro
 from differential.skew.placements.placement import Rows
 from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable
+from timely.wire.routing import BUCKETS
 
 
 @given(tables(7), row_columns(), st.data())
@@ -45,10 +46,13 @@ def test_placed_is_each_row_once_for_each_unit_that_it_visits(
         both = (exceptions, table.exceptions[1]) if side == 0 else (table.exceptions[0], exceptions)
         table = RoutingTable(table.units, table.buckets, both)
     columns = TableColumns(*table.columns)
-    made = placed_rows(words, np.arange(keys), side, takes_copy, columns)
+    made = placed_rows(words, np.arange(keys), side, takes_copy, 0, columns)
     row, unit = visits_of(key, whole, np.full_like(key, side), np.full_like(key, takes_copy), columns)
     assert made.tolist() == [unit.tolist(), *words.take(row, 1).tolist()]
     assert made.flags.c_contiguous
+    spots = placed_rows(words, np.arange(keys), side, takes_copy, 1, columns)
+    assert spots[0].tolist() == ((key.take(row) % BUCKETS) * BUCKETS + unit).tolist()
+    assert spots[1:].tolist() == made[1:].tolist()
 
 
 @given(st.lists(st.integers(0, 20)).map(sorted), st.integers(0, 21))

@@ -17,13 +17,15 @@ from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SCHEMES, SpreadRun, loads_of, seal_apart
 
 from differential.columns.column_types import Int64s
-from differential.kernels.rows.hashing import hash_of_key
+from differential.kernels.rows.hashing import hash_of_key, hashes_of
+from differential.kernels.rows.ranges import rows_of_keys
 from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
 from differential.skew.running.schedule import Change
 from differential.skew.running.units import Frontiers, Units
-from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.announcement import BUCKET, KEY, Changes, Place
 from timely.routing.grid import Grid
+from timely.wire.routing import BUCKETS
 
 EACH_SCHEME = pytest.mark.parametrize("scheme", SCHEMES)
 seeds = st.integers(0, 2**30)
@@ -84,6 +86,30 @@ def _moved_far_behind() -> Rows:
 
 def test_meaning_when_it_is_announced_late_what_early_rows_do() -> None:
     assert _moved_far_behind() == {(0, 1, 7): 1, (0, 1, 9): 1}
+
+
+def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+
+    def watched(table: Int64s, spots: Int64s, kw: int) -> Int64s:
+        found = rows_of_keys(table, spots, kw)
+        looked_at.append(found.shape[1])
+        return found
+
+    monkeypatch.setattr(units, "rows_of_keys", watched)
+    cluster = Cluster(SpreadRun(0, "D-JB").build)
+    cluster.change("a", [((key, 1), 1) for key in range(3_000)], 0)
+    bucket = HASHES[0] % BUCKETS
+    hashes = hashes_of(np.arange(3_000).reshape(1, -1), np.arange(1))
+    there = int((hashes % BUCKETS == bucket).sum())
+    said = Changes(None, {Place(BUCKET, 0, bucket): Grid.alone(4)})
+    cluster.change("routes", [(tuple(row), 1) for row in said.announcements()], 1)
+    cluster.seal(5)
+    cluster.run()
+    moved = sum(diff for (_, _, _, what), diff in cluster.snapshot("loads").items() if what == units.ARRIVED)
+    assert sum(looked_at) == moved == there < 30
 
 
 # loads_
