@@ -25,7 +25,7 @@ from timely.operators.capture import FOREVER
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement
-from .schedule import Schedule, refuse_rebase
+from .schedule import Schedule
 
 __all__ = ["CONTROL", "KEPT", "PROBING", "ROWS", "UnitRouterVertex"]
 
@@ -52,7 +52,7 @@ class UnitRouterVertex(OperatorVertex):
     def on_start(self) -> None:
         """Until announcements come the first table holds."""
         self._shift, _ = self.code.fields[0]
-        self._schedule = Schedule(self._placement, self._lead, self._shift)
+        self._schedule = Schedule(self._placement, self._lead, self._shift, self.code.anchor)
         self._waiting = WaitingByOrigin(None, self.code.guards)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
@@ -86,8 +86,10 @@ class UnitRouterVertex(OperatorVertex):
             schedule.forget_before(oldest)
 
     def rebase(self, by: Rebase) -> None:
-        """Refused."""
-        refuse_rebase(repr(self), self.code)
+        """Rows that wait, and when versions begin."""
+        super().rebase(by)
+        self._schedule.rebase(by)
+        self._waiting.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait."""

@@ -11,12 +11,11 @@ told the same and look at nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from differential.columns.schema import Schema
 from progress.arrays import Int64s
-from progress.errors import TimeOverflowError
-from progress.times.time_words import TimeCode
+from progress.times.anchor import Anchor, Rebase
 from timely.errors import MisuseError
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import Announcement
@@ -24,21 +23,10 @@ from timely.routing.table import RoutingTable, RoutingVersions
 
 from ..placements.placement import Placement
 
-__all__ = ["ANNOUNCED", "Change", "Schedule", "refuse_rebase"]
+__all__ = ["ANNOUNCED", "Change", "Schedule"]
 
 ANNOUNCED: Final = Schema.of(", ".join(f"{name}: int" for name in Announcement._fields))
 """The columns of announcements."""
-
-
-def refuse_rebase(title: str, code: TimeCode) -> NoReturn:
-    """Raise TimeOverflowError: what moves between units has its past times as data, which nobody moves along
-    when words count from a later epoch.
-    """
-    raise TimeOverflowError(
-        f"{title}: beside a balanced join epochs go no further than about {code.layout.window:,} from the "
-        f"first; the dataflow's layout has {code.layout.level_bits} bits per level, and has more for epochs "
-        "where loops nest less deeply"
-    )
 
 
 class Change(NamedTuple):
@@ -48,17 +36,24 @@ class Change(NamedTuple):
     old: RoutingTable
     new: RoutingTable
 
+    def rebased(self, by: Rebase) -> Change:
+        """The same, of epochs that count from a later one."""
+        return self._replace(start=max(self.start - by.epochs, 0))
+
 
 class Schedule:
-    """Versions of the table of a placement; `shift`: position of the lowest bit of the epoch in a time."""
+    """Versions of the table of a placement; `shift`: position of the lowest bit of the epoch in a time;
+    `anchor`: from which its epochs count, for messages.
+    """
 
-    def __init__(self, placement: Placement, lead: int, shift: int) -> None:
+    def __init__(self, placement: Placement, lead: int, shift: int, anchor: Anchor | None = None) -> None:
         self.placement = placement
         self.lead = lead
         self.versions = RoutingVersions.begin(placement.first)
         self.known_before = lead
         """The versions of epochs before this one are known."""
         self._shift = shift
+        self._anchor = Anchor() if anchor is None else anchor
         self._noted: dict[int, Counter[Announcement]] = {}
 
     def note(self, words: Int64s) -> None:
@@ -68,7 +63,7 @@ class Schedule:
 
     def starts(self) -> list[int]:
         """The epochs from which versions hold that are announced and not known yet, ascending."""
-        return sorted(epoch + self.lead for epoch in self._noted)
+        return sorted(max(epoch + self.lead, 0) for epoch in self._noted)
 
     def complete(self, before: int) -> list[Change]:
         """All announcements of epochs before this one are known now: the changes that come of those new here.
@@ -77,10 +72,10 @@ class Schedule:
         """
         found: list[Change] = []
         for epoch in sorted(epoch for epoch in self._noted if epoch < before):
-            said = self._noted.pop(epoch)
+            said, name = self._noted.pop(epoch), self._anchor.epoch + epoch
             if any(count < 0 for count in said.values()):
                 raise MisuseError(
-                    f"an announcement of epoch {epoch} takes one back: what holds instead is to be announced"
+                    f"an announcement of epoch {name} takes one back: what holds instead is to be announced"
                 )
             rows = [row for row, count in said.items() if count > 0]
             if not rows:
@@ -89,15 +84,26 @@ class Schedule:
             try:
                 new = self.placement.changed(old, rows)
             except MisuseError as error:
-                raise MisuseError(f"announcements of epoch {epoch}: {error}") from error
-            start = epoch + self.lead
+                raise MisuseError(f"announcements of epoch {name}: {error}") from error
+            start = max(epoch + self.lead, 0)
             starts, tables = (*self.versions.starts, start), (*self.versions.tables, new)
-            if start == 0:  # announced in the first epoch, without a lead: there was nothing before it
+            if start == 0:  # it holds from the first epoch on of which rows may still come
                 starts, tables = (0,), (new,)
             self.versions = RoutingVersions(starts, tables)
             found.append(Change(start, old, new))
         self.known_before = max(self.known_before, min(before + self.lead, FOREVER))
         return found
+
+    def rebase(self, by: Rebase) -> None:
+        """Epochs count from a later one. What has been noted may be of an epoch before it, if nobody has
+        asked since that was complete; versions that hold from before it on hold from it on.
+        """
+        versions = self.versions.since(by.epochs)
+        starts = (0, *(start - by.epochs for start in versions.starts[1:]))
+        self.versions = RoutingVersions(starts, versions.tables)
+        self._noted = {epoch - by.epochs: said for epoch, said in self._noted.items()}
+        if self.known_before < FOREVER:
+            self.known_before = max(self.known_before - by.epochs, 0)
 
     def forget_before(self, epoch: int) -> None:
         """No row of an earlier epoch will be asked about."""

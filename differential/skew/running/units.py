@@ -18,6 +18,10 @@ those of epochs < v where it was before:
 **Times.** Units are in a loop of their own. Rows come in at (epoch, 1), and what moves at v is sent at (v, 0)
 and arrives at (v, 1). So to wait for what moves is to wait for a frontier, like everything else.
 
+**Anchors.** Words count from a later epoch now and then (`progress/times/anchor.py`). A row that was kept in
+an epoch before gets the first time of all, (0, 0), which is before that of each row that comes in. What moves
+says how long before its move it came in, which is the same whatever words count from.
+
 **Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still probe, and
 those from which versions hold that rows have not been moved for. Up to these themselves would be too far: a
 row at an earlier time would have theirs, and be no longer before it. (What may still be announced comes
@@ -52,15 +56,27 @@ from differential.operators.patterns.half_join import HalfJoinMachine
 from differential.operators.patterns.lookups import Lookup
 from differential.trace.trace import Trace
 from progress.arrays import Int64s
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER
 from timely.routing.table import SIDES, RoutingTable
 from timely.wire.routing import BUCKETS
 
-from ..placements.placement import Placement, Rows
+from ..placements.placement import Rows
 from .schedule import Change, Schedule
 
-__all__ = ["ARRIVED", "KEPT_ROWS", "PAIRS", "PROBED", "Frontiers", "Moved", "Shape", "Store", "Units"]
+__all__ = [
+    "ARRIVED",
+    "KEPT_ROWS",
+    "PAIRS",
+    "PROBED",
+    "Frontiers",
+    "Moved",
+    "Shape",
+    "Store",
+    "ToTheFirst",
+    "Units",
+]
 
 KEPT_ROWS: Final = 0
 PROBED: Final = 1
@@ -95,7 +111,9 @@ class Frontiers(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Rows of a side that leave at a time: spot where they go, key, values, past time, that time, diff."""
+    """Rows of a side that leave at a time: spot where they go, key, values, age, that time, diff. The age is
+    by how much the word of the time at which a row came in is less than that of `time`.
+    """
 
     side: int
     time: int
@@ -119,17 +137,16 @@ class Store:
 
 
 class Units:
-    """The units of one worker. `code`: guards of times, position of the epoch, last epoch, one iteration.
+    """The units of one worker. `code`: guards of times, position of the epoch, the last epoch of which there
+    are words, one iteration.
 
     What comes of calls is in `pairs`-pieces of `work`, and in `moved` and `loads`, which the caller empties.
     """
 
-    def __init__(
-        self, shape: Shape, placement: Placement, lead: int, code: tuple[int, int, int, int]
-    ) -> None:
+    def __init__(self, shape: Shape, schedule: Schedule, code: tuple[int, int, int, int]) -> None:
         self.shape = shape
         self.guards, self._shift, self._epoch_max, self._iteration = code
-        self._schedule = Schedule(placement, lead, self._shift)
+        self._schedule = schedule
         self._pending: deque[Change] = deque()
         kw = shape.keys + 1
         self.stores = [Store(Trace(kw, values, self.guards)) for values in shape.values]
@@ -161,8 +178,9 @@ class Units:
             self._probes[side].recv(words)
 
     def arrive(self, side: int, words: Int64s) -> None:
-        """Rows that were kept elsewhere: spot, key, values, past time, time of the move, diff."""
-        past = np.ascontiguousarray(np.delete(words, -2, 0))
+        """Rows that were kept elsewhere: spot, key, values, age, time of the move and one iteration, diff."""
+        past = np.ascontiguousarray(np.delete(words, -3, 0))
+        past[-2] = np.maximum(past[-2] - self._iteration - words[-3], 0)
         counted = np.ascontiguousarray(np.delete(words, -3, 0))
         self.stores[side].trace.insert(self._sorted(side, past))
         for what in (KEPT_ROWS, ARRIVED):
@@ -177,9 +195,9 @@ class Units:
     def advance(self, frontiers: Frontiers) -> None:
         """Do what may be done now: rows leave for their versions, rows that probe may be answered."""
         changes = self._schedule.complete(self._epoch(frontiers.control))
-        self._pending.extend(change for change in changes if change.start <= self._epoch_max)
+        self._pending.extend(changes)
         self._schedule.forget_before(self._schedule.versions.starts[-1])
-        while self._pending and self._may_leave(self._pending[0].start << self._shift, frontiers):
+        while self._pending and self._may_leave(self._pending[0].start, frontiers):
             self._leave(self._pending.popleft())
         for side in SIDES:
             bound = self._bound(side, frontiers)
@@ -206,12 +224,20 @@ class Units:
 
     def capabilities(self) -> Int64s:
         """Times at which something may still be sent before more comes in, ascending."""
-        epochs = [change.start for change in self._pending]
-        epochs += [start for start in self._schedule.starts() if start <= self._epoch_max]
-        moves = np.array([epoch << self._shift for epoch in epochs], np.int64)
+        moves = np.array([*map(self._held, self._starts())], np.int64)
         return np.unique(np.concatenate([moves, *(probes.capabilities() for probes in self._probes)]))
 
     # When.
+
+    def _starts(self) -> list[int]:
+        """The epochs from which versions hold for which rows have not left."""
+        return [*(change.start for change in self._pending), *self._schedule.starts()]
+
+    def _held(self, epoch: int) -> int:
+        """The time at which rows may leave for a version that holds from `epoch` on; of an epoch of which
+        there are no words yet, a time before that: words count from a later one before it is needed.
+        """
+        return min(epoch, self._epoch_max) << self._shift
 
     def _epoch(self, frontier: Int64s) -> int:
         return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
@@ -230,12 +256,13 @@ class Units:
             bounds.append(int(frontiers.arriving[1 - side].min()))
         return min(bounds, default=None)
 
-    def _may_leave(self, start: int, frontiers: Frontiers) -> bool:
-        """Whether nothing before the time `start` can come any more, nobody waits, and all that was to arrive
-        for earlier versions has arrived.
+    def _may_leave(self, epoch: int, frontiers: Frontiers) -> bool:
+        """Whether nothing before `epoch` can come any more, nobody waits, and all that was to arrive for
+        earlier versions has arrived.
         """
         rows = [*frontiers.kept, *frontiers.probing]
-        if any(len(frontier) and int(frontier.min()) < start for frontier in rows):
+        start = self._held(epoch)
+        if epoch > self._epoch_max or any(len(frontier) and int(frontier.min()) < start for frontier in rows):
             return False
         if any(first < start for probes in self._probes for first in probes.earliest()):
             return False
@@ -244,7 +271,7 @@ class Units:
 
     def _hold_back(self, frontiers: Frontiers) -> None:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
-        starts = [change.start << self._shift for change in self._pending]
+        starts = [self._held(change.start) for change in self._pending]
         for side in SIDES:
             probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
             first = [*starts, *self._probes[1 - side].earliest()]
@@ -252,18 +279,21 @@ class Units:
             if not first:
                 self.stores[side].set_hold(_NO_TIMES)
                 continue
-            epoch = max((min(first) >> self._shift) - 1, 0)
-            self.stores[side].set_hold(np.array([epoch << self._shift], np.int64))
+            epoch = min(first) >> self._shift
+            # In the iteration in which rows come in, as else those from before the anchor would stay apart.
+            hold = ((epoch - 1) << self._shift) + self._iteration if epoch > 0 else 0
+            self.stores[side].set_hold(np.array([hold], np.int64))
 
     # Moving.
 
     def _leave(self, change: Change) -> None:
         """Take out what is kept elsewhere from this version on."""
-        start = change.start << self._shift
+        start = self._held(change.start)
         for side in SIDES:
             spots = _losing(change.old, change.new, 0 if self._schedule.placement.is_cells else side)
             here = rows_of_keys(self.stores[side].table, spots.reshape(1, -1), 1)
-            here = np.ascontiguousarray(here[:, here[-2] < start])
+            # Rows come in one iteration behind what leaves; those from before the anchor are at its first.
+            here = np.ascontiguousarray(here[:, here[-2] < start + self._iteration])
             if here.shape[1]:
                 self._take_out(side, here, change, start)
 
@@ -277,6 +307,7 @@ class Units:
         if sent.any():
             row = moves.arrivals.row[sent]
             words = np.insert(here.take(row, 1), here.shape[0] - 1, start, axis=0)
+            words[-3] = start - words[-3]
             words[0] += moves.arrivals.unit[sent] - unit[row]
             self.moved.append(Moved(side, start, self._sorted(side, np.ascontiguousarray(words))))
         gone = moves.drops.unit == unit[moves.drops.row]
@@ -317,6 +348,13 @@ class Units:
         except OverflowError:
             raise row_overflow([words], self.stores[side].trace.show) from None
 
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch; the traces, which are the vertex's to move, `ToTheFirst`."""
+        self._schedule.rebase(by)
+        self._pending = deque(change.rebased(by) for change in self._pending)
+        for side in SIDES:
+            self._probes[side].rebase(by)
+
     @property
     def traces(self) -> list[Trace]:
         """What is kept of both sides."""
@@ -328,6 +366,20 @@ class Units:
             trace.symbols(mark)
         for probes in self._probes:
             probes.symbols(mark)
+
+
+class ToTheFirst(Rebase):
+    """What is before the new anchor becomes its first time, whatever its iteration."""
+
+    def early(self, words: Int64s) -> Int64s:
+        """As the class says."""
+        if self.step >= 1 << 63:
+            return np.zeros_like(words)
+        return np.maximum(words - self.step, 0)
+
+    def early_word(self, word: int) -> int:
+        """The same for one."""
+        return max(word - self.step, 0)
 
 
 def _losing(old: RoutingTable, new: RoutingTable, half: int) -> Int64s:

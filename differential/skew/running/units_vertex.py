@@ -17,8 +17,8 @@ from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
 from ..placements.placement import Placement
-from .schedule import refuse_rebase
-from .units import Frontiers, Shape, Units
+from .schedule import Schedule
+from .units import Frontiers, Shape, ToTheFirst, Units
 
 __all__ = ["ARRIVING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "PROBING", "UnitsVertex"]
 
@@ -51,8 +51,9 @@ class UnitsVertex(OperatorVertex):
     def on_start(self) -> None:
         """Units want to know how times are made."""
         shift, bits = self.code.fields[0]
-        code = (self.code.guards, shift, (1 << bits) - 1, self.code.unit)
-        self._units = Units(self._shape, self._placement, self._lead, code)
+        code = (self.code.guards, shift, (1 << bits) - 2, self.code.unit)
+        schedule = Schedule(self._placement, self._lead, shift, self.code.anchor)
+        self._units = Units(self._shape, schedule, code)
         schemas = self._schemas
         self._units.show_rows(
             (show_words, show_words) if schemas is None else [show_schema(each) for each in schemas]
@@ -100,8 +101,10 @@ class UnitsVertex(OperatorVertex):
             self.resume()
 
     def rebase(self, by: Rebase) -> None:
-        """Refused."""
-        refuse_rebase(repr(self), self.code)
+        """What units keep, and what they know of versions; one for which there was no time may be due now."""
+        super().rebase(ToTheFirst(by.epochs, self.code.fields[0][0]))
+        self._units.rebase(by)
+        self.resume()
 
     def symbols(self, mark: Mark) -> None:
         """What units keep, and rows that wait in them."""

@@ -48,7 +48,7 @@ _Change = tuple[tuple[int, int], int]
 class SpreadRun:
     """One run.
 
-    scheme   its name; lead: of announcements
+    scheme   its name; lead: of announcements; bits: of epochs, if there are to be few
     said     announcements by epoch; given: rows of either input by epoch
     """
 
@@ -56,6 +56,7 @@ class SpreadRun:
     scheme: str
     lead: int = 2
     epochs: int = EPOCHS
+    bits: int | None = None
     said: dict[int, list[Announcement]] = field(default_factory=dict)
     given: dict[int, dict[str, list[_Change]]] = field(default_factory=dict)
 
@@ -77,6 +78,8 @@ class SpreadRun:
 
     def build(self, flow: Dataflow) -> None:
         """The dataflow."""
+        if self.bits is not None:
+            flow.level_bits = (self.bits, 9)
         a, b = dd.input(flow, "a", "k: int, v: int"), dd.input(flow, "b", "k: int, w: int")
         routed = dd.Routed(SCHEMES[self.scheme], dd.announcements(flow), self.lead)
         pairs = a.join(b, on="k", balance=routed)

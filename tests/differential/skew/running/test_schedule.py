@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from differential.columns.column_types import Int64s
 from differential.skew.balance import Balance
-from differential.skew.running.schedule import ANNOUNCED, Schedule, refuse_rebase
-from progress.times.time_words import TimeCode, TimeLayout
-from progress.times.timestamp import ROOT
-from timely.errors import MisuseError, TimeOverflowError
+from differential.skew.running.schedule import ANNOUNCED, Change, Schedule
+from progress.times.anchor import Anchor, Rebase
+from timely.errors import MisuseError
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import KEY, Announcement, Changes, Place
 from timely.routing.grid import Grid
@@ -89,6 +90,50 @@ def test_versions_that_nobody_asks_about_are_forgotten() -> None:
     assert len(schedule.versions.tables) == 2 and schedule.versions.at(3).grid_of(0, 7).units == ((2,),)
 
 
-def test_refuses_that_words_count_from_a_later_epoch_and_says_how_far_epochs_go() -> None:
-    with pytest.raises(TimeOverflowError, match=r"'units': .* than about 131,072 from the first; .*\(18,"):
-        refuse_rebase("'units'", TimeCode(TimeLayout.default(5), ROOT))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4)), max_size=9),
+    st.integers(0, 5),
+)
+def test_says_the_same_of_epochs_that_count_from_a_later_one(
+    steps: list[tuple[int, int, int]], lead: int
+) -> None:
+    """Each step: epochs until the next announcement; its unit; by how much what is complete is moved over."""
+    anchor = Anchor()
+    plain, moved = Schedule(PLACEMENT, lead, SHIFT), Schedule(PLACEMENT, lead, SHIFT, anchor)
+    epoch = 0
+    for later, unit, by in steps:
+        epoch += later
+        plain.note(_said(_moved(7, unit), epoch))
+        moved.note(_said(_moved(7, unit), epoch - anchor.epoch))
+        epoch += 1
+        if by > 3:  # nobody has asked since: what was noted is of an epoch before
+            _move(moved, anchor, epoch)
+        wanted, found = plain.complete(epoch), moved.complete(epoch - anchor.epoch)
+        assert [_later(change, anchor) for change in wanted] == found
+        assert moved.starts() == [] and moved.known_before == max(plain.known_before - anchor.epoch, 0)
+        _move(moved, anchor, min(anchor.epoch + by, epoch))
+        base = anchor.epoch
+        for asked in range(12):
+            assert moved.versions.at(asked) == plain.versions.at(base + asked), (base, asked)
+    moved.complete(FOREVER)
+    _move(moved, anchor, anchor.epoch + 1)
+    assert moved.known_before == FOREVER
+
+
+def _later(change: Change, anchor: Anchor) -> Change:
+    return change._replace(start=max(change.start - anchor.epoch, 0))
+
+
+def _move(schedule: Schedule, anchor: Anchor, epoch: int) -> None:
+    if epoch > anchor.epoch:
+        schedule.rebase(Rebase(epoch - anchor.epoch, SHIFT))
+        anchor.epoch = epoch
+
+
+def test_refused_after_words_count_from_a_later_epoch_it_is_named_as_it_was_given() -> None:
+    anchor = Anchor()
+    schedule = Schedule(PLACEMENT, 2, SHIFT, anchor)
+    _move(schedule, anchor, 1_000_000)
+    schedule.note(_said(_moved(7, 4), 2))
+    with pytest.raises(MisuseError, match="announcements of epoch 1000002: .*unit 4"):
+        schedule.complete(9)

@@ -65,6 +65,25 @@ def test_meaning_with_all_predicates_of_progress_tracking(scheme: str) -> None:
         run.check(run.carried_out(2, seed, monitored=True))
 
 
+@EACH_SCHEME
+def test_meaning_when_words_count_from_a_later_epoch_now_and_then(scheme: str) -> None:
+    """Of few bits: anchors move with rows on their way from unit to unit, and before versions hold."""
+    moved: list[int] = []
+
+    @settings(max_examples=_runs(), phases=[Phase.generate])
+    @given(seeds, st.integers(1, 3), st.integers(0, 6), st.integers(2, 3))
+    def holds(seed: int, workers: int, lead: int, bits: int) -> None:
+        run = SpreadRun(seed, scheme, lead, epochs=12, bits=bits)
+        cluster = run.carried_out(workers, seed + 1)
+        run.check(cluster)
+        same = SpreadRun(seed, scheme, lead, epochs=12).carried_out(1, seed)
+        assert loads_of(cluster) == loads_of(same)
+        moved.append(cluster.instances[0].anchor.epoch)
+
+    holds()
+    assert max(moved) > 3
+
+
 def _moved_far_behind() -> Rows:
     """A row of epoch 0 moves at 3, which is announced when rows are in epoch 7; then a partner comes."""
     cluster = Cluster(SpreadRun(0, "D-JB").build, 2)

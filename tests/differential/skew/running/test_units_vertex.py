@@ -9,7 +9,7 @@ from reference.skew.spread_runs import HASHES, SpreadRun
 import differential as dd
 import timely
 from differential.skew.running.units_vertex import UnitsVertex
-from timely.errors import MisuseError, TimeOverflowError
+from timely.errors import MisuseError
 from timely.routing.announcement import KEY, Announcement, Changes, Place
 from timely.routing.grid import Grid
 
@@ -91,20 +91,27 @@ def test_announcements_that_cannot_be_end_the_dataflow_with_their_epoch(
         cluster.run()
 
 
-def test_epochs_for_which_there_are_no_words_end_the_dataflow_with_what_to_do() -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_epochs_may_go_as_far_as_anywhere_and_what_was_kept_is_found(workers: int) -> None:
     def build(flow: timely.Dataflow) -> None:
         a, b = dd.input(flow, "a", "k: int, v: int"), dd.input(flow, "b", "k: int, w: int")
         routed = dd.Routed(dd.Balance("D-JB", units=4), dd.announcements(flow))
         a.join(b, on="k", balance=routed).output("pairs")
 
-    with timely.connect(workers=1, embedded=True) as cluster:
+    pairs = []
+    with timely.connect(workers=workers, embedded=True) as cluster:
         flow = cluster.install(build)
-        flow.input("a").insert([(1, 2)])
-        flow.input("b").insert([(1, 3)])
-        with pytest.raises(TimeOverflowError, match="beside a balanced join epochs go no further than about"):
-            flow.seal(through=1 << 40)
-            flow.input("a").insert([(2, 2)])
+        for turn in range(1, 4):
+            flow.input("a").insert([(1, turn)])
+            flow.input("b").insert([(1, -turn)])
+            moved = Changes(None, {Place(KEY, 0, dd.key_hash([1], "k: int")): Grid.alone(turn)})
+            flow.input("routes").insert([tuple(row) for row in moved.announcements()])
+            flow.seal(through=turn << 40)
+            pairs += [(1, turn, -other) for other in range(1, turn)]
+            pairs += [(1, other, -turn) for other in range(1, turn + 1)]
+            found = flow.output("pairs").snapshot().to_pylist()
+            assert sorted((row["k"], row["v"], row["w"]) for row in found) == sorted(pairs)
+        with pytest.raises(MisuseError, match=f"announcements of epoch {(3 << 40) + 1}: .*unit 99"):
+            flow.input("routes").insert([(KEY, 0, 5, 0, 0, 2**63 - 1, 2**63 - 1, 99)])
             flow.seal()
             flow.wait()
-        with pytest.raises(TimeOverflowError, match="ended with this error"):
-            flow.output("pairs").snapshot()
