@@ -22,11 +22,11 @@ and arrives at (v, 1). So to wait for what moves is to wait for a frontier, like
 an epoch before gets the first time of all, (0, 0), which is before that of each row that comes in. What moves
 says how long before its move it came in, which is the same whatever words count from.
 
-**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still probe, and
-those from which versions hold that rows have not been moved for. Up to these themselves would be too far: a
-row at an earlier time would have theirs, and be no longer before it. (What may still be announced comes
-later than who may still probe: what leaves a router depends on announcements, so its frontier is not beyond
-theirs.)
+**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still probe, those
+from which versions hold that rows have not been moved for, and those for which something may still be
+announced here. Up to these themselves would be too far: a row at an earlier time would have theirs, and be no
+longer before it. (The last are not beyond those that probe: announcements go to routers and to units by ways
+of their own, and routers may know them, and send rows on, while those to units are still under way.)
 
 **Loads** are rows (side, unit, bucket, what), with how many there are of it as multiplicity, so that they add
 up: rows kept (their multiplicities), rows that probed (one for each different row and time), pairs (their
@@ -272,6 +272,8 @@ class Units:
     def _hold_back(self, frontiers: Frontiers) -> None:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
         starts = [self._held(change.start) for change in self._pending]
+        if len(frontiers.control):
+            starts.append(self._held(self._epoch(frontiers.control) + self._schedule.lead))
         for side in SIDES:
             probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
             first = [*starts, *self._probes[1 - side].earliest()]

@@ -84,6 +84,15 @@ def test_meaning_when_words_count_from_a_later_epoch_now_and_then(scheme: str) -
     assert max(moved) > 3
 
 
+@pytest.mark.parametrize(
+    ("seed", "scheme", "lead", "workers"), [(1_054_142, "D-JB", 0, 1)], ids=["late to units"]
+)
+def test_meaning_of_runs_that_were_wrong_once(seed: int, scheme: str, lead: int, workers: int) -> None:
+    """An announcement that routers knew before units did, which had merged rows up to its epoch by then."""
+    run = SpreadRun(seed, scheme, lead)
+    run.check(run.carried_out(workers, seed + 1))
+
+
 def _moved_far_behind() -> Rows:
     """A row of epoch 0 moves at 3, which is announced when rows are in epoch 7; then a partner comes."""
     cluster = Cluster(SpreadRun(0, "D-JB").build, 2)
