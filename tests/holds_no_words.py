@@ -121,7 +121,7 @@ HOLDS_NO_WORDS = {
         "asks_corners columns guards kw look show table vw"
     ),
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
-    "Units": "_epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
+    "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
     "UnitsVertex": "_lead _placement _schemas _shape",
     "UpdateBatch": "moved symbol_words",
     "Vertex": "_bound",

@@ -138,13 +138,16 @@ class Store:
 
 class Units:
     """The units of one worker. `code`: guards of times, position of the epoch, the last epoch of which there
-    are words, one iteration.
+    are words, one iteration. `counts`: whether anybody wants to know of loads.
 
     What comes of calls is in `pairs`-pieces of `work`, and in `moved` and `loads`, which the caller empties.
     """
 
-    def __init__(self, shape: Shape, schedule: Schedule, code: tuple[int, int, int, int]) -> None:
+    def __init__(
+        self, shape: Shape, schedule: Schedule, code: tuple[int, int, int, int], *, counts: bool
+    ) -> None:
         self.shape = shape
+        self._counts = counts
         self.guards, self._shift, self._epoch_max, self._iteration = code
         self._schedule = schedule
         self._pending: deque[Change] = deque()
@@ -326,7 +329,7 @@ class Units:
 
     def _count(self, side: int, what: int, words: Int64s, amounts: Int64s) -> None:
         """Note a load of rows that begin with a spot, and end with time and diff."""
-        if words.shape[1] == 0:
+        if not self._counts or words.shape[1] == 0:
             return
         found = np.empty((6, words.shape[1]), np.int64)
         found[0] = side

@@ -12,6 +12,7 @@ from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
+from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
@@ -31,6 +32,9 @@ LEAVING: Final = (1, 2)
 LOADS: Final = 3
 OUTPUTS: Final = 4
 """Outputs; the first one are the pairs."""
+
+_ROWS_ENOUGH: Final = 4_096
+"""So many pairs are enough for one activation: pieces of few of them leave together."""
 
 
 class UnitsVertex(OperatorVertex):
@@ -53,7 +57,7 @@ class UnitsVertex(OperatorVertex):
         shift, bits = self.code.fields[0]
         code = (self.code.guards, shift, (1 << bits) - 2, self.code.unit)
         schedule = Schedule(self._placement, self._lead, shift, self.code.anchor)
-        self._units = Units(self._shape, schedule, code)
+        self._units = Units(self._shape, schedule, code, counts=bool(self.connectors(LOADS)))
         schemas = self._schemas
         self._units.show_rows(
             (show_words, show_words) if schemas is None else [show_schema(each) for each in schemas]
@@ -71,7 +75,8 @@ class UnitsVertex(OperatorVertex):
             units.arrive(ARRIVING.index(port), joined_words(messages))
         else:
             units.probe(PROBING.index(port), joined_words(messages))
-        self._go_on()
+        # Who may be answered, and what leaves, is said by frontiers alone: they move when this is done.
+        self._let_go()
 
     def on_frontier(self) -> None:
         """Rows may leave, and others be answered."""
@@ -86,19 +91,27 @@ class UnitsVertex(OperatorVertex):
         ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else PROBING, ARRIVING)
         kept, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
         units.advance(Frontiers(kept, probing, arriving, self.frontier(CONTROL)))
-        if not units.is_idle:
-            self.send_rows(units.work())
+        pieces: list[Int64s] = []
+        while not units.is_idle and sum(piece.shape[1] for piece in pieces) < _ROWS_ENOUGH:
+            pieces.append(units.work())
+        if pieces:
+            self.send_rows(pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1))
         for moved in units.moved:
             self.send(LEAVING[moved.side], UpdateBatch(moved.words), moved.time)
         units.moved.clear()
+        self._let_go()
+        if not units.is_idle:
+            self.resume()
+
+    def _let_go(self) -> None:
+        """Send what loads have come up, and hold what is needed."""
+        units = self._units
         if units.loads:
             loads = np.concatenate(units.loads, axis=1)
             units.loads.clear()
             for envelope, rows in self.parts_by_envelope(np.ascontiguousarray(loads)):
                 self.send(LOADS, UpdateBatch(rows), envelope)
         self.hold_exactly(units.capabilities())
-        if not units.is_idle:
-            self.resume()
 
     def rebase(self, by: Rebase) -> None:
         """What units keep, and what they know of versions; one for which there was no time may be due now."""
