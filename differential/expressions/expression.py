@@ -203,9 +203,6 @@ class Expr(Tree):
     def __invert__(self) -> Expr:
         return Operation("~", (self,))
 
-    def __abs__(self) -> Expr:
-        return Operation("abs", (self,))
-
     def abs(self) -> Expr:
         """The value without its sign."""
         return Operation("abs", (self,))
@@ -341,6 +338,10 @@ class Expr(Tree):
     isNotNull = is_not_null
     eqNullSafe = eq_null_safe
     fillna = fill_null
+    __abs__ = abs
+    __round__ = round
+    __floor__ = floor
+    __ceil__ = ceil
 
     if not TYPE_CHECKING:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +42,11 @@ def test_every_function_can_be_called_under_its_name_or_pysparks() -> None:
         (dd.datediff(col.d, col.e), col.d.dt.date_diff(col.e)),
         (dd.mod(col.i, 3), col.i % 3),
         (dd.abs(col.i), col.i.abs()),
+        (abs(col.i), col.i.abs()),
+        (round(col.f), col.f.round()),
+        (round(col.f, 2), col.f.round(2)),
+        (math.floor(col.f), col.f.floor()),
+        (math.ceil(col.f), col.f.ceil()),
         (dd.isnull(col.n), col.n.isNull()),
         (dd.day(col.t), col.t.dt.day()),
     ],
