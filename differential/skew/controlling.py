@@ -6,20 +6,22 @@
     flow.seal()
 
 If nobody calls it any more, routes stay as they are, and so they do while its process is down. One that is
-made anew for a flow that runs is told what has been announced so far (`said`).
+made anew for a flow that runs is told what has been announced so far (`said`), and begins to count with what
+is there. It need not be the client that seals: which epoch is open it asks.
 
     at once    all that a plan changes is announced in one epoch
     batched    `pacing` items (buckets, keys) in each epoch
     fluid      one item in each epoch
 
-An item is moved as a whole, and each is right by itself, so any number of them may be announced together. The
+An item is moved as a whole, and each is right by itself, so any number of them may be announced together, in
+any order: the one with most load goes first, since the last of a hundred may be a hundred epochs behind. The
 third seed stops the input while rows move: `stand_still` does that, to be compared with.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
@@ -32,17 +34,21 @@ from timely.wire.routing import BUCKETS
 
 from .balance import Balance
 from .planning.controller import Plan, PlanSettings, plan, plan_grid
-from .planning.loads import Counts, Loads
+from .planning.loads import Counts, Loads, Measure
 from .running.units import PAIRS
 
-__all__ = ["Controller", "Names", "Pacing"]
+__all__ = ["Controller", "Names", "Pacing", "announced"]
 
 Pacing = int | Literal["at once", "fluid"]
 
 
 class _Output(Protocol):
-    def changes(self) -> pa.Table:
-        """All changes of epochs that were sealed since the last time."""
+    def changes(self, start: int | None = None) -> pa.Table:
+        """All changes of epochs that were sealed since the last time, or from `start` on."""
+        ...
+
+    def follow(self, *, snapshot: bool = False) -> Iterator[tuple[int, pa.Table]]:
+        """What there is as if it had come in the last epoch, and then the changes of each."""
         ...
 
 
@@ -63,6 +69,10 @@ class _Flow(Protocol):
 
     def output(self, name: str) -> _Output:
         """An output."""
+        ...
+
+    def refresh(self) -> int:
+        """Ask which epoch is open."""
         ...
 
     def seal(self) -> int:
@@ -90,7 +100,7 @@ class Controller:
     Args:
         flow: with the outputs and the input of `names`; by this handle nobody else reads their changes.
         balance: as the join has it. settings: when and what to plan. pacing: how many items are announced in
-        an epoch. said: all announcements that were made before, epoch by epoch.
+        an epoch. said: all announcements that were made before, epoch by epoch, as `announced` reads them.
 
     Raises MisuseError for a scheme that has nothing to plan, and a pacing that is none.
     """
@@ -123,16 +133,28 @@ class Controller:
         """By all that has been announced."""
         for rows in said:
             self.table = self._placement.changed(self.table, rows)
+        self._checks = self._flow.refresh() // settings.period
+        self._begun: set[str] = set()
         self.plans: list[Plan] = []
         """All that were made, in order."""
 
     def announce(self) -> list[Announcement]:
         """To be called once in each epoch, before it is sealed: insert what is to be announced in it.
 
-        Every `period` epochs, if nothing waits to be announced, a plan is made of what is complete.
+        Every `period` epochs a plan is made of what is complete. It takes the place of what still waits, as
+        that was made of older counts; not if the number of units is to change: then all of that comes first.
         """
-        if not self._waiting and (self._flow.epoch + 1) % self._settings.period == 0:
+        due = (self._flow.refresh() + 1) // self._settings.period
+        if due > self._checks and not self._waits_for_units():
             self.check()
+        self._checks = due
+        return self._next()
+
+    def _waits_for_units(self) -> bool:
+        return any(changes.units is not None for changes in self._waiting)
+
+    def _next(self) -> list[Announcement]:
+        """Announce what waits first."""
         if not self._waiting:
             return []
         changes = self._waiting.pop(0)
@@ -143,16 +165,20 @@ class Controller:
 
     def check(self, units: int | None = None) -> Plan | None:
         """Plan now, for so many `units` from now on (None: as there are); what comes of it waits to be
-        announced.
+        announced, in place of what waited until now.
         """
         self._read()
+        if not self._waits_for_units():
+            self._waiting.clear()
         if not self._placement.is_cells or not self._placement.meets_all:
-            made = plan(self._placement, self.table, self._loads(), self._settings, units)
+            loads = self._loads()
+            made = plan(self._placement, self.table, loads, self._settings, units)
             self._keep_period()
             if made is not None:
                 self.plans.append(made)
                 grows = (made.changes.units or 0) > self.table.units
-                self._waiting += _paced(made.changes, self._pacing, grows)
+                ordered = _heaviest_first(made.changes, loads, self._settings.measure)
+                self._waiting += _paced(ordered, self._pacing, grows)
             return made
         sizes = [sum(count for (of, _), count in self._buckets.items() if of == side) for side in SIDES]
         changes = plan_grid(self.table, *sizes)
@@ -166,7 +192,7 @@ class Controller:
         """
         epochs = 0
         while self._waiting:
-            self.announce()
+            self._next()
             self._flow.seal()
             epochs += 1
         for _ in range(lead + 1):
@@ -188,7 +214,13 @@ class Controller:
                 self._pairs[side, bucket] += diff
 
     def _changes(self, name: str, *columns: str) -> Iterable[tuple[int, ...]]:
-        table = self._flow.output(name).changes()
+        output = self._flow.output(name)
+        if name not in self._begun and self._flow.epoch > 0:
+            # Whoever had this handle before may have read what came until now, or let it be forgotten.
+            _, table = next(output.follow(snapshot=True))
+        else:
+            table = output.changes()
+        self._begun.add(name)
         # In this order, as what was is said to be gone in the epoch in which it is something else.
         table = table.sort_by([("epoch", "ascending"), ("diff", "ascending")])
         listed = [cast("list[int]", table.column(column).to_pylist()) for column in columns]
@@ -221,6 +253,31 @@ class Controller:
     def _keep_period(self) -> None:
         self._before = (Counter(self._buckets), dict(self._keys))
         self._pairs.clear()
+
+
+def announced(output: _Output) -> list[list[Announcement]]:
+    """What was announced, epoch by epoch, read of an output of the collection that `dd.announcements` gives:
+    what a controller that is made anew is to be told as `said`.
+
+    Raises ForgottenError if some of it was forgotten there.
+    """
+    table = output.changes(0)
+    found: dict[int, list[Announcement]] = {}
+    for row in table.sort_by("epoch").to_pylist():
+        found.setdefault(row["epoch"], []).append(Announcement(*(row[name] for name in Announcement._fields)))
+    return list(found.values())
+
+
+def _heaviest_first(changes: Changes, loads: Loads, measure: Measure) -> Changes:
+    """The same, those places first that have most of what is measured."""
+
+    def load(place: Place) -> int:
+        counts = loads.counts.get(place, Counts(0))
+        return counts.stored if measure == "stored" else sum(counts)
+
+    return Changes(
+        changes.units, {at: changes.grids[at] for at in sorted(changes.grids, key=load, reverse=True)}
+    )
 
 
 def _paced(changes: Changes, pacing: int | str, grows: bool) -> list[Changes]:

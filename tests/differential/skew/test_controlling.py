@@ -1,6 +1,7 @@
 """controlling.py: a client that reads counts and announces, and what comes of it.
 
 balance_*   hot keys are divided, units are even, and the join stays the join
+again_*     a controller that is made anew: by the same handle, or by one that does not seal
 pacing_*    how many items are announced in an epoch; what stands still
 refused_*   schemes and settings that cannot be
 """
@@ -15,7 +16,7 @@ import pytest
 
 import differential as dd
 import timely
-from differential.skew.controlling import Controller, Pacing
+from differential.skew.controlling import Controller, Pacing, announced
 from differential.skew.planning.controller import PlanSettings
 from differential.skew.planning.loads import imbalance
 from timely.building.dataflow import Dataflow
@@ -29,7 +30,9 @@ BALANCE = dd.Balance("D-JB", units=6)
 def _build(flow: Dataflow) -> None:
     a, b = dd.input(flow, "a", "k: int, v: int"), dd.input(flow, "b", "k: int, w: int")
     a.join(b, on="k").group_by("k").agg(n=dd.count()).output("plain")
-    pairs = a.join(b, on="k", balance=dd.Routed(BALANCE, dd.announcements(flow)))
+    routes = dd.announcements(flow)
+    routes.output("said")
+    pairs = a.join(b, on="k", balance=dd.Routed(BALANCE, routes))
     pairs.group_by("k").agg(n=dd.count()).output("spread")
     dd.loads(pairs).output("loads")
     dd.bucket_counts(pairs).output("buckets")
@@ -39,9 +42,11 @@ def _build(flow: Dataflow) -> None:
 class _Run:
     """Rows of the left with one key of five in two, those of the right with any, epoch by epoch."""
 
-    def __init__(self, cluster: timely.Cluster, pacing: Pacing = "at once") -> None:
+    def __init__(
+        self, cluster: timely.Cluster, pacing: Pacing = "at once", settings: PlanSettings | None = None
+    ) -> None:
         self.flow = cluster.install(_build)
-        self.controller = Controller(self.flow, BALANCE, PlanSettings(period=5), pacing=pacing)
+        self.controller = Controller(self.flow, BALANCE, settings or PlanSettings(period=5), pacing=pacing)
         self._rng = np.random.default_rng(7)
         self.announced: list[int] = []
 
@@ -89,6 +94,53 @@ def test_balance_stays_as_it_is_without_a_controller_and_goes_on_with_another() 
         for _ in range(8):
             run.epoch()
         assert run.snapshot("spread") == run.snapshot("plain")
+
+
+@pytest.mark.parametrize("handle", ["the same", "another"])
+def test_again_counts_all_rows_and_goes_on_with_what_was_announced(handle: str) -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        run = _Run(cluster)
+        for _ in range(9):
+            run.epoch()
+        before = run.controller
+        assert before.plans, "it has read its outputs, and announced"
+        flow = run.flow if handle == "the same" else cluster.flow(run.flow.index)
+        settings = PlanSettings(theta_max=0.05, period=5)
+        run.controller = Controller(flow, BALANCE, settings, said=announced(flow.output("said")))
+        assert run.controller.table == before.table
+        run.epoch()
+        (plan,) = run.controller.plans
+        assert sum(plan.before) == 2 * ROWS * 9, "all rows, and not those since"
+        for _ in range(EPOCHS):
+            run.epoch()
+        assert imbalance(run.stored()) < 1.35
+        assert run.snapshot("spread") == run.snapshot("plain")
+
+
+def test_again_plans_though_it_misses_epochs_that_others_seal() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        run = _Run(cluster)
+        run.controller = Controller(cluster.flow(run.flow.index), BALANCE, PlanSettings(period=5))
+        for _ in range(3):
+            run.epoch()
+        for _ in range(3):
+            run.flow.seal()
+        assert run.controller.announce(), "epoch 4 has gone by: a plan is due"
+
+
+def test_pacing_begins_with_the_hottest_key_and_plans_anew_while_much_still_waits() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        run = _Run(cluster, "fluid", PlanSettings(theta_max=0.01, period=3))
+        for _ in range(3):
+            run.epoch()
+        (first,) = run.controller.plans
+        (row, *_) = announced(run.flow.output("said"))[0]
+        counts = {key: max(left, right) for key, left, right in run.snapshot("keys")}
+        assert counts[row.key] == max(counts.values())
+        for _ in range(3):
+            run.epoch()
+        assert len(first.changes.grids) > 3, "so some of it waits still"
+        assert len(run.controller.plans) == 2
 
 
 @pytest.mark.parametrize(("pacing", "most"), [("fluid", 1), (2, 2)])
