@@ -12,6 +12,7 @@ as much of it.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,10 +24,11 @@ from ...errors import SchemaError
 from ...expressions.calls import abs as absolute
 from ...expressions.calls import floor
 from ...expressions.expression import ColumnRef, Expr, Operation, col, lit, when
+from ...linear.shapes import words_of_length
 from ...plan.rules.filters import conjuncts
 from ..sets import SetOperators
 
-__all__ = ["Band", "Condition", "Parts", "Predicate", "band", "binned", "parts_of"]
+__all__ = ["Band", "Condition", "Parts", "Predicate", "Width", "band", "binned", "parts_of"]
 
 C = TypeVar("C", bound=SetOperators)
 
@@ -34,33 +36,57 @@ _INT_MAX: Final = (1 << 63) - 1
 _INT_MIN: Final = -(1 << 63)
 _BIN: Final = "(bin)"
 
+Width: TypeAlias = int | float | dt.timedelta | str
+
 Predicate: TypeAlias = Callable[..., object]  # type: ignore[explicit-any]  # of two records of any columns
 
 
 @dataclass(frozen=True)
 class Band:
-    """|left - right| ≤ width, of a column of the left and one of the right; see `band`."""
+    """|left - right| ≤ width, of a column of the left and one of the right; see `band`.
+
+    is_time     both are dates or timestamps, and compared as the whole numbers that they are
+    """
 
     left: str
     right: str
-    width: int | float
+    width: Width
+    is_time: bool = False
+
+    def sides(self) -> tuple[Expr, Expr]:
+        """Both as numbers."""
+        left, right = col(self.left), col(self.right)
+        return (left.cast("int"), right.cast("int")) if self.is_time else (left, right)
+
+    @property
+    def number(self) -> int | float:
+        """The width in units of the columns, which it is once they are known."""
+        assert isinstance(self.width, int | float)
+        return self.width
 
 
 Condition: TypeAlias = Band | Expr | Predicate
 
 
-def band(left: str | Expr, right: str | Expr, width: int | float) -> Band:
+def band(left: str | Expr, right: str | Expr, width: Width) -> Band:
     """A condition of `theta_join`: |left - right| ≤ `width`, where `left` is a column of the left, of type
-    int or float, and `right` one of the right of the same type.
+    int, float, date or timestamp, and `right` one of the right of the same type.
 
-    Whole numbers are compared up to the ends of 64 bits. Null, NaN and what is infinite are near nothing.
-    Raises SchemaError for a width that is negative or no number.
+    Of dates and timestamps the width is a timedelta, or a text as "90 seconds". Whole numbers are compared up
+    to the ends of 64 bits. Null, NaN and what is infinite are near nothing.
+    Raises SchemaError for a width that is negative or none.
     """
     names = [side.name if isinstance(side, ColumnRef) else side for side in (left, right)]
     if not all(isinstance(name, str) for name in names):
         raise SchemaError(f"band ({call_site()}): names of two columns are needed, not {names!r:.80}")
+    if isinstance(width, dt.timedelta | str):
+        if isinstance(width, dt.timedelta) and width < dt.timedelta():
+            raise SchemaError(f"band ({call_site()}): a width is 0 or more, not {width}")
+        return Band(str(names[0]), str(names[1]), width)
     if type(width) not in (int, float) or not math.isfinite(width):
-        raise SchemaError(f"band ({call_site()}): a width is a number, not {width!r:.80}")
+        raise SchemaError(
+            f"band ({call_site()}): a width is a number, or of times a timedelta, not {width!r:.80}"
+        )
     if width < 0 or (isinstance(width, int) and width > _INT_MAX):
         raise SchemaError(f"band ({call_site()}): a width is 0 or more, and has 64 bits: {width!r}")
     return Band(str(names[0]), str(names[1]), width)
@@ -119,18 +145,19 @@ def binned(left: C, right: C, one: Band) -> tuple[C, C, str]:
     while name in left.schema or name in right.schema:
         name += "_"
     is_float = left.schema[one.left].type.kind == "float"
+    values, width = one.sides(), one.number
     sides: list[C] = []
     for side, column in ((left, one.left), (right, one.right)):
         there = side.drop_nulls(column)
         sides.append(there.filter(absolute(col(column)) < math.inf) if is_float else there)
     if is_float:
         # Twice the width, so that rounding does not bring what is near beyond the next bin; and no -0.0.
-        size = 2.0 * one.width or 1.0
-        of = [floor(col(column) / size) + 0.0 for column in (one.left, one.right)]
+        size = 2.0 * width or 1.0
+        of = [floor(value / size) + 0.0 for value in values]
         steps: list[Expr] = [lit(-1.0), lit(0.0), lit(1.0)]
     else:
-        size = max(int(one.width), 2)  # so that a neighbour of a bin has 64 bits
-        of = [col(column) // size for column in (one.left, one.right)]
+        size = max(int(width), 2)  # so that a neighbour of a bin has 64 bits
+        of = [value // size for value in values]
         steps = [lit(-1), lit(0), lit(1)]
     copies = [sides[1].with_columns(**{name: of[1] + step}) for step in steps]
     if is_float:  # where a bin is beyond 2**53 its neighbour is itself
@@ -147,11 +174,20 @@ def _checked(left: SetOperators, right: SetOperators, one: Band) -> Band:
                 f"band ({call_site()}): the {where} has no column {name!r}; it has ({side.schema})"
             )
     kinds = [side.schema[name].type.not_null() for side, name in ((left, one.left), (right, one.right))]
-    if kinds[0] != kinds[1] or kinds[0].kind not in ("int", "float"):
+    if kinds[0] != kinds[1] or kinds[0].kind not in ("int", "float", "date", "timestamp"):
         raise SchemaError(
             f"band ({call_site()}): {one.left!r} is {kinds[0]}, {one.right!r} is {kinds[1]}; both are int, "
-            "or both float"
+            "or both float, date or timestamp. Others cast, as with_columns(x=col.x.cast('int'))"
         )
+    if kinds[0].kind in ("date", "timestamp"):
+        if not isinstance(one.width, dt.timedelta | str):
+            raise SchemaError(
+                f"band ({call_site()}): {one.left!r} is {kinds[0]}, so the width is a timedelta, or a text "
+                f"as '2 days', not {one.width!r}"
+            )
+        return Band(one.left, one.right, words_of_length(one.width, kinds[0], "band"), is_time=True)
+    if isinstance(one.width, dt.timedelta | str):
+        raise SchemaError(f"band ({call_site()}): {one.left!r} is {kinds[0]}, so the width is a number")
     if kinds[0].kind == "int" and isinstance(one.width, float):
         if not one.width.is_integer():
             raise SchemaError(f"band ({call_site()}): of whole numbers the width is one, not {one.width!r}")
@@ -161,7 +197,7 @@ def _checked(left: SetOperators, right: SetOperators, one: Band) -> Band:
 
 def _within(one: Band) -> Expr:
     """Whether the two are as close; sums that would leave 64 bits are the greatest or least that there is."""
-    left, right, width = col(one.left), col(one.right), one.width
+    (left, right), width = one.sides(), one.number
     if isinstance(width, float):
         return absolute(left - right) <= width
     upper = when(right > _INT_MAX - width).then(lit(_INT_MAX)).otherwise(right + width)

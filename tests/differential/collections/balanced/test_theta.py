@@ -7,9 +7,10 @@ refused_*   what a user may do wrong, and what he is told
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import pytest
@@ -126,10 +127,36 @@ def test_meaning_of_bands_of_floats(
     )
 
 
+_START = dt.datetime(2024, 2, 28, 23, 59, 58, tzinfo=dt.UTC)
+_TIMES = {
+    "date?": [dt.date.min, dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date.max],
+    "timestamp?": [_START + dt.timedelta(seconds=n) for n in (-86_400, -1, 0, 1, 2, 86_400)],
+}
+_WIDTHS = {
+    "1 day": dt.timedelta(days=1),
+    "3 days": dt.timedelta(days=3),
+    "2 seconds": dt.timedelta(seconds=2),
+}
+
+
+@settings(examples(1.5), phases=[Phase.generate])
+@given(
+    st.data(),
+    st.sampled_from([("date?", "1 day"), ("date?", "3 days"), *(("timestamp?", w) for w in _WIDTHS)]),
+)
+def test_meaning_of_bands_of_dates_and_timestamps(data: st.DataObject, case: tuple[str, str]) -> None:
+    type_, text = case
+    times = st.lists(st.one_of(st.none(), st.sampled_from(_TIMES[type_])), max_size=8)
+    left, right, width = data.draw(times), data.draw(times), _WIDTHS[text]
+    wanted = Counter(
+        (a, b) for a in left for b in right if a is not None and b is not None and abs(a - b) <= width
+    )
+    assert _banded(type_, left, right, text) == _banded(type_, left, right, width) == wanted
+
+
 def _banded(
-    type_: str, left: list[int | None] | list[float | None], right: list[int | None] | list[float | None],
-    width: float,
-) -> Counter[tuple[object, ...]]:  # fmt: skip
+    type_: str, left: Sequence[object], right: Sequence[object], width: float | dt.timedelta | str
+) -> Counter[tuple[object, ...]]:
     def build(flow: Dataflow) -> None:
         a, b = dd.input(flow, "a", f"a: {type_}"), dd.input(flow, "b", f"b: {type_}")
         a.theta_join(b, dd.band("a", "b", width)).output("pairs")
@@ -169,8 +196,9 @@ def test_kept_columns_are_those_of_both_in_their_order() -> None:
 
 def test_refused_bands_that_are_none() -> None:
     flow = Dataflow("tested")
-    a = dd.input(flow, "a", "k: int, s: string, f: float")
-    b = dd.input(flow, "b", "x: int, t: string, g: float")
+    a = dd.input(flow, "a", "k: int, s: string, f: float, day: date, at: timestamp")
+    b = dd.input(flow, "b", "x: int, t: string, g: float, on: date, upto: timestamp")
+    hour = dt.timedelta(hours=1)
     for made, words in (
         (lambda: dd.band("k", "x", -1), "0 or more"),
         (lambda: dd.band("k", "x", 2**63), "has 64 bits"),
@@ -181,6 +209,12 @@ def test_refused_bands_that_are_none() -> None:
         (lambda: a.theta_join(b, dd.band("k", "g", 1)), "'k' is int, 'g' is float"),
         (lambda: a.theta_join(b, dd.band("x", "k", 1)), "the left has no column 'x'"),
         (lambda: a.theta_join(b, dd.band("k", "x", 0.5)), "of whole numbers the width is one"),
+        (lambda: dd.band("at", "upto", -hour), "0 or more"),
+        (lambda: a.theta_join(b, dd.band("at", "upto", 5)), "the width is a timedelta, or a text"),
+        (lambda: a.theta_join(b, dd.band("day", "on", hour)), "lengths are whole days"),
+        (lambda: a.theta_join(b, dd.band("day", "upto", hour)), "'day' is date, 'upto' is timestamp"),
+        (lambda: a.theta_join(b, dd.band("k", "x", hour)), "'k' is int, so the width is a number"),
+        (lambda: a.theta_join(b, dd.band("at", "upto", "soon")), "takes one length"),
     ):
         with pytest.raises(SchemaError, match=words):
             made()
