@@ -99,7 +99,10 @@ class OperatorVertex(Vertex):
 
     def hold_exactly(self, needed: Int64s) -> None:
         """Hold the words `needed`, an antichain, and nothing else."""
-        wanted = needed.tolist()
+        self.hold_words(needed.tolist())
+
+    def hold_words(self, wanted: list[int]) -> None:
+        """The same of words, ascending, of which some may be wide."""
         held = self._held
         if wanted == held:
             return

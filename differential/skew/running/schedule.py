@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from differential.columns.schema import Schema
 from progress.arrays import Int64s
-from progress.times.anchor import Anchor, Rebase
+from progress.times.anchor import EPOCH_MAX, Anchor, Rebase
 from timely.errors import MisuseError
 from timely.operators.capture import FOREVER
 from timely.routing.announcement import Announcement
@@ -63,7 +63,8 @@ class Schedule:
 
     def starts(self) -> list[int]:
         """The epochs from which versions hold that are announced and not known yet, ascending."""
-        return sorted(max(epoch + self.lead, 0) for epoch in self._noted)
+        starts = (max(epoch + self.lead, 0) for epoch in self._noted)
+        return sorted(start for start in starts if self._may_come(start))
 
     def complete(self, before: int) -> list[Change]:
         """All announcements of epochs before this one are known now: the changes that come of those new here.
@@ -90,9 +91,14 @@ class Schedule:
             if start == 0:  # it holds from the first epoch on of which rows may still come
                 starts, tables = (0,), (new,)
             self.versions = RoutingVersions(starts, tables)
-            found.append(Change(start, old, new))
+            if self._may_come(start):
+                found.append(Change(start, old, new))
         self.known_before = max(self.known_before, min(before + self.lead, FOREVER))
         return found
+
+    def _may_come(self, epoch: int) -> bool:
+        """Whether there will ever be rows of an epoch."""
+        return self._anchor.epoch + epoch <= EPOCH_MAX
 
     def rebase(self, by: Rebase) -> None:
         """Epochs count from a later one. What has been noted may be of an epoch before it, if nobody has

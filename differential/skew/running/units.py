@@ -225,22 +225,18 @@ class Units:
                 return pairs[1:]
         raise AssertionError("nothing can be done")
 
-    def capabilities(self) -> Int64s:
-        """Times at which something may still be sent before more comes in, ascending."""
-        moves = np.array([*map(self._held, self._starts())], np.int64)
-        return np.unique(np.concatenate([moves, *(probes.capabilities() for probes in self._probes)]))
+    def capabilities(self) -> list[int]:
+        """Times at which something may still be sent before more comes in, ascending; perhaps wide ones, for
+        which the anchor moves.
+        """
+        found = {start << self._shift for start in self._starts()}
+        return sorted(found.union(*(probes.capabilities().tolist() for probes in self._probes)))
 
     # When.
 
     def _starts(self) -> list[int]:
         """The epochs from which versions hold for which rows have not left."""
         return [*(change.start for change in self._pending), *self._schedule.starts()]
-
-    def _held(self, epoch: int) -> int:
-        """The time at which rows may leave for a version that holds from `epoch` on; of an epoch of which
-        there are no words yet, a time before that: words count from a later one before it is needed.
-        """
-        return min(epoch, self._epoch_max) << self._shift
 
     def _epoch(self, frontier: Int64s) -> int:
         return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
@@ -264,7 +260,7 @@ class Units:
         earlier versions has arrived.
         """
         rows = [*frontiers.kept, *frontiers.probing]
-        start = self._held(epoch)
+        start = epoch << self._shift
         if epoch > self._epoch_max or any(len(frontier) and int(frontier.min()) < start for frontier in rows):
             return False
         if any(first < start for probes in self._probes for first in probes.earliest()):
@@ -274,12 +270,11 @@ class Units:
 
     def _hold_back(self, frontiers: Frontiers) -> None:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
-        starts = [self._held(change.start) for change in self._pending]
-        if len(frontiers.control):
-            starts.append(self._held(self._epoch(frontiers.control) + self._schedule.lead))
+        moving = min([*self._starts(), self._epoch(frontiers.control) + self._schedule.lead])
+        moves = [min(moving, self._epoch_max) << self._shift] if moving < FOREVER else []
         for side in SIDES:
             probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
-            first = [*starts, *self._probes[1 - side].earliest()]
+            first = [*moves, *self._probes[1 - side].earliest()]
             first += [int(probing.min())] if len(probing) else []
             if not first:
                 self.stores[side].set_hold(_NO_TIMES)
@@ -293,7 +288,7 @@ class Units:
 
     def _leave(self, change: Change) -> None:
         """Take out what is kept elsewhere from this version on."""
-        start = self._held(change.start)
+        start = change.start << self._shift
         for side in SIDES:
             spots = _losing(change.old, change.new, 0 if self._schedule.placement.is_cells else side)
             here = rows_of_keys(self.stores[side].table, spots.reshape(1, -1), 1)

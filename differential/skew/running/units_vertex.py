@@ -111,7 +111,7 @@ class UnitsVertex(OperatorVertex):
             units.loads.clear()
             for envelope, rows in self.parts_by_envelope(np.ascontiguousarray(loads)):
                 self.send(LOADS, UpdateBatch(rows), envelope)
-        self.hold_exactly(units.capabilities())
+        self.hold_words(units.capabilities())
 
     def rebase(self, by: Rebase) -> None:
         """What units keep, and what they know of versions; one for which there was no time may be due now."""

@@ -21,8 +21,9 @@ from differential.kernels.rows.hashing import hash_of_key, hashes_of
 from differential.kernels.rows.ranges import rows_of_keys
 from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
-from differential.skew.running.schedule import Change
-from differential.skew.running.units import Frontiers, Units
+from differential.skew.running.schedule import Change, Schedule
+from differential.skew.running.units import Frontiers, Shape, Units
+from progress.times.time_words import TimeLayout
 from timely.routing.announcement import BUCKET, KEY, Changes, Place
 from timely.routing.grid import Grid
 from timely.wire.routing import BUCKETS
@@ -114,6 +115,32 @@ def _moved_far_behind() -> Rows:
 
 def test_meaning_when_it_is_announced_late_what_early_rows_do() -> None:
     assert _moved_far_behind() == {(0, 1, 7): 1, (0, 1, 9): 1}
+
+
+def test_meaning_where_rows_that_probe_are_further_than_announcements() -> None:
+    """The routers have had all announcements of epoch 5, and rows come from 10 on; some units have not had
+    them, so that units do not know yet that what they say is all. What is kept is merged meanwhile.
+    """
+    layout = TimeLayout((7, 9))
+    shift = layout.shifts[0]
+    code = layout.guard(0) | layout.guard(1), shift, layout.epochs - 1, 1
+    schedule = Schedule(SCHEMES["D-JB"].placement, 0, shift)
+    there = Units(Shape(1, (1, 1), ((0, 0), (0, 1), (1, 1))), schedule, code)
+    spot = HASHES[0] % BUCKETS * BUCKETS
+    before, after = ((spot, 0, 1, (epoch << shift) + 1, 1) for epoch in (0, 7))
+    there.keep(0, np.array([before, after], np.int64).T.copy())
+    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)})
+    old = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)})
+    rows = np.array([(10 << shift) + 1])
+    for epoch, said in ((0, old), (5, moved)):
+        there.note(np.array([(*row, epoch << shift, 1) for row in said.announcements()], np.int64).T.copy())
+        behind = np.array([epoch << shift]), np.array([(epoch << shift) + 1])
+        there.advance(Frontiers([rows] * 2, [rows] * 2, [behind[1]] * 2, behind[0]))
+        for trace in there.traces:
+            trace.compact()
+    there.advance(Frontiers([rows] * 2, [rows] * 2, [rows] * 2, rows))
+    (left,) = there.moved
+    assert left.words[[0, 1, 2, -1]].T.tolist() == [[spot + 3, 0, 1, 1]]
 
 
 def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(

@@ -8,7 +8,9 @@ from reference.skew.spread_runs import HASHES, SpreadRun
 
 import differential as dd
 import timely
+from differential.skew.running.units import ARRIVED, KEPT_ROWS
 from differential.skew.running.units_vertex import UnitsVertex
+from progress.times.anchor import EPOCH_MAX
 from timely.errors import MisuseError
 from timely.routing.announcement import KEY, Announcement, Changes, Place
 from timely.routing.grid import Grid
@@ -50,6 +52,61 @@ def test_nothing_is_kept_once_all_inputs_are_closed() -> None:
     cluster.close()
     cluster.run()
     assert cluster.snapshot("pairs").total() == 100 and _rows(cluster) == [0, 0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("lead", [0, 5, 1000])
+def test_ends_when_inputs_close_before_a_version_of_which_there_are_no_words_yet(
+    workers: int, lead: int
+) -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB", lead, bits=3).build, workers)
+    cluster.change("a", [((0, 1), 1)], 0)
+    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)}), 2)
+    cluster.seal(1)
+    cluster.run()
+    cluster.change("b", [((0, 7), 1)], 3)
+    cluster.close()
+    cluster.run()
+    assert all(instance.is_complete() for instance in cluster.instances)
+    assert cluster.snapshot("pairs") == {(0, 1, 7): 1}
+    loads = cluster.changes("loads").items()
+    moved = [epoch for (epoch,), rows in loads if any(row[3] == ARRIVED for row in rows)]
+    assert moved == [2 + lead] and _rows(cluster) == [0] * workers
+
+
+def test_a_version_for_which_there_will_never_be_rows_holds_nothing() -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB", 1000, bits=3).build)
+    cluster.change("a", [((0, 1), 1)], 0)
+    cluster.seal(EPOCH_MAX - 999)
+    cluster.run()
+    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)}), EPOCH_MAX - 998)
+    cluster.seal(EPOCH_MAX - 998)
+    cluster.run()
+    assert cluster.instances[0].epochs_done() == EPOCH_MAX - 997
+    cluster.close()
+    cluster.run()
+    assert cluster.instances[0].is_complete()
+
+
+def test_loads_say_what_moves_when_the_other_side_is_closed_already() -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB", 1).build, 2)
+    cluster.change("a", [((0, value), 1) for value in range(10)], 0)
+    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
+    cluster.seal(0)
+    for instance in cluster.instances:
+        instance.input("b").close()
+    cluster.run()
+    for epoch, unit in ((2, 1), (4, 2)):
+        _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(unit)}), epoch)
+        for instance in cluster.instances:
+            for name in ("a", "routes"):
+                instance.input(name).seal(epoch + 1)
+        cluster.run()
+        kept = {row[1]: count for row, count in cluster.snapshot("loads").items() if row[3] == KEPT_ROWS}
+        assert kept == {unit: 10} and sum(_rows(cluster)) > 0
+    cluster.close()
+    cluster.run()
+    assert _rows(cluster) == [0, 0]
 
 
 def test_texts_of_rows_that_have_moved_are_known_where_they_are() -> None:
