@@ -117,8 +117,8 @@ HOLDS_NO_WORDS = {
     "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
-        "_bounds _head _head_room _head_rows _is_shrinking _merges _owed _seen _since _tried _unseen "
-        "asks_corners columns guards kw look show table vw"
+        "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "
+        "_unseen asks_corners columns guards kw look show table vw"
     ),
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",

@@ -114,7 +114,7 @@ class Trace:
         self._owed = 0
         self._unseen = 0  # rows inserted since the last look whether most of them cancel
         self._seen = LOOK_ROWS_MIN  # of how many more the next look comes
-        self._is_shrinking = False
+        self._is_shrinking = self._is_shrunk = False
         self._tried: tuple[int, bytes] = 0, b""  # how often it is to be tried again, behind which since
         self.show: ShowRow = show_words
         self.asks_corners = False
@@ -240,7 +240,9 @@ class Trace:
         For idle moments: the work in all is that of the rows inserted, however long the trace is idle.
         """
         if self._is_shrinking:
-            self._is_shrinking = self.effort(rows)
+            more = self.effort(rows)
+            # Once: where `since` moves on faster than all rows are merged, it would never be done.
+            self._is_shrinking = more and not (self._is_shrunk and not self._merges)
             return self._is_shrinking
         self._work(rows)
         return bool(self._merges)
@@ -267,7 +269,7 @@ class Trace:
         self._tried = SHRINKS_MAX if is_due else tries - 1, self.since.tobytes()
         if self.since.shape[0]:
             self.freeze_head()
-            self._is_shrinking = True
+            self._is_shrinking, self._is_shrunk = True, False
 
     def effort(self, rows: int) -> bool:
         """Spend `rows` rows of merging; returns whether there is more to do.
@@ -281,6 +283,7 @@ class Trace:
             if len(self._runs) > 1:
                 self._merge_at(len(self._runs) - 2)
             elif self._is_behind():
+                self._is_shrunk = True
                 self._merge_at(0)
         self._work(rows)
         return bool(self._merges) or len(self._runs) > 1 or self._is_behind()

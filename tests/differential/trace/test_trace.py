@@ -239,6 +239,21 @@ def test_sizes_at_rest_are_small_after_a_merge_that_knew_an_earlier_since(
     assert trace.rows == 0
 
 
+def test_sizes_at_rest_where_since_moves_faster_than_merges_are_done_once() -> None:
+    """As many rows there as owed, all of them different; an epoch ends in each idle moment."""
+    code = CODES[1]
+    trace = Trace(1, 0, code.guards)
+    trace.insert(as_words([(key, 0, 1 - 2 * (key % 2)) for key in range(20_000)], 3))
+    trace.rest()
+    moments = 0
+    for epoch in range(1, 1_000):
+        trace.set_since(np.array([code.pack((epoch,))]))
+        if not trace.settle(500):
+            break
+        moments += 1
+    assert 20_000 // 500 - 1 <= moments <= 2 * 20_000 // 500
+
+
 @pytest.mark.parametrize(("diffs", "often"), [((1, -1), 1 + trace_module.SHRINKS_MAX), ((1, 1), 0)])
 def test_sizes_at_rest_of_what_only_seems_to_cancel_are_looked_at_a_few_times(
     diffs: tuple[int, int], often: int, monkeypatch: pytest.MonkeyPatch
