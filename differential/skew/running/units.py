@@ -292,8 +292,7 @@ class Units:
         for side in SIDES:
             spots = _losing(change.old, change.new, 0 if self._schedule.placement.is_cells else side)
             here = rows_of_keys(self.stores[side].table, spots.reshape(1, -1), 1)
-            # Rows come in one iteration behind what leaves; those from before the anchor are at its first.
-            here = np.ascontiguousarray(here[:, here[-2] < start + self._iteration])
+            here = np.ascontiguousarray(here[:, here[-2] < start])
             if here.shape[1]:
                 self._take_out(side, here, change, start)
 
