@@ -82,8 +82,7 @@ class UnitRouterVertex(OperatorVertex):
         oldest = self._first_epoch(ROWS)
         if len(self._waiting):
             oldest = min(oldest, self._waiting.first() >> self._shift)
-        if oldest < FOREVER:
-            schedule.forget_before(oldest)
+        schedule.forget_before(oldest)
 
     def rebase(self, by: Rebase) -> None:
         """Rows that wait, and when versions begin."""

@@ -12,10 +12,14 @@ from timely.routing.grid import Grid
 NAME = "join on k: left to units"
 
 
-def _waiting(cluster: Cluster) -> int:
+def _counters(cluster: Cluster) -> dict[str, int]:
     found = cluster.vertices(NAME)[0]
     assert isinstance(found, UnitRouterVertex)
-    return found.counters()["epochs_waiting"]
+    return found.counters()
+
+
+def _waiting(cluster: Cluster) -> int:
+    return _counters(cluster)["epochs_waiting"]
 
 
 def test_rows_wait_until_the_announcements_of_lead_epochs_before_are_sealed() -> None:
@@ -29,6 +33,18 @@ def test_rows_wait_until_the_announcements_of_lead_epochs_before_are_sealed() ->
         seal_apart(cluster, 4, sealed)
         cluster.run()
         assert _waiting(cluster) == 2 - sealed
+
+
+def test_versions_are_forgotten_as_they_come_when_there_will_be_no_rows() -> None:
+    cluster = Cluster(SpreadRun(0, "D-JB", lead=1).build)
+    cluster.instances[0].input("a").close()
+    for epoch in range(20):
+        moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(epoch % 5)})
+        cluster.change("routes", [(tuple(row), 1) for row in moved.announcements()], epoch)
+        for name in ("b", "routes"):
+            cluster.instances[0].input(name).seal(epoch)
+        cluster.run()
+    assert _counters(cluster)["versions"] == 1
 
 
 def test_rows_of_one_message_go_by_the_version_of_the_epoch_of_each() -> None:
