@@ -117,15 +117,21 @@ def test_meaning_when_it_is_announced_late_what_early_rows_do() -> None:
     assert _moved_far_behind() == {(0, 1, 7): 1, (0, 1, 9): 1}
 
 
-def test_meaning_where_rows_that_probe_are_further_than_announcements() -> None:
-    """The routers have had all announcements of epoch 5, and rows come from 10 on; some units have not had
-    them, so that units do not know yet that what they say is all. What is kept is merged meanwhile.
-    """
+def _units(lead: int = 0) -> tuple[Units, int]:
+    """Units of one worker, of few epochs, and the position of these."""
     layout = TimeLayout((7, 9))
     shift = layout.shifts[0]
     code = layout.guard(0) | layout.guard(1), shift, layout.epochs - 1, 1
-    schedule = Schedule(SCHEMES["D-JB"].placement, 0, shift)
-    there = Units(Shape(1, (1, 1), ((0, 0), (0, 1), (1, 1))), schedule, code)
+    schedule = Schedule(SCHEMES["D-JB"].placement, lead, shift)
+    return Units(Shape(1, (1, 1), ((0, 0), (0, 1), (1, 1))), schedule, code), shift
+
+
+@pytest.mark.parametrize("are_noted", [True, False])
+def test_meaning_where_rows_that_probe_are_further_than_announcements(are_noted: bool) -> None:
+    """The routers have had all announcements of epoch 5, and rows come from 10 on; some units have not had
+    them, these or others, so that units do not know what is said. What is kept is merged meanwhile.
+    """
+    there, shift = _units()
     spot = HASHES[0] % BUCKETS * BUCKETS
     before, after = ((spot, 0, 1, (epoch << shift) + 1, 1) for epoch in (0, 7))
     there.keep(0, np.array([before, after], np.int64).T.copy())
@@ -133,14 +139,29 @@ def test_meaning_where_rows_that_probe_are_further_than_announcements() -> None:
     old = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)})
     rows = np.array([(10 << shift) + 1])
     for epoch, said in ((0, old), (5, moved)):
-        there.note(np.array([(*row, epoch << shift, 1) for row in said.announcements()], np.int64).T.copy())
+        announced = [(*row, epoch << shift, 1) for row in said.announcements()]
+        if are_noted:
+            there.note(np.array(announced, np.int64).T.copy())
         behind = np.array([epoch << shift]), np.array([(epoch << shift) + 1])
         there.advance(Frontiers([rows] * 2, [rows] * 2, [behind[1]] * 2, behind[0]))
         for trace in there.traces:
             trace.compact()
+        if not are_noted:
+            there.note(np.array(announced, np.int64).T.copy())
     there.advance(Frontiers([rows] * 2, [rows] * 2, [rows] * 2, rows))
     (left,) = there.moved
     assert left.words[[0, 1, 2, -1]].T.tolist() == [[spot + 3, 0, 1, 1]]
+
+
+def test_what_arrives_is_as_old_as_it_was_and_of_before_the_anchor_at_the_first_time() -> None:
+    there, shift = _units()
+    time = (3 << shift) + 1
+    ages = (0, (2 << shift) - 1, (3 << shift) - 1, (3 << shift), (5 << shift) - 1)
+    words = np.array([(1, 0, number, age, time, 1) for number, age in enumerate(ages)], np.int64)
+    there.arrive(0, words.T.copy())
+    found = there.traces[0].words()
+    assert found[-2].tolist() == [3 << shift, (1 << shift) + 1, 1, 0, 0]
+    there.traces[0].check_invariants()
 
 
 def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
