@@ -229,14 +229,19 @@ class Units:
         """Times at which something may still be sent before more comes in, ascending; perhaps wide ones, for
         which the anchor moves.
         """
-        found = {start << self._shift for start in self._starts()}
+        first = self._first_start()
+        found = {first << self._shift} if first < FOREVER else set()
         return sorted(found.union(*(probes.capabilities().tolist() for probes in self._probes)))
 
     # When.
 
-    def _starts(self) -> list[int]:
-        """The epochs from which versions hold for which rows have not left."""
-        return [*(change.start for change in self._pending), *self._schedule.starts()]
+    def _first_start(self) -> int:
+        """The first epoch from which a version holds for which rows have not left; else `FOREVER`.
+        The right to send there is one to send later: with a long lead versions are many.
+        """
+        if self._pending:  # what is not known yet holds from later on
+            return self._pending[0].start
+        return min(self._schedule.starts(), default=FOREVER)
 
     def _epoch(self, frontier: Int64s) -> int:
         return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
@@ -270,7 +275,7 @@ class Units:
 
     def _hold_back(self, frontiers: Frontiers) -> None:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
-        moving = min([*self._starts(), self._epoch(frontiers.control) + self._schedule.lead])
+        moving = min(self._first_start(), self._epoch(frontiers.control) + self._schedule.lead)
         moves = [min(moving, self._epoch_max) << self._shift] if moving < FOREVER else []
         for side in SIDES:
             probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]

@@ -164,6 +164,19 @@ def test_what_arrives_is_as_old_as_it_was_and_of_before_the_anchor_at_the_first_
     there.traces[0].check_invariants()
 
 
+def test_one_right_is_held_however_many_versions_are_to_come() -> None:
+    there, shift = _units(lead=1_000)
+    assert there.capabilities() == []
+    for epoch in range(2, 7):
+        moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(epoch % 3)})
+        announced = [(*row, epoch << shift, 1) for row in moved.announcements()]
+        there.note(np.array(announced, np.int64).T.copy())
+    assert there.capabilities() == [1_002 << shift], "a wide one: there are words of 127 epochs"
+    before = np.array([5 << shift])
+    there.advance(Frontiers([before] * 2, [before] * 2, [before + 1] * 2, before))
+    assert there.capabilities() == [1_002 << shift]
+
+
 def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
