@@ -172,6 +172,22 @@ def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
     assert isinstance(left, OwnRows) and left.trace.rows == 0, "what comes afterwards is not kept at all"
 
 
+def test_pieces_that_are_done_may_be_of_before_a_later_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody holds their times any more, as they are sent; those behind them in the same array wait."""
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    code = CODES[1]
+    machine = JoinMachine(0, 1, 1, code.guards)
+    early, late = code.pack((1,)), code.pack((6,))
+    _pieces(machine, LEFT, as_words([(7, 0, 1)], 3))
+    assert rows_of(machine.recv(RIGHT, as_words([(1, early, 1), (2, late, 1)], 3))) == [(7, 1, early, 1)]
+    assert machine.capabilities().tolist() == [late]
+    by = Rebase(5, code.layout.shifts[0])
+    for trace in machine.traces:
+        trace.rebase(by)
+    machine.rebase(by)
+    assert rows_of(machine.work()) == [(7, 2, by.word(late), 1)] and machine.is_done
+
+
 def test_pieces_that_are_put_off_move_to_a_later_anchor_and_leave_the_rows_of_others_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
