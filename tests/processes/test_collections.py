@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,6 +16,8 @@ import pytest
 import differential as dd
 import timely
 from differential import algorithms, col
+from timely.wire.requests import Stats, encode_request
+from timely.wire.transport.zeromq import ClientSockets
 
 
 def _rows(table: object) -> Counter[tuple[object, ...]]:
@@ -109,6 +113,56 @@ def test_removing_everything_leaves_nothing_behind_once_workers_have_rested() ->
         while (left := _trace_rows(cluster)) > full // 100 and time.monotonic() < until:
             time.sleep(0.1)
         assert left <= full // 100
+
+
+def test_workers_that_are_asked_without_a_pause_give_back_what_cancels() -> None:
+    """Sixteen questions wait at each worker at any time."""
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install(_deals)
+        rows = [(number % 60_000, number) for number in range(90_000)]
+        for turn in (flow.input("deals").insert, flow.input("deals").remove):
+            turn(rows)
+            flow.seal()
+        flow.wait()
+        left = [_trace_rows(cluster)]
+        with asked_all_the_time(cluster.addresses, at_once=16) as answered:
+            until = time.monotonic() + 15
+            while left[-1] > 1_000 and time.monotonic() < until:
+                time.sleep(0.2)
+                left.append(_trace_rows(cluster))
+    assert left[0] > 90_000 and left[-1] <= 1_000, left
+    assert len(answered) > 500
+
+
+@contextlib.contextmanager
+def asked_all_the_time(addresses: list[str], at_once: int) -> Iterator[list[int]]:
+    """Somebody asks each worker for its counters, so often at once, and again at each answer: a list of who
+    has answered.
+    """
+    answered: list[int] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        sockets = ClientSockets(addresses)
+        try:
+            for worker in (*range(len(addresses)),) * at_once:
+                sockets.send(worker, encode_request(0, Stats()))
+            while not is_over.is_set():
+                sockets.wait(1)
+                for worker in range(len(addresses)):
+                    while sockets.recv_nowait(worker) is not None:
+                        answered.append(worker)
+                        sockets.send(worker, encode_request(0, Stats()))
+        finally:
+            sockets.close()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield answered
+    finally:
+        is_over.set()
+        asking.join()
 
 
 def _trace_rows(cluster: timely.Cluster) -> int:

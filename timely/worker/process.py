@@ -79,6 +79,7 @@ class WorkerProcess:
         self._stop_reason = ""
         self._ended_count = 0
         self._rest_at = float("inf")
+        self._is_resting = False
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -159,12 +160,16 @@ class WorkerProcess:
             self._forget()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
+                self._is_resting = False
+            elif time.monotonic() >= self._rest_at:
+                self._rest_at = float("inf")
+                self._is_resting = True
+                self._worker.rest()
             if not (worked or served):
                 self._tidying.look()
-                if time.monotonic() >= self._rest_at:
-                    self._rest_at = float("inf")
-                    self._worker.rest()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
+            elif self._is_resting:
+                self._worker.idle()  # between two answers, too: clients may ask without a pause
         if self._stop_reason:
             raise PeerError(self._stop_reason)
         self._server.say_farewell("")
