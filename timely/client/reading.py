@@ -87,8 +87,9 @@ class FlowOutput:
         """Every epoch from `start` on (by default the first that this client was not given yet), in order and
         as soon as it is complete, with its changes: `for epoch, changes in output.follow(): …`.
 
-        An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
-        done.
+        An epoch without changes comes, too: it says that they are all. Where epochs are far apart, as by
+        `seal(through=)`, that may be very many: `changes` leaves them out. Ends when all inputs are closed
+        and done.
 
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all

@@ -27,7 +27,10 @@ def loads(pairs: Collection) -> Collection:
     Rows (side, unit, bucket, what), as often as there is of it: what is 0 for rows that are kept, 1 for rows
     that probed there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
     0 left and 1 right; bucket: of the key, one of 1,024. They depend on what comes in and on announcements,
-    and neither on workers nor on what comes first. Raises SchemaError for a collection that is no such join.
+    and neither on workers nor on what comes first. A pair that goes is taken off where that is found, so of
+    pairs there may be less than none in a unit: read `changes()`, or filter what you want.
+
+    Raises SchemaError for a collection that is no such join.
     """
     return pairs.with_node(SpreadLoads(_spread_of(pairs, "loads")))
 
