@@ -123,7 +123,7 @@ def _units(lead: int = 0) -> tuple[Units, int]:
     shift = layout.shifts[0]
     code = layout.guard(0) | layout.guard(1), shift, layout.epochs - 1, 1
     schedule = Schedule(SCHEMES["D-JB"].placement, lead, shift)
-    return Units(Shape(1, (1, 1), ((0, 0), (0, 1), (1, 1))), schedule, code), shift
+    return Units(Shape(1, (1, 1), ((0, 0), (0, 1), (1, 1))), schedule, code, counts=True), shift
 
 
 @pytest.mark.parametrize("are_noted", [True, False])
