@@ -36,7 +36,8 @@ class Routed(Generic[C]):
     balance         the scheme, and how it begins
     announcements   rows of `dd.announcements`: what is sealed there in epoch a holds from epoch a + `lead`
                     on. Rows of such epochs go by it; what is kept moves meanwhile, and nothing stops
-    A row of epoch e waits until epoch e - `lead` is sealed there. Outside of all loops.
+    A row of epoch e goes on its way once epoch e - `lead` is sealed there, and its pairs are complete once
+    epoch e is. Outside of all loops.
 
     An announcement that cannot be, or contradicts another one of its epoch, ends the dataflow with a
     MisuseError; `Placement.changed` says before whether it does.

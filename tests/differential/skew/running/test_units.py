@@ -22,7 +22,8 @@ from differential.kernels.rows.ranges import rows_of_keys
 from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
 from differential.skew.running.schedule import Change, Schedule
-from differential.skew.running.units import Frontiers, Shape, Units
+from differential.skew.running.units import Frontiers, Shape, ToTheFirst, Units
+from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
 from timely.routing.announcement import BUCKET, KEY, Changes, Place
 from timely.routing.grid import Grid
@@ -175,6 +176,26 @@ def test_one_right_is_held_however_many_versions_are_to_come() -> None:
     before = np.array([5 << shift])
     there.advance(Frontiers([before] * 2, [before] * 2, [before + 1] * 2, before))
     assert there.capabilities() == [1_002 << shift]
+
+
+def test_nothing_leaves_at_a_time_of_which_there_are_no_words_though_nothing_else_will_come() -> None:
+    there, shift = _units(lead=1)
+    ((home,),) = SCHEMES["D-JB"].placement.first.grid_of(0, HASHES[0]).units
+    spot = HASHES[0] % BUCKETS * BUCKETS
+    there.keep(0, np.array([[spot + home], [0], [1], [(1 << shift) + 1], [1]]))
+    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)})
+    announced = [(*row, 126 << shift, 1) for row in moved.announcements()]  # the last epoch of seven bits
+    there.note(np.array(announced, np.int64).T.copy())
+    nothing = np.empty(0, np.int64)
+    ended = Frontiers([nothing] * 2, [nothing] * 2, [nothing] * 2, nothing)
+    there.advance(ended)
+    assert not there.moved and there.capabilities() == [127 << shift]
+    for trace in there.traces:
+        trace.rebase(ToTheFirst(100, shift))
+    there.rebase(Rebase(100, shift))
+    there.advance(ended)
+    assert [(left.time, left.words[0].tolist()) for left in there.moved] == [(27 << shift, [spot + 3])]
+    assert there.capabilities() == []
 
 
 def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
