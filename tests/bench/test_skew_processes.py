@@ -12,7 +12,8 @@ from timely.wire.routing import BUCKETS
 
 
 @pytest.mark.parametrize(
-    ("pacing", "epochs"), [("no move", 0), ("fluid", 32), ("all at once", 1), ("stand still", 1)]
+    ("pacing", "epochs"),
+    [("no move", 0), ("fluid", BUCKETS), ("batched", 32), ("all at once", 1), ("stand still", 1)],
 )
 def test_every_bucket_moves_once_to_another_unit(pacing: str, epochs: int) -> None:
     steps = processes._steps(pacing)
