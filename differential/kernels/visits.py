@@ -121,7 +121,7 @@ def placed_rows(
             made += table.units_from[line + 1] - table.units_from[line] - 1
             unit = -1 - line
         place[row] = unit
-        key_hash[row] = bucket * buckets * as_spots
+        key_hash[row] = bucket * buckets * as_spots  # the hash no more, but what its units are added to
     out = np.empty((columns + 1, rows + made), np.int64)
     if rows > 0 and place.min() >= 0:
         out[0] = place + key_hash

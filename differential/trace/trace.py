@@ -114,7 +114,8 @@ class Trace:
         self._owed = 0
         self._unseen = 0  # rows inserted since the last look whether most of them cancel
         self._seen = LOOK_ROWS_MIN  # of how many more the next look comes
-        self._is_shrinking = self._is_shrunk = False
+        self._is_shrinking = False  # all is to become one run, at rest
+        self._is_shrunk = False  # it is one, and a last merge of that has begun
         self._tried: tuple[int, bytes] = 0, b""  # how often it is to be tried again, behind which since
         self.show: ShowRow = show_words
         self.asks_corners = False

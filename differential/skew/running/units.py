@@ -9,8 +9,8 @@ version to version kept rows move, so that those that probe in an epoch ≥ v fi
 those of epochs < v where it was before:
 
     leave     at v, when here nothing of an epoch < v can come any more, and all that probed has its answer;
-              with its past times as data, at the time v
-    arrive    one iteration later: into the store, with the past times. They meet nobody: whoever probes at v
+              with its age as data, at the time v
+    arrive    one iteration later: into the store, with their own times. They meet nobody: whoever probes at v
               or later waits until nothing of v can arrive any more, and whoever probed before is answered
     accept    rows of epochs ≥ v go by the new version from the start, and are kept meanwhile. Nothing waits
               for a move but answers of epochs ≥ v
