@@ -9,15 +9,16 @@ dictionary encoding finds them. What comes in here has been through `conforming.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
-from timely.wire.arrow import int64_array
+from timely.wire.arrow import binary_array, number_array, numbers_of, text_array, validity_of
 
 __all__ = ["decode_column", "encode_column"]
 
@@ -27,7 +28,7 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
     assert out.shape == (type_.words, len(array))
     valid: Bools | None = None
     if type_.nullable:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        valid = validity_of(array)
         out[0] = valid
     else:
         assert array.null_count == 0
@@ -36,24 +37,17 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         assert symbols is not None
         values[:] = _symbol_words(array, type_, symbols)
     elif type_.kind == "float":
-        values[:] = floats_to_words(_filled(array, 0.0).to_numpy(zero_copy_only=False))
-    elif type_.kind == "bool":
-        values[:] = _filled(array, False).to_numpy(zero_copy_only=False)
+        values[:] = floats_to_words(numbers_of(array, np.float64))
     elif type_.kind == "decimal":
         values[:] = _scaled(array)
+    elif type_.kind == "bool":
+        values[:] = numbers_of(array, np.bool_)
+    elif type_.kind == "date":
+        values[:] = numbers_of(array, np.int32)
     else:
-        if type_.kind == "timestamp":
-            array = array.view(pa.int64())
-        elif type_.kind == "date":
-            array = array.view(pa.int32())
-        values[:] = _filled(array, 0).to_numpy(zero_copy_only=False)
+        values[:] = numbers_of(array, np.int64)
     if valid is not None and array.null_count:
         values[~valid] = 0
-
-
-def _filled(array: pa.Array, value: float) -> pa.Array:
-    """`array` without nulls."""
-    return array.fill_null(value) if array.null_count else array
 
 
 def _scaled(array: pa.Array) -> Int64s:
@@ -70,10 +64,8 @@ def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array
     halves = np.empty((len(values), 2), dtype=np.int64)
     halves[:, 0] = values
     halves[:, 1] = values >> 63
-    array = pa.Array.from_buffers(type_.to_arrow(), len(values), [None, pa.py_buffer(halves)])
-    if null is None:
-        return array
-    return pc.if_else(pa.array(~null), array, pa.scalar(None, array.type))
+    valid = number_array(values, null).buffers()[0]
+    return pa.Array.from_buffers(type_.to_arrow(), len(values), [valid, pa.py_buffer(halves)])
 
 
 def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
@@ -87,7 +79,9 @@ def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> I
         words = symbols.intern_strings(values)
     if not values:
         return np.zeros(len(array), dtype=np.int64)
-    indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    indices = numbers_of(array.indices.cast(pa.int64()), np.int64)  # a user may bring any width
+    if array.indices.null_count:
+        indices = np.where(validity_of(array.indices), indices, 0)
     taken: Int64s = words.take(indices)
     return taken
 
@@ -101,20 +95,24 @@ def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None)
         assert symbols is not None
         return _symbol_values(values, null, type_, symbols)
     if type_.kind == "float":
-        return pa.array(words_to_floats(values), mask=null)
+        return number_array(words_to_floats(values), null)
     if type_.kind == "bool":
-        return pa.array(values != 0, mask=null)
+        return number_array(values != 0, null)
     if type_.kind == "decimal":
         return _decimals(values, null, type_)
     if type_.kind == "date":
-        return pa.array(values.astype(np.int32), mask=null).view(pa.date32())
-    array = int64_array(values) if null is None else pa.array(values, mask=null)
+        return number_array(values.astype(np.int32), null).view(pa.date32())
+    array = number_array(values, null)
     return array.view(type_.to_arrow()) if type_.kind == "timestamp" else array
 
 
-def _symbol_values(values: Int64s, null: Bools | None, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
+def _symbol_values(words: Int64s, null: Bools | None, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
     """The strings, bytes or packed values of a column of symbols."""
-    encoded = pa.array(values, mask=null).dictionary_encode()
-    distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
+    encoded = number_array(words, null).dictionary_encode()
+    distinct = numbers_of(encoded.dictionary, np.int64)
     found = symbols.payloads(distinct) if type_.kind == "any" else symbols.lookup(distinct)
-    return pc.take(pa.array(found, type_.to_arrow()), encoded.indices)
+    if type_.kind == "string":
+        values = text_array(cast("list[str]", found))
+    else:
+        values = binary_array(cast("list[bytes]", found))
+    return values.cast(type_.to_arrow()).take(encoded.indices)

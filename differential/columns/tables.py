@@ -14,12 +14,12 @@ mend it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
-from differential.columns.column_types import ANY_METADATA, Floats
+from differential.columns.column_types import ANY_METADATA, ColumnType, Floats
 from differential.columns.conforming import Place
 from differential.columns.rows import check_values
 from differential.columns.schema import Column, Schema
@@ -27,12 +27,14 @@ from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 from timely.client.tables import is_of_pandas
 from timely.counted import counted
+from timely.wire.arrow import binary_array, number_array, text_array
 
 __all__ = ["TableData", "to_table"]
 
 TableData: TypeAlias = object
 """Anything in the table of the module's docstring."""
 
+_NUMBERS: Final = {"int": (int, np.int64), "float": (float, np.float64), "bool": (bool, np.bool_)}
 _NAN_FREE_INTEGERS = "A column of whole numbers with gaps is float64 in pandas; it is taken if declared int?."
 
 
@@ -216,7 +218,8 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
                 raise place.error(row, value, "cannot be stored", str(error)) from error
         return pa.array(packed, pa.binary())
     try:
-        return pa.array(values, column.type.to_arrow())
+        plain = _plain_array(values, column.type)
+        return pa.array(values, column.type.to_arrow()) if plain is None else plain
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         for row, value in enumerate(values):
             try:
@@ -225,3 +228,19 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
                 mend = f"It must fit {column.type.to_arrow()}: {error}"
                 raise place.error(row, value, "is out of range", mend) from error
         raise
+
+
+def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:
+    """Of exactly the kind of Python's values that is expected; None for others, which Arrow is to look at."""
+    kinds = set(map(type, values))
+    if type_.kind in _NUMBERS:
+        kind, dtype = _NUMBERS[type_.kind]
+        if kinds <= {kind, type(None)}:
+            null = np.fromiter((value is None for value in values), np.bool_, len(values))
+            numbers = [0 if value is None else value for value in values] if null.any() else values
+            return number_array(np.array(numbers, dtype), null if null.any() else None)
+    elif type_.kind == "string" and kinds == {str}:
+        return text_array(cast("list[str]", values))
+    elif type_.kind == "bytes" and kinds == {bytes}:
+        return binary_array(cast("list[bytes]", values))
+    return None

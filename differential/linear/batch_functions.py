@@ -22,6 +22,7 @@ from differential.expressions.projection import TRAILING_WORDS
 from differential.linear.user_functions import UserStep, line_of, name_of
 from timely.counted import counted
 from timely.failure import text_of
+from timely.wire.arrow import int64_array
 
 __all__ = ["compile_batches"]
 
@@ -57,7 +58,7 @@ def _by_time(words: Int64s) -> Iterator[Int64s]:
 
 def _applied(step: UserStep, given: Schema, words: Int64s, symbols: SymbolTable) -> Int64s:
     rows = words.shape[1]
-    diffs = pa.array(words[-1])
+    diffs = int64_array(words[-1])
     table = step.schema_in.decode(words, symbols).append_column(_DIFF, diffs)
     try:
         result = cast(Callable[[pa.Table], object], step.function)(table)

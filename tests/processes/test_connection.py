@@ -177,6 +177,13 @@ def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
     workers.close()
 
 
+def _wait_until_silent(cluster: timely.Cluster) -> None:
+    """Until one of the workers has begun to compute for long: what it is told to do, it does a moment later."""
+    with pytest.raises(timely.WaitTimeoutError):
+        for _ in range(100):
+            discover(cluster.addresses, timeout_seconds=0.3)
+
+
 def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,6 +202,7 @@ def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
         assert 1.0 < time.monotonic() - started < 10
         flow.input("words").insert(["slow"])
         flow.seal()
+        _wait_until_silent(cluster)
         caplog.clear()
         with cluster.append_target(flow.index)() as client:
             table = InputForm("words", "records").to_table(["a"]).append_column("diff", pa.array([1]))

@@ -37,7 +37,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.symbols.entries import SymbolEntries
@@ -47,6 +46,7 @@ from differential.kernels.rows.marking import SymbolMarking
 from timely.dictionaries import Marking
 from timely.errors import PeerError
 from timely.limits import SYMBOLS_COUNT_MIN
+from timely.wire.arrow import int64_array, numbers_of
 from timely.wire.batch import UNPACK_ERRORS
 
 __all__ = ["Forgetful", "SymbolTable"]
@@ -367,5 +367,5 @@ def _distinct(words: Int64s) -> set[int]:
     """The different words; a set for few, Arrow's hash table for many."""
     flat = words.ravel()
     if flat.size > _SET_WORDS_MAX:
-        flat = pa.array(flat).unique().to_numpy(zero_copy_only=False)
+        flat = numbers_of(int64_array(flat).unique(), np.int64)
     return set(flat.tolist())

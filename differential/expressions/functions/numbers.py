@@ -31,6 +31,7 @@ from differential.expressions.functions.function import (
     Values,
     always,
 )
+from timely.wire.arrow import numbers_of
 
 __all__ = ["NUMERIC", "power_of_ten", "rounded"]
 
@@ -63,7 +64,7 @@ def _round(
     if type_.kind == "float":
         digits = max(-400, min(400, digits))
         array = pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
-        return cast("Floats", array.to_numpy(zero_copy_only=False)), None
+        return cast("Floats", numbers_of(array, np.float64)), None
     drop = type_.scale - digits
     if drop <= 0:
         return values, None

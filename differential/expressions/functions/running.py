@@ -23,6 +23,7 @@ from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import Compiled, Evaluate, Natural, Pair
 from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
 from differential.expressions.functions.function import Function, Python
+from timely.wire.arrow import binary_array, int64_array, number_array, numbers_of
 
 __all__ = ["Refuse", "cast_run", "function_run", "ranks"]
 
@@ -85,13 +86,13 @@ def ranks(columns: Sequence[Int64s], valid: Sequence[Bools | None], symbols: Sym
         np.atleast_1d(column if flag is None else np.where(flag, column, 0))
         for column, flag in zip(columns, valid, strict=True)
     ]
-    encoded = pa.array(np.concatenate(known_words)).dictionary_encode()
-    words = encoded.dictionary.to_numpy(zero_copy_only=False)
+    encoded = int64_array(np.concatenate(known_words)).dictionary_encode()
+    words = numbers_of(encoded.dictionary, np.int64)
     known = [symbols.lookup_one(word) if word else "" for word in words.tolist()]
-    raw = [value.encode() if isinstance(value, str) else value for value in known]
+    raw = [value.encode() if isinstance(value, str) else cast("bytes", value) for value in known]
     order = np.empty(len(raw), dtype=np.int64)
-    order[np.asarray(pc.sort_indices(pa.array(raw, pa.binary())))] = np.arange(len(raw))
-    numbers = order[encoded.indices.to_numpy(zero_copy_only=False)]
+    order[numbers_of(pc.sort_indices(binary_array(raw)), np.int64)] = np.arange(len(raw))
+    numbers = order[numbers_of(encoded.indices, np.int32)]
     found, start = [], 0
     for column, flat in zip(columns, known_words, strict=True):
         part = numbers[start : start + flat.size]
@@ -220,12 +221,12 @@ def _value_of(scalar: pa.Scalar) -> object:
 
 def _numbered(values: Natural, valid: Bools | None) -> tuple[Int64s, Int64s]:
     """(the different values, for each row which of them it is); any of them where it is null."""
-    encoded = pa.array(values, mask=None if valid is None else ~valid).dictionary_encode()
-    indices = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
-    return (
-        encoded.dictionary.to_numpy(zero_copy_only=False).astype(np.int64, copy=False),
-        indices.to_numpy(zero_copy_only=False),
-    )
+    words = values.astype(np.int64, copy=False)
+    encoded = number_array(words, None if valid is None else ~valid).dictionary_encode()
+    indices = numbers_of(encoded.indices, np.int32).astype(np.int64)
+    if valid is not None:
+        indices = np.where(valid, indices, 0)
+    return numbers_of(encoded.dictionary, np.int64), indices
 
 
 def _taken(values: Natural, valid: Bools | None, indices: Int64s) -> Pair:
@@ -238,7 +239,7 @@ def _to_arrow(
     values: Natural, valid: Bools | None, type_: ColumnType, symbols: SymbolTable | None
 ) -> pa.Array:
     if type_.kind in ("float", "bool"):
-        return pa.array(values, mask=None if valid is None else ~valid)
+        return number_array(cast("Floats", values), None if valid is None else ~valid)
     if valid is None:
         return decode_column(cast("Int64s", values).reshape(1, -1), type_.not_null(), symbols)
     flagged = np.stack([valid.astype(np.int64), np.where(valid, cast("Int64s", values), 0)])

@@ -7,10 +7,20 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.wire.arrow import aligned_buffer, binary_array, int64_array, int64s_of, text_array
+from timely.wire.arrow import (
+    aligned_buffer,
+    binary_array,
+    int64_array,
+    int64s_of,
+    number_array,
+    numbers_of,
+    text_array,
+    validity_of,
+)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -46,12 +56,60 @@ def test_integers_of_another_column_are_what_arrow_makes_of_them() -> None:
     assert np.isnan(int64s_of(pa.chunked_array([[1, None]], pa.int64()))).tolist() == [False, True]
 
 
+KINDS = {
+    pa.int64(): (np.int64, st.integers(-(2**63), 2**63 - 1)),
+    pa.int32(): (np.int32, st.integers(-(2**31), 2**31 - 1)),
+    pa.float64(): (np.float64, st.floats(allow_nan=False)),
+    pa.bool_(): (np.bool_, st.booleans()),
+}
+
+
+@given(st.data(), st.sampled_from(list(KINDS)), st.integers(0, 11), st.integers(0, 30))
+def test_numbers_with_nulls_are_there_and_back_what_arrow_makes_of_them(
+    data: st.DataObject, kind: pa.DataType, begin: int, count: int
+) -> None:
+    scalar, values = KINDS[kind]
+    wanted = data.draw(st.lists(st.none() | values, max_size=30))
+    array = pa.array(wanted, kind)
+    null = np.array([value is None for value in wanted], dtype=np.bool_)
+    filled = np.array([0 if value is None else value for value in wanted], dtype=scalar)
+    made = number_array(filled, null)
+    made.validate(full=True)
+    assert made == array and made.type == kind
+    if not null.any():
+        assert number_array(filled) == array
+    part = array[begin : begin + count]
+    assert validity_of(part).tolist() == [value is not None for value in wanted[begin : begin + count]]
+    found = numbers_of(part, scalar)
+    assert found.dtype == scalar
+    assert found[validity_of(part)].tolist() == [v for v in wanted[begin : begin + count] if v is not None]
+
+
+def test_numbers_of_rows_of_a_matrix_and_of_nothing() -> None:
+    matrix = np.arange(12, dtype=np.int64).reshape(4, 3)
+    assert number_array(matrix[:, 1]).to_pylist() == [1, 4, 7, 10]
+    assert number_array(matrix[:, 1] > 4, matrix[:, 0] == 9).to_pylist() == [False, False, True, None]
+    nothing = pa.nulls(3, pa.int64())
+    assert validity_of(nothing).tolist() == [False] * 3 and len(numbers_of(nothing, np.int64)) == 3
+    assert len(numbers_of(pa.array([], pa.bool_()), np.bool_)) == 0
+
+
 @given(st.binary(min_size=1, max_size=100), st.integers(0, 40))
 def test_a_buffer_at_an_odd_address_is_moved_and_any_other_shared(content: bytes, offset: int) -> None:
     room = np.zeros(offset + len(content) + 16, dtype=np.uint8)
     room[offset : offset + len(content)] = np.frombuffer(content, dtype=np.uint8)
     buffer = aligned_buffer(memoryview(room.tobytes())[offset : offset + len(content)])
     assert buffer.to_pybytes() == content and buffer.address % 16 == 0
+
+
+@pytest.mark.parametrize("long", [5, 60_000])
+def test_few_and_many_strings_are_alike(long: int) -> None:
+    texts = [f"{number} ä"[: number % 7] for number in range(long)]
+    assert text_array(texts) == pa.array(texts, pa.string())
+    packed = [text.encode() for text in texts]
+    assert binary_array(packed) == pa.array(packed, pa.binary())
+    with pytest.raises(UnicodeEncodeError):
+        text_array([*texts, "\ud800"])
 
 
 def test_a_strided_array_is_copied_in_order() -> None:
