@@ -178,7 +178,7 @@ def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
 
 
 def _wait_until_silent(cluster: timely.Cluster) -> None:
-    """Until one of the workers has begun to compute for long: what it is told to do, it does a moment later."""
+    """Until one of the workers has begun to compute for long: it is told to, and does it a moment later."""
     with pytest.raises(timely.WaitTimeoutError):
         for _ in range(100):
             discover(cluster.addresses, timeout_seconds=0.3)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from math import isnan
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
@@ -82,19 +83,21 @@ class FlowOutput:
         start: int | None = None,
         snapshot: bool = False,
         forget: bool = False,
+        empty: bool = True,
         timeout: float | None = None,
     ) -> Iterator[tuple[int, pa.Table]]:
         """Every epoch from `start` on (by default the first that this client was not given yet), in order and
         as soon as it is complete, with its changes: `for epoch, changes in output.follow(): …`.
 
-        An epoch without changes comes, too: it says that they are all. Where epochs are far apart, as by
-        `seal(through=)`, that may be very many: `changes` leaves them out. Ends when all inputs are closed
-        and done.
+        An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
+        done.
 
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
                 rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
+            empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
+                these may be very many.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete.
         """
         if snapshot and start is not None:
@@ -112,10 +115,12 @@ class FlowOutput:
                 complete = self._end(table)
                 if complete <= self._place:
                     return
-            for epoch in range(self._place, complete):
+            found = np.unique(int64s_of(table.column("epoch"))).tolist()
+            for epoch in range(self._place, complete) if empty else found:
                 self._place = epoch + 1
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
+            self._place = max(self._place, complete)
             if forget:
                 self.forget()
 

@@ -208,6 +208,26 @@ def test_follow_hands_out_the_last_epoch_of_a_closed_input_though_another_goes_o
     assert [rows_of(reader.changes()) for reader in readers] == [{}, {}]
 
 
+def test_follow_can_leave_out_epochs_without_changes_though_there_are_a_billion(
+    cluster: timely.Cluster,
+) -> None:
+    flow = cluster.install(numbers)
+    tails = [
+        cluster.flow(flow.index).output(name).follow(empty=False, timeout=30)
+        for name in ("numbers", "records")
+    ]
+    put(flow, 1)
+    flow.seal(through=10**9)
+    put(flow, 2)
+    flow.input("numbers").close()
+    flow.input("records").close()
+    found = list(tails[0])
+    assert [(epoch, rows_of(table)) for epoch, table in found] == [(0, {1: 1}), (10**9 + 1, {2: 1})]
+    assert list(tails[1]) == []
+    whole = cluster.flow(flow.index).output("numbers")
+    assert [epoch for epoch, _ in whole.follow(start=10**9 - 1)] == list(range(10**9 - 1, 10**9 + 3))
+
+
 def test_follow_begins_with_a_snapshot_or_at_an_epoch(cluster: timely.Cluster) -> None:
     flow = cluster.install(numbers)
     with pytest.raises(timely.MisuseError, match="give one of the two"):
