@@ -5,6 +5,7 @@ python -m bench.skew.processes [--rounds N] [--write FILE]
 hot       one key with 4,000 rows a side: all pairs are made, and added up
 even      120,000 lines and 30,000 orders, keys drawn evenly, in 100 epochs: what balancing costs for nothing
 skewed    the same, drawn by z = 1: latency of an epoch
+large     ten times as many rows, by z = 1, in 60 epochs: where rows cost more than epochs do
 moving    a million rows that move to other units under epochs of 1,000 rows: one of 1,024 buckets in each
           ("fluid"), 32 in each ("batched"), all at once, and all at once with nothing coming in meanwhile
           ("stand still")
@@ -32,6 +33,7 @@ from timely.wire.routing import BUCKETS
 
 HOT_ROWS = 4_000
 ORDERS, LINES, EPOCHS = 30_000, 120_000, 100
+LARGE, LARGE_EPOCHS = 10, 60
 MOVED_ROWS, EPOCH_ROWS = 1_000_000, 1_000
 LEAD = 2
 SCHEMES = {
@@ -49,8 +51,9 @@ _WARM_EPOCHS = 2
 
 _PARTS = {
     "hot": (f"One key with {HOT_ROWS:,} rows a side", ("plain", "JB", "JB6", "matrix")),
-    "even": ("Even keys, 100 epochs", ("plain", "hash", "D-JB", "JB6", "JB", "D-JB, routed")),
-    "skewed": ("Keys by z = 1, 100 epochs", ("D-JB, routed", "D-JB", "JB6", "JB")),
+    "even": ("Even keys, 100 epochs", ("plain", "hash", "D-JB", "JB6", "JB", "hash, routed", "D-JB, routed")),
+    "skewed": ("Keys by z = 1, 100 epochs", ("plain", "hash, routed", "D-JB, routed", "D-JB", "JB6", "JB")),
+    "large": (f"Keys by z = 1, {LARGE} times the rows", ("plain", "hash", "D-JB", "JB6", "JB")),
     "moving": (
         f"{MOVED_ROWS:,} rows under epochs of {EPOCH_ROWS:,}",
         ("no move", "fluid", "batched", "all at once", "stand still"),
@@ -78,6 +81,7 @@ def _measured(parts: Sequence[str], rounds: int) -> Iterator[str]:
         "hot": hot,
         "even": lambda name: epochs(name, 0.0),
         "skewed": lambda name: epochs(name, 1.0),
+        "large": lambda name: epochs(name, 1.0, LARGE, LARGE_EPOCHS),
         "moving": moving,
     }
     for part in parts:
@@ -146,19 +150,19 @@ def hot(name: str) -> list[float]:
         return [_sealed(flow)]
 
 
-def epochs(name: str, z: float) -> list[float]:
-    """Seconds of each epoch but the first ones: lines and orders come in by turns."""
+def epochs(name: str, z: float, times: int = 1, count: int = EPOCHS) -> list[float]:
+    """Seconds of each of `count` epochs but the first ones: lines and orders come in by turns."""
     draw = np.random.default_rng(20130)
-    share = np.arange(1, ORDERS + 1) ** -z
-    keys = draw.permutation(ORDERS)[draw.choice(ORDERS, LINES, p=share / share.sum())]
-    orders = draw.permutation(ORDERS)
+    share = np.arange(1, times * ORDERS + 1) ** -z
+    keys = draw.permutation(times * ORDERS)[draw.choice(share.size, times * LINES, p=share / share.sum())]
+    orders = draw.permutation(share.size)
     seconds = []
     with timely.connect(workers=2) as cluster:
         flow = _install(cluster, name)
-        for epoch in range(EPOCHS):
-            some = np.arange(epoch, LINES, EPOCHS)
+        for epoch in range(count):
+            some = np.arange(epoch, keys.size, count)
             flow.input("left").insert(_rows(keys[some], some, "v"))
-            some = np.arange(epoch, ORDERS, EPOCHS)
+            some = np.arange(epoch, orders.size, count)
             flow.input("right").insert(_rows(orders[some], some, "w"))
             seconds.append(_sealed(flow))
     return seconds[_WARM_EPOCHS:]
