@@ -235,10 +235,12 @@ def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:
     kinds = set(map(type, values))
     if type_.kind in _NUMBERS:
         kind, dtype = _NUMBERS[type_.kind]
+        if kinds <= {kind}:
+            return number_array(np.array(values, dtype))
         if kinds <= {kind, type(None)}:
-            null = np.fromiter((value is None for value in values), np.bool_, len(values))
-            numbers = [0 if value is None else value for value in values] if null.any() else values
-            return number_array(np.array(numbers, dtype), null if null.any() else None)
+            null = np.array([value is None for value in values])
+            filled = [0 if value is None else value for value in values]
+            return number_array(np.array(filled, dtype), null)
     elif type_.kind == "string" and kinds == {str}:
         return text_array(cast("list[str]", values))
     elif type_.kind == "bytes" and kinds == {bytes}:

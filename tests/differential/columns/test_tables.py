@@ -5,11 +5,16 @@ wrong.
 from __future__ import annotations
 
 import datetime as dt
+import math
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from differential.columns.schema import Schema
 from differential.columns.tables import to_table
@@ -82,3 +87,50 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
 def test_from_other_data_is_refused(data: object, said: str) -> None:
     with pytest.raises(SchemaError, match=said):
         to_table(data, PAIR, "edges")
+
+
+PLAIN = {
+    "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "float": (pa.float64(), st.floats(allow_nan=False) | st.integers(-(2**40), 2**40)),
+    "bool": (pa.bool_(), st.booleans()),
+    "string": (pa.string(), st.text()),
+    "bytes": (pa.binary(), st.binary()),
+}
+
+
+@given(st.data(), st.sampled_from(list(PLAIN)), st.booleans())
+def test_from_lists_of_plain_values_is_what_arrow_makes_of_them(
+    data: st.DataObject, kind: str, nullable: bool
+) -> None:
+    arrow, values = PLAIN[kind]
+    wanted = data.draw(st.lists(st.none() | values if nullable else values, max_size=8))
+    schema = Schema.of(f"a: {kind}{'?' if nullable else ''}")
+    found = to_table({"a": wanted}, schema).column("a").combine_chunks()
+    found.validate(full=True)
+    assert found == pa.array(wanted, arrow)
+    if kind == "float":
+        signs = [None if value is None else math.copysign(1.0, value) for value in wanted]
+        assert [None if v is None else math.copysign(1.0, v) for v in found.to_pylist()] == signs
+
+
+def test_small_query_imports_no_pandas() -> None:
+    """Which takes longer than all the rest; see `timely/wire/arrow.py`."""
+    program = """
+import sys, timely, differential as dd
+with timely.connect(embedded=True) as cluster:
+    def build(flow):
+        rows = dd.input(flow, "rows", "k: int, s: string, f: float?, b: bool?")
+        rows.filter(dd.col.s.str.lower() == "ä").output("found")
+        rows.group_by("s").agg(n=dd.count(), top=dd.max("f")).output("grouped")
+    flow = cluster.install(build)
+    before = "pandas" in sys.modules
+    flow.input("rows").insert([(1, "Ä", 0.5, True), (2, "b", None, None)])
+    flow.seal()
+    assert flow.output("found").snapshot().num_rows == 1 and flow.output("grouped").snapshot().num_rows == 2
+print(before, "pandas" in sys.modules)
+"""
+    path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=path
+    )
+    assert result.stdout.split() == ["False", "False"], result.stderr + result.stdout
