@@ -28,13 +28,15 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 import numba
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.runtime.nrt import rtsys
 from numba.core.types import Type, unliteral
 
 from .arrays import Bools, Int32s, Int64s
 from .one_process import claimed
 
 if TYPE_CHECKING:
-    from numba.core.caching import IndexDataCacheFile
+    from numba.core.base import BaseContext
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.dispatcher import Dispatcher
 
 __all__ = [
@@ -168,6 +170,7 @@ def _compiled(function: Callable[P, R], is_small: bool) -> Callable[P, R]:
     _stamps[id(dispatcher)] = stamp
     _take_numbers_as_numbers(dispatcher)
     _compile_in_one_process(dispatcher, cache._cache_path, cache._index_name)
+    _load_without_registries(dispatcher._cache)  # type: ignore[attr-defined]
     _renew_code_before_index(cache)
     return cast("Callable[P, R]", dispatcher)
 
@@ -203,7 +206,6 @@ def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str,
 
     def compile_in_turn(signature: tuple[Type, ...]) -> object:
         is_new = not dispatcher.overloads
-        _look_for_scipy()
         with global_compiler_lock, claimed(folder, name):
             code = compile_or_load(signature)
         if is_new:
@@ -211,6 +213,23 @@ def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str,
         return code
 
     setattr(dispatcher, compile_or_load.__name__, compile_in_turn)
+
+
+def _load_without_registries(cache: FunctionCache) -> None:
+    """Load machine code without all that numba knows of Python's functions, which is for who compiles: it
+    would read that before it looks into the cache, a third of a second in each process. Of it machine code
+    needs what counts references to arrays.
+    """
+
+    def load(signature: tuple[Type, ...], context: BaseContext) -> object:
+        rtsys.initialize(context)
+        with cache._guard_against_spurious_io_errors():
+            found: object = cache._load_overload(signature, context)
+        if found is None:  # what follows compiles, and reads it anyway: but where scipy is looked for
+            _look_for_scipy()
+        return found
+
+    setattr(cache, cache.load_overload.__name__, load)
 
 
 @functools.cache
