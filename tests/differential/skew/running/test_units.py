@@ -16,17 +16,18 @@ from reference.collection import Collection as Rows
 from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SCHEMES, SpreadRun, loads_of, seal_apart
 
+import differential as dd
 from differential.columns.column_types import Int64s
 from differential.kernels.rows.hashing import hash_of_key, hashes_of
 from differential.kernels.rows.ranges import rows_of_keys
 from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
 from differential.skew.running.schedule import Change, Schedule
-from differential.skew.running.units import Frontiers, Shape, ToTheFirst, Units
+from differential.skew.running.units import Frontiers, Shape, ToTheFirst, Units, _losing
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
 from timely.routing.announcement import BUCKET, KEY, Changes, Place
-from timely.routing.grid import Grid
+from timely.routing.grid import HASH_MAX, Grid
 from timely.wire.routing import BUCKETS
 
 EACH_SCHEME = pytest.mark.parametrize("scheme", SCHEMES)
@@ -196,6 +197,18 @@ def test_nothing_leaves_at_a_time_of_which_there_are_no_words_though_nothing_els
     there.advance(ended)
     assert [(left.time, left.words[0].tolist()) for left in there.moved] == [(27 << shift, [spot + 3])]
     assert there.capabilities() == []
+
+
+def test_moving_looks_at_a_bucket_whose_shares_end_elsewhere_on_the_same_units() -> None:
+    """As at one that goes elsewhere: some of its rows are on the other unit from then on."""
+    before = dd.Balance("D-JB", units=4).placement.first
+    split = Grid.split([0, 1])
+    uneven = Grid.split([0, 1], (HASH_MAX // 4, HASH_MAX))
+    tables = [
+        before.changed(Changes(None, {Place(BUCKET, 0, 3): grid}).announcements()) for grid in (split, uneven)
+    ]
+    assert _losing(*tables, 0).tolist() == [3 * BUCKETS, 3 * BUCKETS + 1]
+    assert _losing(*tables, 1).tolist() == _losing(tables[0], tables[0], 0).tolist() == []
 
 
 def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
