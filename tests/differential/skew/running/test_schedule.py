@@ -137,3 +137,13 @@ def test_refused_after_words_count_from_a_later_epoch_it_is_named_as_it_was_give
     schedule.note(_said(_moved(7, 4), 2))
     with pytest.raises(MisuseError, match="announcements of epoch 1000002: .*unit 4"):
         schedule.complete(9)
+
+
+def test_noted_before_the_anchor_a_version_is_to_come_from_the_first_epoch_on() -> None:
+    anchor = Anchor()
+    schedule = Schedule(PLACEMENT, 2, SHIFT, anchor)
+    schedule.note(_said(_moved(7, 1), 3))
+    schedule.note(_said(_moved(7, 2), 9))
+    _move(schedule, anchor, 8)
+    assert schedule.starts() == [0, 3]
+    assert [change.start for change in schedule.complete(2)] == [0, 3]
