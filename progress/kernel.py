@@ -223,11 +223,9 @@ def _load_without_registries(cache: FunctionCache) -> None:
 
     def load(signature: tuple[Type, ...], context: BaseContext) -> object:
         rtsys.initialize(context)
+        _look_for_scipy()
         with cache._guard_against_spurious_io_errors():
-            found: object = cache._load_overload(signature, context)
-        if found is None:  # what follows compiles, and reads it anyway: but where scipy is looked for
-            _look_for_scipy()
-        return found
+            return cache._load_overload(signature, context)
 
     setattr(cache, cache.load_overload.__name__, load)
 
@@ -235,22 +233,20 @@ def _load_without_registries(cache: FunctionCache) -> None:
 @functools.cache
 def _look_for_scipy() -> None:
     """Let numba see whether scipy is there without loading its linear algebra, which it does in each process
-    that calls a kernel: a quarter of a second and 13 MiB for what no kernel uses. A user's own compiled
-    function that multiplies matrices loads it when it is compiled.
+    that compiles, or loads a kernel of certain arrays: a quarter of a second and 13 MiB for what no kernel
+    uses. A user's own compiled function that multiplies matrices loads it when it is compiled.
     """
+    if "numba.np.arraymath" in sys.modules:  # which is who looks for it, once
+        return
     linalg = importlib.import_module("numba.np.linalg")
     load = linalg.ensure_blas
 
     def look() -> None:
+        setattr(linalg, load.__name__, load)
         if importlib.util.find_spec("scipy") is None:
             load()  # says what is missing
 
-    with global_compiler_lock:
-        setattr(linalg, load.__name__, look)
-        try:
-            importlib.import_module("numba.np.arraymath")
-        finally:
-            setattr(linalg, load.__name__, load)
+    setattr(linalg, load.__name__, look)
 
 
 def _renew_code_before_index(cache: IndexDataCacheFile) -> None:

@@ -163,6 +163,7 @@ import sys
 import numba, numpy
 from progress.times.word_order import word_less_equal
 assert word_less_equal(1, 2, 1 << 62)
+import numba.np.arraymath  # as machine code does in which numpy's functions are
 assert "scipy.linalg" not in sys.modules
 square = numba.njit(lambda matrix: matrix.dot(matrix))
 assert square(numpy.eye(3) * 2).tolist() == (numpy.eye(3) * 4).tolist()
