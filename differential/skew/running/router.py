@@ -79,10 +79,8 @@ class UnitRouterVertex(OperatorVertex):
         for part in self._waiting.take(None if known >= FOREVER else known << self._shift):
             self._place(part)
         self.hold_exactly(self._waiting.times())
-        oldest = self._first_epoch(ROWS)
-        if len(self._waiting):
-            oldest = min(oldest, self._waiting.first() >> self._shift)
-        schedule.forget_before(oldest)
+        # Rows that still wait are of epochs behind all versions that are known: they need none but the last.
+        schedule.forget_before(self._first_epoch(ROWS))
 
     def rebase(self, by: Rebase) -> None:
         """Rows that wait, and when versions begin."""

@@ -28,6 +28,7 @@ from differential.trace.shared import SharedTrace
 from differential.trace.view import View
 from progress.arrays import Int64s
 from progress.errors import InternalError
+from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 
 CODE = CODES[2]
@@ -359,3 +360,18 @@ def test_report_counts_every_byte_once() -> None:
     assert len(_keys(view)) == 60
     del view
     assert trace.report().pinned_bytes == 0
+
+
+@pytest.mark.parametrize(("epoch", "inexact"), [(1, 1), (5, 0)])
+def test_since_moves_with_the_anchor_and_rows_from_before_it_are_exact_no_more(
+    epoch: int, inexact: int
+) -> None:
+    trace = SharedTrace(1, 0, CODE.guards)
+    reader = trace.read("count", by_position=False)
+    _insert(trace, 1, 2, time=(epoch, 0))
+    trace.freeze_head()
+    assert (len(trace._runs), reader.exact_from) == (1, 0), "as it came in"
+    reader.set_hold(np.array([CODE.pack((3, 0))]))
+    trace.rebase(Rebase(3, CODE.fields[0][0]))
+    assert (len(trace._runs), reader.exact_from) == (1, inexact)
+    assert _keys(reader) == [1, 2] and sorted(reader.hold.tolist()) == [0]
