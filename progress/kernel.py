@@ -22,6 +22,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
@@ -218,14 +219,20 @@ def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str,
 def _load_without_registries(cache: FunctionCache) -> None:
     """Load machine code without all that numba knows of Python's functions, which is for who compiles: it
     would read that before it looks into the cache, a third of a second in each process. Of it machine code
-    needs what counts references to arrays.
+    needs what counts references to arrays. What cannot be read is compiled anew.
     """
 
     def load(signature: tuple[Type, ...], context: BaseContext) -> object:
         rtsys.initialize(context)
         _look_for_scipy()
-        with cache._guard_against_spurious_io_errors():
-            return cache._load_overload(signature, context)
+        try:
+            with cache._guard_against_spurious_io_errors():
+                return cache._load_overload(signature, context)
+        except Exception:  # what reading raises depends on which bytes are damaged
+            # As after a power failure. Kept, the file would stop each start until somebody finds it.
+            with suppress(OSError):
+                cache.flush()
+            return None
 
     setattr(cache, cache.load_overload.__name__, load)
 

@@ -110,6 +110,19 @@ def test_a_process_that_ends_while_it_keeps_code_leaves_no_old_code_under_a_new_
     assert run(folder)[0] == "21 0"
 
 
+@pytest.mark.parametrize("name", ["callee.step-*.nbi", "callee.step-*.nbc"])
+@pytest.mark.parametrize("kept", [0, -5])
+def test_machine_code_that_is_damaged_on_disk_is_compiled_anew(folder: Path, name: str, kept: int) -> None:
+    """As a power failure may leave it."""
+    run(folder)
+    cache = folder / "__pycache__"
+    (damaged,) = cache.glob(name)
+    damaged.write_bytes(damaged.read_bytes()[:kept])
+    program = "from callee import step\nassert step(1) == 2\n" + PROGRAM
+    assert run(folder, program)[0] == "3 1"
+    assert run(folder, program)[0] == "3 0"
+
+
 def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
     """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
     (folder / "__pycache__").write_text("")
