@@ -97,7 +97,7 @@ class FlowOutput:
                 rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
-                these may be very many.
+                these may be very many. A snapshot comes also if it has no rows.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete.
         """
         if snapshot and start is not None:
@@ -115,8 +115,10 @@ class FlowOutput:
                 complete = self._end(table)
                 if complete <= self._place:
                     return
-            found = np.unique(int64s_of(table.column("epoch"))).tolist()
-            for epoch in range(self._place, complete) if empty else found:
+            epochs = range(self._place, complete)
+            for epoch in epochs if empty else np.unique(int64s_of(table.column("epoch"))).tolist():
+                if epoch < self._place:
+                    continue  # `changes` has handed it out meanwhile
                 self._place = epoch + 1
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows

@@ -228,6 +228,50 @@ def test_follow_can_leave_out_epochs_without_changes_though_there_are_a_billion(
     assert [epoch for epoch, _ in whole.follow(start=10**9 - 1)] == list(range(10**9 - 1, 10**9 + 3))
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_follow_hands_out_nothing_that_the_loop_itself_has_read(cluster: timely.Cluster, empty: bool) -> None:
+    flow = cluster.install(numbers)
+    for value in range(3):
+        put(flow, value)
+    output = cluster.flow(flow.index).output("numbers")
+    found: list[int] = []
+    for epoch, table in output.follow(empty=empty):
+        found.extend(epochs_of(table))
+        if epoch == 1:
+            put(flow, 3)
+            found.extend(epochs_of(output.changes_nowait()))
+            put(flow, 4)
+            for name in ("numbers", "records"):
+                flow.input(name).close()
+    assert found == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_follow_without_empty_epochs_may_be_left_at_any_epoch_and_joins_on(
+    cluster: timely.Cluster, forget: bool
+) -> None:
+    flow = cluster.install(numbers)
+    output = cluster.flow(flow.index).output("numbers")
+    for values in ([], [1], [], [2], []):
+        put(flow, *values)
+    for epoch, _ in output.follow(empty=False, forget=forget):
+        if epoch == 1:
+            break
+    assert epochs_of(output.changes()) == [3]
+    put(flow, 3)
+    tail = output.follow(empty=False, forget=forget, timeout=0.1)
+    assert next(tail)[0] == 5
+    put(flow)
+    with pytest.raises(timely.WaitTimeoutError):
+        next(tail)
+    assert next(output.follow(snapshot=True, timeout=0.1))[1].column("n").to_pylist() == [1, 2, 3]
+    put(flow, 4)
+    assert [epochs_of(output.changes()), epochs_of(output.changes())] == [[7], []]
+    if forget:
+        with pytest.raises(timely.ForgottenError):
+            output.changes(0)
+
+
 def test_follow_begins_with_a_snapshot_or_at_an_epoch(cluster: timely.Cluster) -> None:
     flow = cluster.install(numbers)
     with pytest.raises(timely.MisuseError, match="give one of the two"):
