@@ -115,4 +115,6 @@ def _symbol_values(words: Int64s, null: Bools | None, type_: ColumnType, symbols
         values = text_array(cast("list[str]", found))
     else:
         values = binary_array(cast("list[bytes]", found))
-    return values.cast(type_.to_arrow()).take(encoded.indices)
+    if values.type != type_.to_arrow():  # beyond 2 GiB, of which Arrow makes chunks
+        values = pa.array(found, type_.to_arrow())
+    return values.take(encoded.indices)

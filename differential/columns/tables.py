@@ -231,8 +231,11 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
 
 
 def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:
-    """Of exactly the kind of Python's values that is expected; None for others, which Arrow is to look at."""
+    """Of exactly the kind of Python's values that is expected; None for others, which Arrow is to look at,
+    and beyond 2 GiB of text, of which it makes chunks.
+    """
     kinds = set(map(type, values))
+    strings = None
     if type_.kind in _NUMBERS:
         kind, dtype = _NUMBERS[type_.kind]
         if kinds <= {kind}:
@@ -242,7 +245,7 @@ def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:
             filled = [0 if value is None else value for value in values]
             return number_array(np.array(filled, dtype), null)
     elif type_.kind == "string" and kinds == {str}:
-        return text_array(cast("list[str]", values))
+        strings = text_array(cast("list[str]", values))
     elif type_.kind == "bytes" and kinds == {bytes}:
-        return binary_array(cast("list[bytes]", values))
-    return None
+        strings = binary_array(cast("list[bytes]", values))
+    return strings if strings is not None and strings.type == type_.to_arrow() else None

@@ -6,9 +6,11 @@ import datetime as dt
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import timely.wire.arrow
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
@@ -81,3 +83,22 @@ def test_law_chunks_make_no_difference() -> None:
     assert np.array_equal(EVERY.encode(chunked, symbols), EVERY.encode(table, symbols))
     assert EVERY.encode(table.slice(0, 0), symbols).shape == (EVERY.width, 0)
     assert EVERY.decode(np.empty((EVERY.width, 0), dtype=np.int64), symbols).num_rows == 0
+
+
+def test_dictionaries_with_anything_below_their_nulls_are_read_by_what_is_there() -> None:
+    valid, numbers = pa.py_buffer(bytes([0b1011])), pa.py_buffer(bytes([0, 1, 127, 2]))
+    indices = pa.Array.from_buffers(pa.int8(), 4, [valid, numbers])
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(["p", "q", "r"]), safe=False)
+    schema, symbols = Schema.of("a: string?"), SymbolTable()
+    for begin in range(4):
+        words = schema.encode(pa.table({"a": column[begin:]}), symbols)
+        assert schema.decode(words, symbols)["a"].to_pylist() == ["p", "q", None, "r"][begin:]
+
+
+def test_symbols_of_more_than_2_gib_are_of_the_declared_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, symbols = Schema.of("s: string, r: bytes"), SymbolTable()
+    words = schema.encode(to_table([("ab", b"cd"), ("e", b"f")], schema), symbols)
+    monkeypatch.setattr(timely.wire.arrow, "_BYTES_MAX", 1)
+    table = schema.decode(words, symbols)
+    assert table.schema.types == [pa.string(), pa.binary()]
+    assert table.to_pylist() == [{"s": "ab", "r": b"cd"}, {"s": "e", "r": b"f"}]

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import timely.wire.arrow
 from differential.columns.schema import Schema
-from differential.columns.tables import to_table
+from differential.columns.tables import _plain_array, to_table
 from differential.errors import SchemaError
 
 NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 7, tzinfo=dt.UTC)
@@ -111,6 +112,28 @@ def test_from_lists_of_plain_values_is_what_arrow_makes_of_them(
     if kind == "float":
         signs = [None if value is None else math.copysign(1.0, value) for value in wanted]
         assert [None if v is None else math.copysign(1.0, v) for v in found.to_pylist()] == signs
+
+
+@pytest.mark.parametrize(("kind", "nothing"), [("int", 0), ("float", 0.0), ("bool", False), ("string", "")])
+def test_from_lists_with_nulls_what_counts_as_false_is_none_of_them(kind: str, nothing: object) -> None:
+    assert to_table({"a": [nothing, None]}, Schema.of(f"a: {kind}?"))["a"].to_pylist() == [nothing, None]
+
+
+def test_from_lists_of_floats_and_integers_none_is_rounded() -> None:
+    with pytest.raises(SchemaError, match=r"row 1: 9007199254740993 is out of range"):
+        to_table({"a": [0.5, 2**53 + 1]}, Schema.of("a: float"))
+
+
+@pytest.mark.parametrize(("kind", "text"), [("string", "ab"), ("bytes", b"ab")])
+def test_from_lists_of_more_than_2_gib_of_text_arrow_makes_chunks(
+    monkeypatch: pytest.MonkeyPatch, kind: str, text: object
+) -> None:
+    """A large array would have to be cast, which Arrow refuses from there on."""
+    type_ = Schema.of(f"a: {kind}")["a"].type
+    assert _plain_array([text], type_) is not None
+    monkeypatch.setattr(timely.wire.arrow, "_BYTES_MAX", 1)
+    assert _plain_array([text], type_) is None
+    assert to_table([(text,)], Schema.of(f"a: {kind}"))["a"].to_pylist() == [text]
 
 
 def test_small_query_imports_no_pandas() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import timely.wire.arrow
 from timely.wire.arrow import (
     aligned_buffer,
     binary_array,
@@ -110,6 +111,18 @@ def test_few_and_many_strings_are_alike(long: int) -> None:
     assert binary_array(packed) == pa.array(packed, pa.binary())
     with pytest.raises(UnicodeEncodeError):
         text_array([*texts, "\ud800"])
+
+
+@pytest.mark.parametrize("few", [0, 10])
+def test_strings_beyond_what_32_bits_count_are_large_by_their_bytes(
+    monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(timely.wire.arrow, "_VALUES_FEW", few)
+    monkeypatch.setattr(timely.wire.arrow, "_BYTES_MAX", 8)
+    for text, is_large in (("a" * 8, False), ("ä" * 4, False), ("a" * 9, True), ("ä" * 5, True)):
+        assert text_array([text]) == pa.array([text], pa.large_string() if is_large else pa.string())
+        packed = text.encode()
+        assert binary_array([packed]) == pa.array([packed], pa.large_binary() if is_large else pa.binary())
 
 
 def test_a_strided_array_is_copied_in_order() -> None:
