@@ -187,6 +187,22 @@ assert square(numpy.eye(3) * 2).tolist() == (numpy.eye(3) * 4).tolist()
     assert done.returncode == 0, done.stderr
 
 
+MAKER = """
+import numpy as np
+from progress.kernel import Int64s, kernel
+
+@kernel
+def doubled(column: Int64s) -> Int64s:
+    return column * 2
+"""
+
+
+def test_a_kernel_that_makes_arrays_can_be_the_first_that_is_loaded(folder: Path) -> None:
+    (folder / "maker.py").write_text(MAKER)
+    program = "import numpy as np\nfrom maker import doubled\nprint(doubled(np.arange(3)).tolist(), end='')"
+    assert [run(folder, program)[0] for _ in range(2)] == ["[0, 2, 4]"] * 2
+
+
 def test_a_kernel_is_numba_s_own_dispatcher_without_a_wrapper() -> None:
     """One more Python call would double the cost of calling a kernel."""
     assert isinstance(word_less_equal, Dispatcher)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.packing import pack
-from differential.columns.symbols.table import SymbolTable
+from differential.columns.symbols.table import _SET_WORDS_MAX, SymbolTable, _distinct
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError
 
 EAST = dt.timezone(dt.timedelta(hours=1))
@@ -313,3 +313,8 @@ def test_forgotten_is_what_was_noted_for_a_pass_that_was_given_up() -> None:
     table.delta_for(2, table.intern(["a"]))
     table.on_sent(2)
     assert table.forget(table.marking()) == 1
+
+
+@pytest.mark.parametrize("count", [3, _SET_WORDS_MAX + 2])
+def test_different_words_of_many_are_all_of_them(count: int) -> None:
+    assert _distinct(np.arange(count).reshape(1, -1)) == set(range(count))
