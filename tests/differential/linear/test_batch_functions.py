@@ -95,3 +95,12 @@ def test_refused_failures_name_the_batch_the_operator_and_the_line(
 def test_refused_a_column_that_is_called_diff() -> None:
     with pytest.raises(SchemaError, match="'diff' is what it calls the differences"):
         run(lambda t: t, "diff: int")
+
+
+def test_refused_is_what_fails_behind_a_table_that_destroyed_itself() -> None:
+    def destroy(table: pa.Table) -> pa.Table:
+        table.to_pandas(split_blocks=True, self_destruct=True)
+        return pa.table({"a": ["one"], "s": ["x"], "diff": [1]})
+
+    with pytest.raises(UserFunctionError, match="a batch of 2 rows that starts with"):
+        run(destroy)
