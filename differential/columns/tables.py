@@ -53,6 +53,7 @@ def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.T
     if callable(to_arrow) and type(data).__module__.startswith("pyspark."):
         return schema.conform(cast(pa.Table, to_arrow()), input_name)  # its streams fail on timestamps
     if hasattr(data, "__arrow_c_stream__"):
+        _check_no_addresses(data, input_name)
         try:
             table = pa.table(data)
         except pa.ArrowInvalid:  # a stream of single values, as a Series is one
@@ -65,6 +66,19 @@ def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.T
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
         return _from_rows(list(data), schema, input_name)
     raise _no_table(data, input_name)
+
+
+def _check_no_addresses(data: object, input_name: str) -> None:
+    """Of a Polars column of Python's own objects Arrow is told where they are, as if that were values."""
+    if not type(data).__module__.startswith("polars."):
+        return
+    dtypes = cast(Mapping[str, object], getattr(data, "schema", {}))
+    for name in (name for name, dtype in dtypes.items() if str(dtype) == "Object"):
+        raise SchemaError(
+            f"input {input_name!r}, column {name!r}: Polars keeps its values as objects (dtype Object), and "
+            "does not hand them over.\n  Insert rows in place of the frame, frame.rows(), or cast the "
+            "column before."
+        )
 
 
 def _no_table(data: TableData, input_name: str) -> SchemaError:

@@ -61,8 +61,8 @@ def _applied(step: UserStep, given: Schema, words: Int64s, symbols: SymbolTable)
     diffs = int64_array(words[-1])
     table = step.schema_in.decode(words, symbols).append_column(_DIFF, diffs)
     try:
-        # Its own handle on the columns: pandas' `self_destruct` leaves a table that crashes whoever looks at it,
-        # and a message shows the first rows.
+        # Its own handle on the columns: pandas' `self_destruct` leaves a table that crashes whoever looks at
+        # it, and a message shows the first rows.
         result = cast(Callable[[pa.Table], object], step.function)(table.slice())
     except Exception as error:
         why = f"{type(error).__name__}: {text_of(error)}"

@@ -124,3 +124,11 @@ def test_polars_columns_that_no_type_takes_are_named() -> None:
 def test_polars_things_that_are_no_table_are_told_what_to_write(data: object) -> None:
     with pytest.raises(SchemaError, match=r"is not a table.\n.*collect\(\).*to_frame\(\)"):
         to_table(data, Schema.of("s: string?"))
+
+
+def test_polars_columns_of_objects_are_refused_for_what_comes_are_addresses() -> None:
+    frame = pl.DataFrame({"n": [1, 2], "a": [{1, 2}, {3}]})
+    for kind in ("any", "bytes"):
+        with pytest.raises(SchemaError, match=r"column 'a': Polars .*dtype Object.*\n.* frame\.rows\(\)"):
+            to_table(frame, Schema.of(f"n: int, a: {kind}"))
+    assert to_table(frame.select("n"), Schema.of("n: int")).num_rows == 2
