@@ -228,6 +228,8 @@ def _load_without_registries(cache: FunctionCache) -> None:
         try:
             with cache._guard_against_spurious_io_errors():
                 return cache._load_overload(signature, context)
+        except (OSError, MemoryError):
+            raise  # which says nothing of what is in the file
         except Exception:  # what reading raises depends on which bytes are damaged
             # As after a power failure. Kept, the file would stop each start until somebody finds it.
             with suppress(OSError):

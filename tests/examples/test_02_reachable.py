@@ -6,28 +6,19 @@ against_*    its query against a search through the graph, while random edges co
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import subprocess
 import sys
 from collections import Counter
-from types import ModuleType
 
 import pytest
+from example_programs import example
 from house import ROOT
 
 import timely
 
 Edge = tuple[int, int]
-
-
-def _example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reachable_example", ROOT / "examples" / "02_reachable.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -60,7 +51,7 @@ def test_against_a_search_from_the_root(workers: int, seed: int) -> None:
     choice = random.Random(seed)
     edges: Counter[Edge] = Counter()
     with timely.connect(workers=workers, embedded=True) as cluster:
-        flow = cluster.install(_example().reachable)
+        flow = cluster.install(example("02_reachable").reachable)
         flow.input("roots").insert([(1,)])
         for _ in range(12):
             removed = [edge for edge in sorted(edges) if choice.random() < 0.3]

@@ -7,14 +7,13 @@ shows_*     the program reads files, counts, changes, and comes back to the same
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
+from example_programs import example
 from graphs_plainly import numbers
 from house import ROOT
 from hypothesis import given
@@ -29,15 +28,7 @@ from differential import Collection, col
 P, Q = 0, 1
 
 
-def _example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("galen_example", ROOT / "examples" / "galen.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GALEN = _example()
+GALEN = example("galen")
 
 
 def by_the_rules(p_in: Rows, q_in: Rows, r_in: Rows, c_in: Rows, u_in: Rows, s_in: Rows) -> Rows:

@@ -9,14 +9,12 @@ Data sets are read where they lie beside the checkout; without them there are no
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from example_programs import example
 from graphs_plainly import components, strong_components
 from house import ROOT
 from hypothesis import given
@@ -34,20 +32,7 @@ HERE = [name for name in ("tweets-us-senate", "tweets-airline") if (DATA / name)
 DAY_SECONDS = 86_400
 
 
-def _example() -> ModuleType:
-    folder = ROOT / "examples"
-    spec = importlib.util.spec_from_file_location("hashtags_example", folder / "hashtags.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(folder))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(folder))
-    return module
-
-
-EXAMPLE = _example()
+EXAMPLE = example("hashtags")
 
 
 # tables_

@@ -6,29 +6,19 @@ shows_*     the program says the same under a scheme and without
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
-from types import ModuleType
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 import pytest
+from example_programs import example
 from house import ROOT
 
 import timely
 
-
-def _example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("spread_example", ROOT / "examples" / "spread.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPREAD = _example()
+SPREAD = example("spread")
 EPOCHS: Final = 4
 SQL: Final = {
     "q3": f"""

@@ -2,7 +2,8 @@
 
 The first `pyarrow.array` of a process imports pandas, to see whether its argument is a series, and so does
 the first `to_numpy`: a third of a second that a first small query would wait for, and each Python process of
-Spark. These go from values to the same arrays, and back, by their buffers.
+Spark. These go from values to the same arrays, and back, by their buffers;
+only very many strings are left to Arrow.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ def aligned_buffer(frame: memoryview) -> pa.Buffer:
 
 def int64_array(values: Sequence[int] | npt.NDArray[np.int64]) -> pa.Array:
     """The integers as an array without nulls; an int64 array is shared, not copied."""
-    words = np.ascontiguousarray(values, dtype=np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(words), [None, pa.py_buffer(words)])
+    return number_array(np.asarray(values, dtype=np.int64))
 
 
 def int64s_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -56,7 +56,7 @@ def int64s_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """
     if column.type != pa.int64() or column.null_count:
         return cast("npt.NDArray[np.int64]", column.to_numpy())
-    found = [np.asarray(np.from_dlpack(chunk), dtype=np.int64) for chunk in column.chunks]
+    found = [numbers_of(chunk, np.int64) for chunk in column.chunks]
     return found[0] if len(found) == 1 else np.concatenate([_NO_INTEGERS, *found])
 
 
@@ -65,7 +65,8 @@ def number_array(values: npt.NDArray[_Number], null: npt.NDArray[np.bool_] | Non
     shared, not copied.
     """
     is_bool = values.dtype == np.bool_
-    kept = _packed(values.astype(np.bool_)) if is_bool else pa.py_buffer(np.ascontiguousarray(values))
+    bits = values.astype(np.bool_, copy=False) if is_bool else None
+    kept = pa.py_buffer(np.ascontiguousarray(values)) if bits is None else _packed(bits)
     valid = None if null is None else _packed(~null)
     kind = pa.bool_() if is_bool else pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [valid, kept])
@@ -112,9 +113,9 @@ def binary_array(values: Sequence[bytes]) -> pa.Array:
 
 def text_array(values: Sequence[str]) -> pa.Array:
     """The texts as an array without nulls, of `string`, or of `large_string` beyond 2 GiB in all."""
-    together = "".join(values)
-    if len(values) > _VALUES_FEW and 4 * len(together) < _BYTES_MAX:
+    if len(values) > _VALUES_FEW and 4 * sum(map(len, values)) < _BYTES_MAX:
         return pa.array(values, pa.string())
+    together = "".join(values)
     if together.isascii():  # then a text has as many bytes as characters
         packed = _of_bytes(values, together.encode())
     else:

@@ -64,7 +64,7 @@ def _round(
     if type_.kind == "float":
         digits = max(-400, min(400, digits))
         array = pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
-        return cast("Floats", numbers_of(array, np.float64)), None
+        return numbers_of(array, np.float64), None
     drop = type_.scale - digits
     if drop <= 0:
         return values, None

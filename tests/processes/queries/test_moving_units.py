@@ -206,6 +206,7 @@ def test_lost_during_a_move_it_is_named_to_all_and_fed_again_all_is_as_it_would_
         assert follower.ended - killed < 5
         assert isinstance(follower.error, timely.PeerError) and f"worker {victim}" in str(follower.error)
     seen = Counter(row for table in follower.seen.values() for row in _rows(table))
+    assert max(follower.seen) >= MOVES_AT, "it has seen some"
     whole = set(follower.seen) & set(range(MOVES_AT + 2))  # behind these nothing more was fed here
     assert seen == Counter({row: n for row, n in undisturbed.changes.items() if row[3] in whole})
     if victim == 0:
