@@ -128,8 +128,11 @@ KEEPER_SECONDS_MAX: Final = 6.0
 HEARTBEAT_MS_DEFAULT: Final = 1_000
 """How often an idle connection between workers is probed."""
 
-HEARTBEAT_MS_MAX: Final = 2_500
-"""After so long without an answer to a probe the peer counts as lost."""
+SILENCE_SECONDS_DEFAULT: Final = 2.5
+"""After so long without an answer to a probe the peer counts as lost, if the cluster is told nothing else."""
+
+SILENCE_SECONDS_MAX: Final = 86_400.0
+"""The most that it can be told: who is silent for longer is not waited for."""
 
 REST_SECONDS_MIN: Final = 1.0
 """After so long without work a worker begins what does not pay earlier."""
@@ -180,10 +183,10 @@ assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request althou
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
 assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"
 assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "who waits for a connection waits for its answer"
-assert HEARTBEAT_MS_DEFAULT < HEARTBEAT_MS_MAX, "one probe at least before a peer counts as lost"
-assert HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX + 1_000 * (LOST_SECONDS_MAX + VERDICT_SECONDS_MAX) < 5_000, (
-    "clients are told of a lost peer within five seconds"
-)
+assert HEARTBEAT_MS_DEFAULT < 1_000 * SILENCE_SECONDS_DEFAULT, "one probe at least before a peer is lost"
+assert (
+    HEARTBEAT_MS_DEFAULT / 1_000 + SILENCE_SECONDS_DEFAULT + LOST_SECONDS_MAX + VERDICT_SECONDS_MAX < 5.0
+), "clients are told of a lost peer within five seconds"
 assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, (
     "the cause is known before the killing begins"
 )

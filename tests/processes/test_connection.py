@@ -24,7 +24,12 @@ from timely.client.connection import (
     discover,
 )
 from timely.client.tables import InputForm
-from timely.limits import HEADER_BYTES_MAX, REQUEST_BYTES_MAX
+from timely.limits import (
+    HEADER_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+    SILENCE_SECONDS_DEFAULT,
+    SILENCE_SECONDS_MAX,
+)
 from timely.wire.addresses import socket_address
 from timely.wire.requests import Hello, Reply, Wait, encode_error, encode_reply, number_of
 from timely.wire.transport.server_socket import ServerSocket
@@ -52,7 +57,7 @@ def test_addresses_of_two_clusters_are_not_taken_for_one() -> None:
     """As many workers as one has, and with different numbers."""
     with timely.connect(workers=2) as cluster, timely.connect(workers=2) as other:
         first, second = cluster.addresses, other.addresses
-        assert discover([first[1], first[0]]) == discover(first[1:]) == first
+        assert discover([first[1], first[0]]) == discover(first[1:]) == (first, SILENCE_SECONDS_DEFAULT)
         for mixed in ([first[0], second[1]], [second[1], first[0]]):
             with pytest.raises(timely.PeerError, match="to different clusters: worker . is at .* one,"):
                 discover(mixed)
@@ -198,7 +203,7 @@ def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
             timely.WaitTimeoutError, match=r"within 0.8 s: it is reached, and does not answer"
         ):
             discover(cluster.addresses, timeout_seconds=0.8)
-        assert discover(cluster.addresses) == cluster.addresses
+        assert discover(cluster.addresses).addresses == cluster.addresses
         assert 1.0 < time.monotonic() - started < 10
         flow.input("words").insert(["slow"])
         flow.seal()
@@ -210,3 +215,32 @@ def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
         (said,) = caplog.messages
         assert said.startswith("waiting for worker ") and cluster.addresses[0][:10] in said
         assert said.endswith("does not answer: it computes, or waits for others. For 300 s at most")
+
+
+def test_how_long_a_worker_may_be_silent_clients_learn_from_the_cluster() -> None:
+    with timely.connect(workers=2, silence_seconds=30) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        assert discover(cluster.addresses).silence_seconds == 30.0
+        assert cluster.append_target().silence_seconds == 30.0
+        with (
+            AppendClient(cluster.addresses, flow.index) as client,
+            timely.connect(cluster.addresses[0]) as more,
+        ):
+            assert client.silence_seconds == 30.0
+            assert more.append_target().silence_seconds == 30.0
+            assert client.append("lines", 0, "w", 0, ROWS)
+    with timely.connect(workers=1) as cluster:
+        assert discover(cluster.addresses).silence_seconds == SILENCE_SECONDS_DEFAULT
+
+
+@pytest.mark.parametrize("silence", [0, 2.4, -1.0, float("nan"), float("inf"), SILENCE_SECONDS_MAX + 1, "30"])
+def test_a_silence_that_cannot_be_borne_is_refused(silence: float) -> None:
+    with pytest.raises(timely.MisuseError, match=r"silence_seconds .*: a worker may be silent for 2\.5 to"):
+        timely.connect(workers=1, silence_seconds=silence)
+
+
+def test_a_silence_is_told_to_who_starts_workers() -> None:
+    with pytest.raises(timely.MisuseError, match="so was silence_seconds"):
+        timely.connect("127.0.0.1:1", silence_seconds=30.0)
+    with pytest.raises(timely.MisuseError, match="embedded ones run in this one"):
+        timely.connect(workers=1, embedded=True, silence_seconds=30.0)

@@ -13,6 +13,7 @@ from timely.worker.settings import HostAddress
 
 def test_without_anything_one_worker_on_this_machine() -> None:
     options = parse_options([])
+    assert options.silence_seconds == 2.5 and parse_options(["--silence", "30"]).silence_seconds == 30.0
     assert (options.workers, options.this_host, options.client_port, options.is_json) == (1, 0, 7401, False)
     assert options.hosts == (HostAddress("localhost", 7301),)
 
@@ -72,6 +73,10 @@ def test_without_a_file_all_hosts_are_this_machine_with_ports_apart() -> None:
     ("arguments", "message"),
     [
         (["-w", "0"], "-w 0: a host has at least one worker"),
+        (
+            ["--silence", "1"],
+            "--silence 1.0: a worker may be silent for 2.5 to 86,400 seconds",
+        ),
         (["-n", "0"], "-n 0: a cluster has at least one host"),
         (["-n", "2", "-p", "2"], "-p 2: with -n 2 the index of a host is 0 to 1"),
         (["-h", "nowhere.txt"], "-h nowhere.txt: the host file cannot be read"),

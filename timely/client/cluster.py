@@ -32,7 +32,7 @@ from ..building.builders import (
 from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
-from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..user_code.short_traces import told_shortly
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import Workers
@@ -218,9 +218,11 @@ class Cluster:
                 "an embedded cluster cannot be reached from other processes: connect(workers=…) without "
                 "embedded"
             )
-        from .connection import append_target as make_target
+        from .connection import RemoteWorkers, append_target
 
-        return make_target(self._workers.addresses, dataflow, getattr(self._workers, "keys", None))
+        workers = self._workers
+        assert isinstance(workers, RemoteWorkers)
+        return append_target(workers.addresses, dataflow, workers.keys, workers.silence_seconds)
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and let go of it."""
@@ -240,6 +242,7 @@ def connect(
     embedded: bool = False,
     log_level: str = "warning",
     check_progress: bool = False,
+    silence_seconds: float | None = None,
     keys: ClientKeys | ClusterKeys | Path | str | None = None,
 ) -> Cluster:
     """A cluster to work with.
@@ -251,24 +254,28 @@ def connect(
 
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
     those of a running cluster from where they were started. With `check_progress` each worker checks its
-    progress tracking after each step, which is slow (docs/progress_tracking.md). `keys` is a folder that
-    `python -m timely.keys client` has made, by default what NAIAD_KEYS says, or `ClientKeys` themselves
-    (docs/keys.md). Raises `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it
-    does not let this client in, and `MisuseError` in a module that is being imported for a
-    builder in it: a script that installs its own builders begins under `if __name__ == "__main__":`.
+    progress tracking after each step, which is slow (docs/progress_tracking.md). One that is stopped, or kept
+    from running, for longer than `silence_seconds` (2.5) counts as lost, and ends the cluster; one that ends
+    is noticed at once. `keys` is a folder that `python -m timely.keys client` has made, by default what
+    NAIAD_KEYS says, or `ClientKeys` themselves (docs/keys.md). Raises `PeerError` if a worker does not start
+    or cannot be reached, `RefusedError` if it does not let this client in, and `MisuseError` in a module
+    that is being imported for a builder in it: a script that installs its own builders begins under `if
+    __name__ == "__main__":`.
     """
     check_not_importing()
     if addresses:
-        if workers is not None or embedded or check_progress:
+        if workers is not None or embedded or check_progress or silence_seconds is not None:
             raise MisuseError(
                 "connect takes either addresses of a running cluster or a number of workers to start, and "
-                "how: whether they check_progress was decided when those that run were started"
+                "how: whether they check_progress was decided when those that run were started, and so was "
+                "silence_seconds"
             )
         from ..keys.folder import client_keys
         from .connection import RemoteWorkers, discover
 
         held = client_keys(keys)
-        return Cluster(RemoteWorkers(discover(addresses, held), keys=held))
+        found = discover(addresses, held)
+        return Cluster(RemoteWorkers(found.addresses, keys=held, silence_seconds=found.silence_seconds))
     if keys is not None:
         raise MisuseError(
             "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
@@ -278,8 +285,14 @@ def connect(
     if embedded:
         from .embedded import EmbeddedWorkers
 
+        if silence_seconds is not None:
+            raise MisuseError(
+                "connect takes silence_seconds for workers in processes of their own: embedded ones run in "
+                "this one, which cannot lose them"
+            )
         return Cluster(EmbeddedWorkers(count, check_progress=check_progress))
-    return Cluster(_start_workers(count, log_level, check_progress))
+    silence = SILENCE_SECONDS_DEFAULT if silence_seconds is None else silence_seconds
+    return Cluster(_start_workers(count, log_level, check_progress, silence))
 
 
 def _built_here(build: str | Builder) -> tuple[str, Builder]:
@@ -298,24 +311,27 @@ def _numbered(flows: Mapping[int, str], name: str) -> int:
     raise MisuseError(f"{len(found) or 'no'} dataflows are called {name!r}: there are {listed}")
 
 
-def _start_workers(count: int, log_level: str, check_progress: bool) -> Workers:
+def _start_workers(count: int, log_level: str, check_progress: bool, silence_seconds: float) -> Workers:
     from ..worker.launcher import Launcher, LocalFolder
-    from ..worker.settings import check_workers, local_settings
+    from ..worker.settings import check_silence, check_workers, local_settings
     from .connection import RemoteWorkers
 
     check_workers(count)
+    silence = check_silence(silence_seconds, "silence_seconds")
     folder = LocalFolder()
     try:
         settings = local_settings(
             count, folder.path, paths=[path for path in sys.path if path], log_level=log_level
         )
-        settings = [replace(each, check_progress=check_progress) for each in settings]
+        settings = [
+            replace(each, check_progress=check_progress, silence_seconds=silence) for each in settings
+        ]
     except BaseException:
         folder.remove()
         raise
     launcher = Launcher(settings, _show, folder)
     try:
-        return RemoteWorkers(launcher.wait_ready(), launcher, settings[0].token)
+        return RemoteWorkers(launcher.wait_ready(), launcher, settings[0].token, silence_seconds=silence)
     except BaseException:
         launcher.stop()
         raise

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -27,6 +27,8 @@ from ..limits import (
     KEEPER_SECONDS_MAX,
     REPLY_SECONDS_MAX,
     REQUEST_BYTES_MAX,
+    SILENCE_SECONDS_DEFAULT,
+    SILENCE_SECONDS_MAX,
     VERDICT_SECONDS_MAX,
 )
 from ..operators.inputs.appends import place_of
@@ -39,6 +41,7 @@ from ..wire.transport.zeromq import ClientSockets
 
 __all__ = [
     "AppendClient",
+    "Found",
     "Keeper",
     "RemoteWorkers",
     "append_target",
@@ -86,6 +89,7 @@ class RemoteWorkers:
         launcher: of these workers, if this program has started them; they are stopped by `close`.
         token: shows them that a request comes from who has started them.
         keys: what this client proves itself by to workers that have keys; not asked for by ipc.
+        silence_seconds: how long one may be silent before it counts as lost, as the cluster was told.
 
     Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
@@ -96,11 +100,14 @@ class RemoteWorkers:
         launcher: Keeper | None = None,
         token: str = "",
         keys: ClientKeys | None = None,
+        *,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     ) -> None:
         self.token = token
         self.keys = keys
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
+        self.silence_seconds = silence_seconds
         self._launcher = launcher
         self._lock = threading.Lock()
         self._own = threading.local()
@@ -152,7 +159,9 @@ class RemoteWorkers:
     def _channel(self) -> _Channel:
         known: _Channel | None = getattr(self._own, "channel", None)
         if known is None:
-            known = self._own.channel = _Channel(self.addresses, self._launcher, self._lock, self.keys)
+            known = self._own.channel = _Channel(
+                self.addresses, self.silence_seconds, self._launcher, self._lock, self.keys
+            )
             with self._lock:
                 ended = [other for other in self._channels if not other.thread.is_alive()]
                 self._channels = [other for other in self._channels if other not in ended] + [known]
@@ -170,6 +179,7 @@ class _Channel:
     def __init__(
         self,
         addresses: Sequence[str],
+        silence_seconds: float,
         launcher: Keeper | None,
         lock: threading.Lock,
         keys: ClientKeys | None,
@@ -178,7 +188,7 @@ class _Channel:
         self._addresses = addresses
         self._launcher = launcher
         self._lock = lock
-        self._sockets = ClientSockets(addresses, keys)
+        self._sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
@@ -388,16 +398,28 @@ class AppendClient:
     sequence) only.
 
     A context manager. `addresses` are the client ports of all workers, in order of their indices; `keys`
-    are wanted where workers have keys.
+    are wanted where workers have keys. How long a worker may be silent the cluster says, if it is not known.
     """
 
-    def __init__(self, addresses: Sequence[str], dataflow: int = 0, keys: ClientKeys | None = None) -> None:
-        self._workers = RemoteWorkers(addresses, keys=keys)
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        dataflow: int = 0,
+        keys: ClientKeys | None = None,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+    ) -> None:
+        self._workers = RemoteWorkers(addresses, keys=keys, silence_seconds=silence_seconds)
         self._dataflow = dataflow
 
     def __enter__(self) -> AppendClient:
         try:
-            greeted(self._workers)
+            told = _silence_seconds(greeted(self._workers)[0])
+            if told != self._workers.silence_seconds:  # a limit is that of a connection from its beginning
+                patient = RemoteWorkers(
+                    self._workers.addresses, keys=self._workers.keys, silence_seconds=told
+                )
+                self._workers.close()
+                self._workers = patient
         except BaseException:
             self.close()
             raise
@@ -407,6 +429,11 @@ class AppendClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def silence_seconds(self) -> float:
+        """How long a worker may be silent before it counts as lost."""
+        return self._workers.silence_seconds
 
     def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> bool:
         """Add `table`, whose column `diff` says how often each row is added, to an open epoch.
@@ -423,19 +450,33 @@ class AppendClient:
         self._workers.close()
 
 
+class Found(NamedTuple):
+    """Where the workers of a cluster are reached, in order of their indices; how long one may be silent."""
+
+    addresses: list[str]
+    silence_seconds: float
+
+
 class append_target:
     """Makes `AppendClient`s elsewhere: holds addresses and the client's keys only, so that it can be sent
     to another process by any means that keeps a secret. It does not show the secret.
     """
 
-    def __init__(self, addresses: Sequence[str], dataflow: int = 0, keys: ClientKeys | None = None) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        dataflow: int = 0,
+        keys: ClientKeys | None = None,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+    ) -> None:
         self.addresses = list(addresses)
         self.dataflow = dataflow
         self.keys = keys
+        self.silence_seconds = silence_seconds
 
     def __call__(self) -> AppendClient:
         """A new connection to the cluster."""
-        return AppendClient(self.addresses, self.dataflow, self.keys)
+        return AppendClient(self.addresses, self.dataflow, self.keys, self.silence_seconds)
 
 
 def checked(frames: list[Frame]) -> list[Frame]:
@@ -458,9 +499,8 @@ def checked(frames: list[Frame]) -> list[Frame]:
 
 def discover(
     addresses: Sequence[str], keys: ClientKeys | None = None, timeout_seconds: float = REPLY_SECONDS_MAX
-) -> list[str]:
-    """The client addresses of all workers of the cluster that `addresses` belong to, in order of their
-    indices.
+) -> Found:
+    """All workers of the cluster that `addresses` belong to.
 
     Raises `PeerError` if nobody is there, or the addresses belong to different clusters, `WaitTimeoutError`
     if somebody is, and does not answer in time.
@@ -485,7 +525,12 @@ def discover(
             )
     _check_one_cluster(probe.addresses, hellos)
     told = hellos[0].items("addresses")
-    return [found.get(index, str(told[index])) for index in range(hellos[0].integer("workers"))]
+    workers = range(hellos[0].integer("workers"))
+    return Found([found.get(index, str(told[index])) for index in workers], _silence_seconds(hellos[0]))
+
+
+def _silence_seconds(hello: Reply) -> float:
+    return min(max(SILENCE_SECONDS_DEFAULT, hello.integer("silence_ms") / 1_000), SILENCE_SECONDS_MAX)
 
 
 def _check_one_cluster(addresses: Sequence[str], hellos: Sequence[Reply]) -> None:

@@ -31,7 +31,7 @@ from itertools import zip_longest
 import msgpack
 
 from ..errors import PeerError, TimelyError, revive
-from ..limits import WORKERS_MAX
+from ..limits import SILENCE_SECONDS_DEFAULT, WORKERS_MAX
 from .batch import Frame
 from .claims import shown
 
@@ -56,7 +56,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Greeting:
     client_address: str
     python: str = ""
     installs: tuple[str, ...] = ()
+    silence_ms: int = round(1_000 * SILENCE_SECONDS_DEFAULT)
 
 
 @dataclass(frozen=True)
@@ -276,6 +277,11 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
             f"{who} was started with {_installs_text(theirs)}, worker {mine.index} with "
             f"{_installs_text(mine)}: give "
             "all hosts the same --install, in the same order"
+        )
+    if theirs.silence_ms != mine.silence_ms:
+        raise PeerError(
+            f"{who} bears a silence of {theirs.silence_ms / 1_000:g} s, worker {mine.index} one of "
+            f"{mine.silence_ms / 1_000:g} s: give all hosts the same --silence"
         )
 
 

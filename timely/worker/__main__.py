@@ -60,7 +60,15 @@ def _run(options: Options) -> int:
         log_level=options.log_level,
     )
     told = "" if keys is None else keys.to_text()
-    settings = [replace(each, check_progress=options.check_progress, keys=told) for each in settings]
+    settings = [
+        replace(
+            each,
+            check_progress=options.check_progress,
+            silence_seconds=options.silence_seconds,
+            keys=told,
+        )
+        for each in settings
+    ]
     # Their modules are looked for where the command was given, as `python -m` does for its own.
     with Launcher(settings, _forward, folder) as launcher:
         try:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ..errors import MisuseError
 from ..keys.folder import KEYS_VARIABLE
+from ..limits import SILENCE_SECONDS_DEFAULT
 from ..wire.addresses import host_and_port
-from .settings import HostAddress
+from .settings import HostAddress, check_silence
 
 __all__ = ["Options", "parse_options", "read_hosts"]
 
@@ -49,6 +50,7 @@ class Options:
     check_progress: bool
     keys: Path | None = None
     is_insecure: bool = False
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -66,6 +68,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
             raise MisuseError(
                 f"--client-port {given.client_port}: ports end at 65535, and each worker needs one"
             )
+        check_silence(given.silence, "--silence")
         _check_safe(hosts[given.p], keys, given.insecure)
     except MisuseError as error:
         parser.error(str(error))
@@ -82,6 +85,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         check_progress=given.check_progress,
         keys=keys,
         is_insecure=given.insecure,
+        silence_seconds=given.silence,
     )
 
 
@@ -195,11 +199,23 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="each worker checks its progress tracking after each step: slow, for looking into a suspicion",
     )
+    _add_silence(parser)
     _add_keys(parser)
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
     add("--json", action="store_true", help="one JSON object per ready worker on standard output")
     add("--help", action="help", help="show this")
     return parser
+
+
+def _add_silence(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--silence",
+        type=float,
+        default=SILENCE_SECONDS_DEFAULT,
+        metavar="SECONDS",
+        help="a worker that is stopped or cut off for longer counts as lost, and ends the cluster "
+        f"({SILENCE_SECONDS_DEFAULT:g}); one that ends is noticed at once. The same on all hosts",
+    )
 
 
 def _add_keys(parser: argparse.ArgumentParser) -> None:

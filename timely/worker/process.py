@@ -86,7 +86,9 @@ class WorkerProcess:
         self._wake_send.setblocking(False)
         peers = {index: address for index, address in enumerate(settings.peers) if index != settings.index}
         keys = ClusterKeys.from_text(settings.keys) if settings.keys else None
-        self._mesh = WorkerMesh(settings.index, settings.listen, peers, _PORT_MEND, keys)
+        self._mesh = WorkerMesh(
+            settings.index, settings.listen, peers, _PORT_MEND, keys, settings.silence_seconds
+        )
         self._clients = ServerSocket(settings.client_listen, _PORT_MEND, keys)
         self._mesh.watch(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
@@ -94,7 +96,13 @@ class WorkerProcess:
         trust(settings.token)
         self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
         session = uuid4().hex
-        self._server = Server(self._worker, self.address, installs=settings.installs, session=session)
+        self._server = Server(
+            self._worker,
+            self.address,
+            installs=settings.installs,
+            session=session,
+            silence_seconds=settings.silence_seconds,
+        )
         self._tidying = Tidying(self._worker)
         join(self)
 

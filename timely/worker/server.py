@@ -31,7 +31,7 @@ from ..errors import (
     class_names,
 )
 from ..failure import is_interrupt, story_of
-from ..limits import INSTALL_SECONDS_MAX
+from ..limits import INSTALL_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..running.core import Worker
 from ..wire.handshake import (
     PROTOCOL_VERSION,
@@ -99,6 +99,7 @@ class Server:
         clock: seconds, only their differences count.
         installs: the builders that this worker installs at its start; all workers must have the same.
         session: what no other worker was called, before or elsewhere.
+        silence_seconds: how long a worker of the cluster may be silent; all must have been told the same.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Server:
         clock: Callable[[], float] = time.monotonic,
         installs: Sequence[str] = (),
         session: str = "",
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     ) -> None:
         self._worker = worker
         self._clock = clock
@@ -123,6 +125,7 @@ class Server:
             address,
             f"{sys.version_info.major}.{sys.version_info.minor}",
             tuple(installs),
+            round(1_000 * silence_seconds),
         )
         self._addresses = {worker.index: address}
         self.is_stopping = False
@@ -294,6 +297,7 @@ class Server:
                 "index": self._worker.index,
                 "workers": self._worker.workers,
                 "addresses": addresses,
+                "silence_ms": self._greeting.silence_ms,
                 "dataflows": [
                     [index, specs.get(index, "")]
                     for index in self._worker.instances

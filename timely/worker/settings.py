@@ -15,10 +15,24 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ..errors import InternalError, MisuseError
-from ..limits import GATHER_SECONDS_MAX, START_SECONDS_MAX, WORKERS_MAX
+from ..limits import (
+    GATHER_SECONDS_MAX,
+    SILENCE_SECONDS_DEFAULT,
+    SILENCE_SECONDS_MAX,
+    START_SECONDS_MAX,
+    WORKERS_MAX,
+)
 from ..wire.addresses import is_loopback, tcp_address
+from ..wire.claims import shown
 
-__all__ = ["HostAddress", "WorkerSettings", "check_workers", "cluster_settings", "local_settings"]
+__all__ = [
+    "HostAddress",
+    "WorkerSettings",
+    "check_silence",
+    "check_workers",
+    "cluster_settings",
+    "local_settings",
+]
 
 _TYPES: dict[str, type] = {
     "int": int, "bool": bool, "str": str, "float": float, "tuple[str, ...]": tuple
@@ -39,6 +53,7 @@ class WorkerSettings:
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
     check_progress    whether it checks its progress tracking after each step
+    silence_seconds   how long another worker may be silent before it counts as lost
     token             what a client shows whose code it may run; empty: nobody's
     keys              of the cluster, as text (`ClusterKeys.to_text`); empty: what goes by tcp is open
     """
@@ -54,6 +69,7 @@ class WorkerSettings:
     log_level: str = "warning"
     gather_seconds: float = START_SECONDS_MAX
     check_progress: bool = False
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT
     token: str = field(default="", repr=False)
     keys: str = field(default="", repr=False)
 
@@ -173,6 +189,16 @@ def cluster_settings(
 # The constructor as an untyped function: JSON has no types, and a wrong field is a bug of ours that shows in
 # its use.
 _make: Callable[..., WorkerSettings] = WorkerSettings  # type: ignore[explicit-any]
+
+
+def check_silence(seconds: object, what: str) -> float:
+    """Raise `MisuseError`, saying `what`, unless a worker can be borne to be silent for so long."""
+    if isinstance(seconds, int | float) and SILENCE_SECONDS_DEFAULT <= seconds <= SILENCE_SECONDS_MAX:
+        return float(seconds)
+    raise MisuseError(
+        f"{what} {shown(seconds)}: a worker may be silent for {SILENCE_SECONDS_DEFAULT:g} to "
+        f"{SILENCE_SECONDS_MAX:,.0f} seconds before it counts as lost"
+    )
 
 
 def check_workers(workers: int) -> None:

@@ -18,12 +18,12 @@ from two_hosts import Cable, Host, can_have_namespaces, host_file, namespaces, r
 
 from timely.keys import new_client, new_cluster
 from timely.keys.folder import add_client, make_cluster
-from timely.limits import HEARTBEAT_MS_DEFAULT, HEARTBEAT_MS_MAX
+from timely.limits import HEARTBEAT_MS_DEFAULT, SILENCE_SECONDS_DEFAULT
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
 CLUSTER, ADA = new_client(new_cluster(), "ada")
-PATIENCE_SECONDS = (HEARTBEAT_MS_DEFAULT + HEARTBEAT_MS_MAX) / 1000
+PATIENCE_SECONDS = HEARTBEAT_MS_DEFAULT / 1000 + SILENCE_SECONDS_DEFAULT
 HAS_CABLES = can_have_namespaces()
 
 

@@ -1,6 +1,6 @@
 """Rows that move between units of two processes, while one of these is stopped, or killed.
 
-stopped_*   for a moment during a move: nothing is lost
+stopped_*   during a move, for a moment, or for 20 s by a cluster that bears it: nothing is lost
 lost_*      killed, or stopped for as long that it counts as lost: one error that names it, for every client;
             what was read is whole; fed again, all is as it would have been
 """
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -21,18 +24,22 @@ import pytest
 import differential as dd
 import timely
 from differential import col
-from timely.limits import HEARTBEAT_MS_MAX
+from timely.client.connection import RemoteWorkers
+from timely.limits import SILENCE_SECONDS_DEFAULT
 from timely.routing.announcement import EVERY, Changes, Place
 from timely.routing.grid import Grid
 from timely.worker.launcher import Launcher
+from timely.worker.settings import WorkerSettings
 
 ROWS = 60_000
 KEYS = 500
 EPOCHS = 7
+BULK_ROWS = 1_500_000
 MOVES_AT = 3
 """The epoch in which a move is announced; it holds two epochs later."""
 
-PAUSE_SECONDS = 0.6 * HEARTBEAT_MS_MAX / 1_000
+PAUSE_SECONDS = 0.6 * SILENCE_SECONDS_DEFAULT
+BORNE_SECONDS = 20.0
 
 Snapshot = list[tuple[object, ...]]
 
@@ -45,6 +52,7 @@ def _build(flow: timely.Dataflow) -> None:
     for name, pairs in (("balanced", balanced), ("plain", left.join(right, on="k"))):
         pairs.group_by("k").agg(n=dd.count(), s=dd.sum(col.v * col.w)).output(name)
     dd.loads(balanced).output("loads")
+    dd.input(flow, "bulk", "k: int").distinct().agg(n=dd.count()).output("counted")
 
 
 def _feed(flow: timely.Flow, epoch: int) -> None:
@@ -101,20 +109,58 @@ def undisturbed() -> Undisturbed:
         return _all_fed(cluster.install(_build))
 
 
-def test_stopped_for_a_moment_during_a_move_nothing_is_lost(
-    undisturbed: Undisturbed,
+@contextmanager
+def _by_tcp(silence_seconds: float) -> Iterator[timely.Cluster]:
+    """Two workers that talk as those of two hosts do."""
+    token, anywhere = "of this test", "tcp://127.0.0.1:0"
+    settings = [
+        WorkerSettings(
+            *(index, 2, (anywhere,), (), anywhere, "127.0.0.1"),
+            paths=tuple(path for path in sys.path if path),
+            silence_seconds=silence_seconds,
+            token=token,
+        )
+        for index in range(2)
+    ]
+    with Launcher(settings, None) as launcher:
+        launcher.introduce(launcher.wait_bound())
+        addresses = launcher.wait_ready()
+        with timely.Cluster(
+            RemoteWorkers(addresses, launcher, token, silence_seconds=silence_seconds)
+        ) as made:
+            yield made
+
+
+@pytest.mark.parametrize(
+    ("connect", "pause"),
+    [
+        (partial(timely.connect, workers=2), PAUSE_SECONDS),
+        (partial(timely.connect, workers=2, silence_seconds=30.0), BORNE_SECONDS),
+        (partial(_by_tcp, 30.0), BORNE_SECONDS),
+    ],
+    ids=["a moment", "20 s", "20 s by tcp"],
+)
+def test_stopped_during_a_move_nothing_is_lost(
+    undisturbed: Undisturbed, connect: Callable[[], AbstractContextManager[timely.Cluster]], pause: float
 ) -> None:
-    with timely.connect(workers=2) as cluster:
+    """More waits for the stopped one than sockets take. Another client follows: the cluster has told it of
+    the limit.
+    """
+    bulk = pa.table({"k": pa.array(range(BULK_ROWS), pa.int64())})
+    with connect() as cluster:
         flow = cluster.install(_build)
+        follower = _Follower(cluster.addresses[0], flow.index)
         for epoch in range(MOVES_AT + 2):
             _feed(flow, epoch)
         flow.wait()
+        follower.wait_until_it_follows()
         assert _moved(flow) == 0
+        flow.input("bulk").insert(bulk)
         stopped = _pids(cluster)[1]
-        flow.seal()  # from here on it may move
         os.kill(stopped, signal.SIGSTOP)
+        flow.seal()  # from here on it may move
         started = time.monotonic()
-        waker = threading.Timer(PAUSE_SECONDS, os.kill, (stopped, signal.SIGCONT))
+        waker = threading.Timer(pause, os.kill, (stopped, signal.SIGCONT))
         waker.start()
         try:
             with pytest.raises(timely.WaitTimeoutError):
@@ -125,13 +171,18 @@ def test_stopped_for_a_moment_during_a_move_nothing_is_lost(
         finally:
             waker.cancel()
             os.kill(stopped, signal.SIGCONT)
-        assert time.monotonic() - started > PAUSE_SECONDS
+        assert time.monotonic() - started > pause
+        last = flow.wait(flow.seal())
+        assert flow.output("counted").snapshot().to_pylist() == [{"n": BULK_ROWS}]
         for name in ("balanced", "plain"):
             assert _rows(flow.output(name).snapshot()) == undisturbed.found
         assert _moved(flow) > ROWS // 2
         kept = Counter(row for row in _rows(flow.output("loads").snapshot()) if row[3] == 0)
         wanted = Counter({row: n for row, n in undisturbed.loads.items() if row[3] == 0})
         assert kept == wanted, "on whichever workers"
+        follower.wait_until_it_has(last)
+    seen = {row[:3] for table in follower.seen.values() for row in _rows(table)}
+    assert {row[:3] for row in undisturbed.found} <= seen
 
 
 class _Follower:
@@ -163,17 +214,23 @@ class _Follower:
         """What the client that feeds has waited for, another one is told later."""
         assert self._is_following.wait(30), self.error
 
+    def wait_until_it_has(self, epoch: int) -> None:
+        until = time.monotonic() + 30
+        while epoch not in self.seen:
+            assert self.error is None and time.monotonic() < until, self.error
+            time.sleep(0.01)
+
     def join(self) -> None:
         self._thread.join(30)
         assert not self._thread.is_alive()
 
 
 @pytest.mark.parametrize(
-    ("victim", "fault", "pause", "words"),
+    ("victim", "fault", "pause", "silence", "words"),
     [
-        (0, signal.SIGKILL, 0.0, "killed by SIGKILL"),
-        (1, signal.SIGKILL, 0.05, "killed by SIGKILL"),
-        (1, signal.SIGSTOP, 0.0, "is silent"),
+        (0, signal.SIGKILL, 0.0, SILENCE_SECONDS_DEFAULT, "killed by SIGKILL"),
+        (1, signal.SIGKILL, 0.05, 60.0, "killed by SIGKILL"),
+        (1, signal.SIGSTOP, 0.0, SILENCE_SECONDS_DEFAULT, "is silent"),
     ],
 )
 def test_lost_during_a_move_it_is_named_to_all_and_fed_again_all_is_as_it_would_have_been(
@@ -181,9 +238,11 @@ def test_lost_during_a_move_it_is_named_to_all_and_fed_again_all_is_as_it_would_
     victim: int,
     fault: int,
     pause: float,
+    silence: float,
     words: str,
 ) -> None:
-    with timely.connect(workers=2) as cluster:
+    """Patience with who is stopped is none with who is dead."""
+    with timely.connect(workers=2, silence_seconds=silence) as cluster:
         flow = cluster.install(_build)
         follower = _Follower(cluster.addresses[0], flow.index)
         for epoch in range(MOVES_AT + 2):

@@ -97,6 +97,10 @@ MINE = Greeting(PROTOCOL_VERSION, 3, 0, "here")
         ),
         (Greeting(PROTOCOL_VERSION, 4, 1, "there"), "was started for 4 workers, worker 0 for 3"),
         (Greeting(PROTOCOL_VERSION, 3, 2, "there"), "calls itself worker 2"),
+        (
+            Greeting(PROTOCOL_VERSION, 3, 1, "there", silence_ms=30_000),
+            "bears a silence of 30 s, worker 0 one of 2.5 s: give all hosts the same --silence",
+        ),
     ],
 )
 def test_workers_on_other_terms_are_refused_by_name(theirs: Greeting, message: str) -> None:

@@ -14,6 +14,7 @@ from timely.client.connection import RemoteWorkers, greeted
 from timely.errors import MisuseError
 from timely.keys import new_client, new_cluster
 from timely.keys.folder import save_client
+from timely.limits import SILENCE_SECONDS_DEFAULT
 from timely.spark.errors import ScheduleError
 from timely.spark.lost import java_watched
 from timely.spark.scheduled.checking import SLOT_SECONDS_MAX, check_settings, check_slots
@@ -22,7 +23,7 @@ from timely.spark.scheduled.job import SparkJob
 from timely.spark.scheduled.shipping import ship
 from timely.spark.scheduled.task import Shared
 from timely.worker.launcher import hook_names
-from timely.worker.settings import check_workers
+from timely.worker.settings import check_silence, check_workers
 
 __all__ = ["ScheduledCluster", "cluster"]
 
@@ -80,6 +81,7 @@ def cluster(
     wait: float = SLOT_SECONDS_MAX,
     log_level: str = "warning",
     check_progress: bool = False,
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     insecure: bool = False,
 ) -> ScheduledCluster:
     """Start `workers` workers as tasks of Spark, and return their cluster once they take clients.
@@ -94,13 +96,14 @@ def cluster(
     that are made for this cluster and reach them inside of the job, unless it is `insecure`. Who else is to
     come in, `format("naiad")` too, takes them from a folder: `save_keys`.
 
-    `wait`: how many seconds executors may take to come, and the tasks to be scheduled. Raises `ScheduleError`
-    that names the setting if Spark cannot run them, and `ClusterLostError` if one ends while it starts.
+    `silence_seconds`: as with `timely.connect`. `wait`: how many seconds executors may take to come, and the
+    tasks to be scheduled. Raises `ScheduleError` that names the setting if Spark cannot run them, and
+    `ClusterLostError` if one ends while it starts.
     """
     check_workers(workers)
     context = check_settings(spark, workers)
     own = facts()
-    shared = Shared(log_level, check_progress)
+    shared = Shared(log_level, check_progress, check_silence(silence_seconds, "silence_seconds"))
     keys, driver = (None, None) if insecure else new_client(new_cluster(), "driver")
 
     def again() -> ScheduledCluster:
@@ -110,6 +113,7 @@ def cluster(
             wait=wait,
             log_level=log_level,
             check_progress=check_progress,
+            silence_seconds=silence_seconds,
             insecure=insecure,
         )
 
@@ -125,7 +129,9 @@ def cluster(
                 raise ScheduleError(_other_versions(differing))
             if all(task.facts.get(NAIAD) for task in tasks.values()):
                 job.begin()
-                remote = RemoteWorkers(job.wait_ready(), job, job.token, driver)
+                remote = RemoteWorkers(
+                    job.wait_ready(), job, job.token, driver, silence_seconds=shared.silence_seconds
+                )
                 greeted(remote)
                 return ScheduledCluster(remote, job, again)
         except BaseException:

@@ -48,6 +48,7 @@ class Shared(NamedTuple):
 
     log_level: str = "warning"
     check_progress: bool = False
+    silence_seconds: float = 2.5
 
 
 class BarrierTask:
@@ -162,6 +163,7 @@ class BarrierTask:
             host,
             log_level=self._shared.log_level,
             check_progress=self._shared.check_progress,
+            silence_seconds=self._shared.silence_seconds,
             token=self._token,
             keys=self._keys,
         )

@@ -15,7 +15,7 @@ from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, discover
 from timely.client.session import Flow
 from timely.keys import ClientKeys
-from timely.limits import REPLY_SECONDS_MAX
+from timely.limits import REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from timely.spark.source.options import Options
 
 __all__ = ["Whereabouts", "answer_seconds", "connected_to", "flow_of", "workers_at"]
@@ -23,10 +23,13 @@ __all__ = ["Whereabouts", "answer_seconds", "connected_to", "flow_of", "workers_
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where workers are reached, all of a cluster in order, or some of them, and by which keys."""
+    """Where workers are reached, all of a cluster in order, or some of them, by which keys, and how long one
+    of them may be silent.
+    """
 
     addresses: tuple[str, ...]
     keys: ClientKeys | None = None
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT
 
     def only(self, address: str) -> Whereabouts:
         """Where one of them is reached."""
@@ -37,7 +40,8 @@ class Whereabouts:
 def flow_of(options: Options) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
     """The dataflow that the options name, and the workers of the cluster that they name."""
     keys = options.keys()
-    at = Whereabouts(tuple(discover(options.cluster, keys, options.timeout_seconds)), keys)
+    found = discover(options.cluster, keys, options.timeout_seconds)
+    at = Whereabouts(tuple(found.addresses), keys, found.silence_seconds)
     with workers_at(at) as workers:
         yield at, workers, options.flow_in(Cluster(workers))
 
@@ -59,7 +63,7 @@ def answer_seconds(timeout_seconds: float) -> float:
 
 def connected_to(at: Whereabouts) -> RemoteWorkers:
     """Connections to these workers. `PeerError` if one cannot be reached."""
-    workers = RemoteWorkers(at.addresses, keys=at.keys)
+    workers = RemoteWorkers(at.addresses, keys=at.keys, silence_seconds=at.silence_seconds)
     try:
         workers.join()
     except BaseException:

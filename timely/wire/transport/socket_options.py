@@ -11,7 +11,7 @@ from typing import Final, cast
 import zmq
 
 from ...errors import MisuseError
-from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, HEARTBEAT_MS_MAX
+from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, SILENCE_SECONDS_DEFAULT
 from ..addresses import is_tcp, wants_ipv6
 from ..allowed import AllowList
 from ..batch import Frame
@@ -26,8 +26,10 @@ LINGER_MS: Final = 250
 LOCK_BYTES: Final = 64
 """By so much a frame may grow when it is encrypted."""
 _RECONNECT_MS: Final = 20
-_UNACKNOWLEDGED_MS: Final = 15_000
-"""After so long without an acknowledgement the host breaks a connection off."""
+_UNACKNOWLEDGED_SECONDS_MIN: Final = 15.0
+"""The host breaks a connection off after so long without an acknowledgement, or after twice the silence that
+is borne: it counts the time, too, for which the other side takes nothing more, as one that is stopped does.
+"""
 
 
 class Poller:
@@ -61,8 +63,11 @@ def prepare(socket: zmq.Socket[bytes]) -> None:
     socket.copy_threshold = COPIED_BYTES_MAX
 
 
-def address_options(socket: zmq.Socket[bytes], address: str) -> None:
-    """Set what depends on where a socket is bound or connected next.
+def address_options(
+    socket: zmq.Socket[bytes], address: str, silence_seconds: float = SILENCE_SECONDS_DEFAULT
+) -> None:
+    """Set what depends on where a socket is bound or connected next, and on how long the other side may be
+    silent.
 
     A probe is answered behind what is being sent, one large frame perhaps, for which a slow link may take
     minutes. So by tcp its lateness says nothing: what counts is whether any bytes come (`tcp.traffic`), and
@@ -71,8 +76,9 @@ def address_options(socket: zmq.Socket[bytes], address: str) -> None:
     """
     is_counted = is_tcp(address) and IS_COUNTED
     socket.set(zmq.IPV6, wants_ipv6(address))
-    socket.set(zmq.HEARTBEAT_TIMEOUT, 0 if is_counted else HEARTBEAT_MS_MAX)
-    socket.set(zmq.TCP_MAXRT, _UNACKNOWLEDGED_MS if is_counted else 0)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, 0 if is_counted else math.ceil(1_000 * silence_seconds))
+    unacknowledged = max(_UNACKNOWLEDGED_SECONDS_MIN, 2 * silence_seconds)
+    socket.set(zmq.TCP_MAXRT, math.ceil(1_000 * unacknowledged) if is_counted else 0)
 
 
 def listen_all(
@@ -81,6 +87,7 @@ def listen_all(
     addresses: Sequence[str],
     mend: str,
     keys: ClusterKeys | None,
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT,
 ) -> tuple[list[str], Door | None]:
     """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
     keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
@@ -90,14 +97,14 @@ def listen_all(
     # Options hold for what is bound after them: first what stays open.
     for address in addresses:
         if keys is None or not is_tcp(address):
-            bound[address] = _listen(socket, address, mend)
+            bound[address] = _listen(socket, address, mend, silence_seconds)
     locked = [address for address in addresses if address not in bound]
     door = None
     if keys is not None and locked:
         lock_server(socket, keys)
         door = Door(context, socket, AllowList(keys))
     try:
-        bound |= {address: _listen(socket, address, mend) for address in locked}
+        bound |= {address: _listen(socket, address, mend, silence_seconds) for address in locked}
     except BaseException:
         if door is not None:
             door.close()
@@ -115,9 +122,9 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
         pass
 
 
-def _listen(socket: zmq.Socket[bytes], address: str, mend: str) -> str:
+def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds: float) -> str:
     try:
-        address_options(socket, address)
+        address_options(socket, address, silence_seconds)
         if address.startswith("tcp://*:"):
             _listen_everywhere(socket, address)
         else:

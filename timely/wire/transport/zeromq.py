@@ -10,7 +10,7 @@ worker sends another arrives in order. Nothing is dropped: queues have no high-w
 memory, never messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not
 change them afterwards.
 
-A peer is lost when the connection out to it breaks: at once if its process ends, after `HEARTBEAT_MS_MAX` if
+A peer is lost when the connection out to it breaks: at once if its process ends, after `silence_seconds` if
 it falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive. By
 then it is known, too, which of the two it was: what is only silent lets a new connection begin and says
 nothing on it. By tcp silence is that no bytes come, probes or others: a large frame over a slow link is none.
@@ -34,10 +34,10 @@ from ...limits import (
     COPIED_BYTES_MAX,
     FRAME_BYTES_MAX,
     HANDSHAKE_FAILURES_MAX,
-    HEARTBEAT_MS_MAX,
     LOST_SECONDS_MAX,
     RECV_BYTES_MAX,
     RECV_COUNT_MAX,
+    SILENCE_SECONDS_DEFAULT,
 )
 from ..addresses import is_tcp
 from ..batch import Frame
@@ -75,10 +75,13 @@ class _Connection:
 
     Args:
         socket: not connected yet. has_keys: whether it proves a key. doubt_seconds: if the other side ends
-        every connection before it has begun, for so long, it never will do otherwise.
+        every connection before it has begun, for so long, it never will do otherwise. silence_seconds: how
+        long it may be silent before it counts as lost.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], *, has_keys: bool, doubt_seconds: float) -> None:
+    def __init__(
+        self, socket: zmq.Socket[bytes], *, has_keys: bool, doubt_seconds: float, silence_seconds: float
+    ) -> None:
         self.monitor = socket.get_monitor_socket(_EVENTS)
         self.lost_since: float | None = None
         self.refusal: Refusal | None = None
@@ -86,6 +89,7 @@ class _Connection:
         self._failures = 0
         self._has_keys = has_keys
         self._doubt_seconds = doubt_seconds
+        self._silence_seconds = silence_seconds
         self._is_up = False
         self._is_begun_anew = False
         self._is_back = False
@@ -121,7 +125,7 @@ class _Connection:
         """
         self._listen_at = time.monotonic() + _LISTEN_SECONDS
         heard = traffic(self._number, self._peer)
-        is_silent = heard is not None and heard.silent_ms > HEARTBEAT_MS_MAX
+        is_silent = heard is not None and heard.silent_ms > 1_000 * self._silence_seconds
         if is_silent and not self._is_silent:
             self.lost_since = self.lost_since or time.monotonic()
             self._is_back = False
@@ -148,7 +152,7 @@ class _Connection:
             return ""
         if self._is_silent or (self._is_begun_anew and not self._is_back):
             return (
-                f"it is silent: no answer to a probe for {HEARTBEAT_MS_MAX / 1000:g} s. It may be stopped, "
+                f"it is silent: no answer to a probe for {self._silence_seconds:g} s. It may be stopped, "
                 "kept from running, or cut off"
             )
         return "its process ended, or its host cannot be reached"
@@ -182,6 +186,7 @@ class WorkerMesh:
         peers: where each other worker listens; `join` may name them later, once all ports are known.
         mend: what to tell the user if an address of `listen` is taken.
         keys: of the cluster; without them whoever reaches an address of `listen` can talk to it.
+        silence_seconds: how long a peer may be silent before it counts as lost.
 
     Raises `MisuseError` when it cannot listen there.
     """
@@ -193,9 +198,11 @@ class WorkerMesh:
         peers: Mapping[int, str],
         mend: str = "",
         keys: ClusterKeys | None = None,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     ) -> None:
         self.index = index
         self._keys = keys
+        self._silence_seconds = silence_seconds
         self._door: Door | None = None
         self._peers: dict[int, str] = {}
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -211,7 +218,9 @@ class WorkerMesh:
             prepare(self._inbound)
             if keys is not None:
                 keys = ClusterKeys(keys.pair)  # of workers only: no client comes in here
-            self.addresses, self._door = listen_all(self._context, self._inbound, listen, mend, keys)
+            self.addresses, self._door = listen_all(
+                self._context, self._inbound, listen, mend, keys, silence_seconds
+            )
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -287,10 +296,12 @@ class WorkerMesh:
             lock_client(socket, self._keys.as_client())
         # Between hosts that are started by hand: who has no keys waits for whoever may come yet.
         doubt = _DOUBT_OF_PEERS_SECONDS if is_locked else float("inf")
-        connection = _Connection(socket, has_keys=is_locked, doubt_seconds=doubt)
+        connection = _Connection(
+            socket, has_keys=is_locked, doubt_seconds=doubt, silence_seconds=self._silence_seconds
+        )
         self._poller.add(connection.monitor)
         self._connections[peer] = connection
-        address_options(socket, address)
+        address_options(socket, address, self._silence_seconds)
         socket.connect(address)
         self._outbound[peer] = socket
 
@@ -307,15 +318,21 @@ class WorkerMesh:
 
 
 class ClientSockets:
-    """Connections to some workers; connecting happens in the background.
+    """Connections to some workers, which may be silent for so long; connecting happens in the background.
 
     When it is dropped without `close`, sockets are closed before their context, which would otherwise wait
     for them for ever, in whatever line of the program the collector runs.
     """
 
-    def __init__(self, addresses: Sequence[str], keys: ClientKeys | None = None) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        keys: ClientKeys | None = None,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+    ) -> None:
         self.addresses = list(addresses)
         self._keys = keys
+        self._silence_seconds = silence_seconds
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = Poller()
         self._sockets: list[zmq.Socket[bytes]] = []
@@ -403,11 +420,16 @@ class ClientSockets:
         socket = self._context.socket(zmq.DEALER)
         prepare(socket)
         has_keys = self._keys is not None and is_tcp(address)
-        connection = _Connection(socket, has_keys=has_keys, doubt_seconds=_DOUBT_SECONDS)
+        connection = _Connection(
+            socket,
+            has_keys=has_keys,
+            doubt_seconds=_DOUBT_SECONDS,
+            silence_seconds=self._silence_seconds,
+        )
         try:
             if self._keys is not None and has_keys:
                 lock_client(socket, self._keys)
-            address_options(socket, address)
+            address_options(socket, address, self._silence_seconds)
             socket.connect(address)
         except zmq.ZMQError as error:
             connection.monitor.close(linger=0)
