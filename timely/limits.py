@@ -113,6 +113,19 @@ RECV_COUNT_MAX: Final = 1_024
 RECV_BYTES_MAX: Final = 64 * MIB
 """Bytes after which no further message is taken from a socket at once."""
 
+RING_BYTES_MAX: Final = MIB
+"""Shared memory for messages from one worker to another of the same host; those of more than an eighth of
+it, and those for which there is no room just now, go through a socket.
+"""
+
+RINGS_BYTES_MAX: Final = 16 * MIB
+"""The same of one worker for all of its peers: with more of them each has less."""
+
+SPIN_SECONDS_MAX: Final = 50e-6
+"""After a message of another worker of the same host the next one is looked for so long before a worker
+sleeps, where each has a core of its own.
+"""
+
 STOP_SECONDS_MAX: Final = 5.0
 """How long a worker may take to end after it was told to; then it is killed."""
 

@@ -78,6 +78,47 @@ def test_mesh_small_and_large_frames_keep_their_order_and_their_bytes(meshes: Me
         assert bytes(frame) == sent
 
 
+def test_mesh_a_neighbour_that_does_not_read_stops_nobody_and_gets_all_in_order(meshes: Meshes) -> None:
+    for mesh in meshes:  # all know of one another
+        for peer in range(3):
+            if peer != mesh.index:
+                mesh.send(peer, [b"hello"])
+    for mesh in meshes:
+        receive(mesh, 2)
+    count = 20_000  # of 500 bytes on the average: ten times what shared memory takes
+    started = time.monotonic()
+    for number in range(count):
+        meshes[0].send(1, [b"%d" % number, bytes(number % 1000 if number % 500 else 300_000)])
+    assert time.monotonic() - started < 20
+    arrived = receive(meshes[1], count)
+    assert [int(bytes(frames[0])) for _, frames in arrived] == list(range(count))
+    assert sum(len(frames[1]) for _, frames in arrived) == 40 * 300_000 + sum(
+        number % 1000 for number in range(count) if number % 500
+    )
+
+
+def test_mesh_between_hosts_nothing_is_numbered(tmp_path: Path) -> None:
+    inside = [f"ipc://{tmp_path}/m{index}" for index in range(2)]
+    first = WorkerMesh(0, [inside[0], "tcp://127.0.0.1:0"], {1: inside[1]})
+    far = WorkerMesh(2, ["tcp://127.0.0.1:0"], {})
+    second = WorkerMesh(1, [inside[1]], {0: inside[0]})
+    try:
+        first.join({2: far.addresses[0]})
+        far.join({0: first.addresses[1]})
+        for number in range(100):
+            first.send(number % 2 + 1, [b"%d" % number])
+            far.send(0, [b"%d" % number])
+            second.send(0, [b"%d" % number])
+        got = receive(first, 200)
+        for peer in (1, 2):
+            assert [int(bytes(frames[0])) for source, frames in got if source == peer] == list(range(100))
+        assert [int(bytes(frames[0])) for _, frames in receive(far, 50)] == list(range(1, 100, 2))
+        assert [int(bytes(frames[0])) for _, frames in receive(second, 50)] == list(range(0, 100, 2))
+    finally:
+        for mesh in (first, second, far):
+            mesh.close()
+
+
 def test_mesh_waiting_ends_when_something_comes_and_not_much_later(meshes: Meshes) -> None:
     meshes[0].send(1, [b"x"])
     started = time.monotonic()

@@ -46,11 +46,12 @@ class Poller:
         """The inverse of `add`."""
         self._poller.unregister(source)
 
-    def wait(self, timeout_seconds: float) -> None:
-        """Until one is readable. Milliseconds are counted up: who comes back too early asks again and again
-        until the last one is over.
+    def wait(self, timeout_seconds: float) -> list[zmq.Socket[bytes] | int]:
+        """Until one is readable; returns those that are. Milliseconds are counted up: who comes back too
+        early asks again and again until the last one is over.
         """
-        self._poller.poll(max(0, math.ceil(timeout_seconds * 1000)))
+        found = self._poller.poll(max(0, math.ceil(timeout_seconds * 1000)))
+        return [source for source, _ in found]
 
 
 def prepare(socket: zmq.Socket[bytes]) -> None:

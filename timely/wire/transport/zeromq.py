@@ -6,7 +6,8 @@
 A worker's door for clients is in `server_socket.py`.
 
 Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one
-worker sends another arrives in order. Nothing is dropped: queues have no high-water mark (a slow peer costs
+worker sends another arrives in order; between those of one host, what is small goes through shared memory
+(`neighbours.py`). Nothing is dropped: queues have no high-water mark (a slow peer costs
 memory, never messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not
 change them afterwards.
 
@@ -46,6 +47,7 @@ from ..refusals import Refusal, client_refusal, worker_refusal
 from .arrivals import has_come
 from .curve import lock_client
 from .door import Door
+from .neighbours import Neighbours
 from .server_socket import ServerSocket
 from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, listen_all, prepare, send
 from .tcp import peer_of, traffic
@@ -207,6 +209,7 @@ class WorkerMesh:
         self._peers: dict[int, str] = {}
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = Poller()
+        self._neighbours = Neighbours(index, self._by_socket)
         self._looks = 0
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
@@ -233,6 +236,9 @@ class WorkerMesh:
         self._names.update({_NAME + str(peer).encode(): peer for peer in peers})
         for peer, address in peers.items():
             self._connect(peer, address)
+        self._neighbours.join([peer for peer, address in peers.items() if not is_tcp(address)])
+        if (wake := self._neighbours.wake_descriptor) is not None:
+            self._poller.add(wake)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """Queue a message for `peer`; raises `MisuseError` for a frame that is too large. That a peer is lost
@@ -244,6 +250,12 @@ class WorkerMesh:
                     f"a frame of {memoryview(frame).nbytes:,} bytes for worker {peer} is larger than "
                     f"{FRAME_BYTES_MAX:,}: insert fewer rows per epoch, or use more workers"
                 )
+        if peer in self._neighbours:
+            self._neighbours.send(peer, frames)
+        else:
+            self._by_socket(peer, frames)
+
+    def _by_socket(self, peer: int, frames: Sequence[Frame]) -> None:
         send(self._outbound[peer], frames)
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
@@ -258,8 +270,13 @@ class WorkerMesh:
             peer = self._names.get(name.bytes)
             # Not one of ours: another program that found the port. Its talk is not read.
             if peer is not None:
-                arrived.append((peer, [frame.buffer for frame in frames]))
                 left -= sum(map(len, frames))
+                buffers = [frame.buffer for frame in frames]
+                if peer in self._neighbours:
+                    self._neighbours.by_socket(peer, buffers)
+                else:
+                    arrived.append((peer, buffers))
+        arrived += self._neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
         self._looks += 1
         if not arrived or self._looks % _LOOKS == 0:
             self._check_peers()
@@ -268,7 +285,11 @@ class WorkerMesh:
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message, an event of a connection, or anything that is `watch`ed has come in."""
         is_losing = any(connection.lost_since is not None for connection in self._connections.values())
-        self._poller.wait(min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds)
+        seconds = min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds
+        if seconds > 0 and self._neighbours.spin():
+            return
+        found = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
+        self._neighbours.wake_up(self._neighbours.wake_descriptor in found)
 
     def watch(self, source: ServerSocket | int) -> None:
         """Let `wait` return also when this socket or file descriptor becomes readable."""
@@ -283,6 +304,7 @@ class WorkerMesh:
         for connection in self._connections.values():
             connection.monitor.close(linger=0)
         self._connections.clear()
+        self._neighbours.close()
         if self._door is not None:
             self._door.close()
         self._context.destroy(linger=LINGER_MS)

@@ -1,0 +1,279 @@
+"""Messages through memory and through sockets: each pair's arrive in the order in which they were sent."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely import PeerError
+from timely.limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from timely.wire.batch import Frame
+from timely.wire.transport import neighbours
+from timely.wire.transport.neighbours import Neighbours
+from timely.wire.transport.ring import IS_POSSIBLE, InboundRing
+
+SMALL_RING = 1 << 12
+
+needs_rings = pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings uses sockets alone")
+
+
+class Host:
+    """Neighbours whose sockets are lists, of which a test says when something comes through them."""
+
+    def __init__(self, count: int) -> None:
+        self.sockets: dict[tuple[int, int], deque[list[bytes]]] = {
+            (source, target): deque() for source in range(count) for target in range(count)
+        }
+        self.workers = [Neighbours(index, self._sender(index)) for index in range(count)]
+        for index, worker in enumerate(self.workers):
+            worker.join([peer for peer in range(count) if peer != index])
+
+    def _sender(self, index: int):  # type: ignore[no-untyped-def]
+        def send(peer: int, frames: Sequence[Frame]) -> None:
+            self.sockets[index, peer].append([bytes(frame) for frame in frames])
+
+        return send
+
+    def through_socket(self, source: int, target: int, count: int = 1 << 30) -> None:
+        queue = self.sockets[source, target]
+        for _ in range(min(count, len(queue))):
+            self.workers[target].by_socket(source, [memoryview(frame) for frame in queue.popleft()])
+
+    def meet(self) -> None:
+        """All offers come."""
+        for source, target in self.sockets:
+            self.through_socket(source, target)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+            worker.close()
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    made = Host(2)
+    yield made
+    made.close()
+
+
+def _number(frames: Sequence[memoryview]) -> int:
+    return int.from_bytes(frames[0], "little")
+
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 2), st.sampled_from([0, 8, 100, 600, 5_000])),
+        st.tuples(st.just("socket"), st.integers(0, 2), st.integers(1, 3)),
+        st.tuples(st.just("take"), st.integers(0, 2), st.integers(1, 5)),
+    ),
+    max_size=150,
+)
+
+
+@given(_STEPS, st.randoms(use_true_random=False))
+def test_each_pair_keeps_its_order_whichever_way_messages_go(
+    steps: list[tuple[str, int, int]], draw: random.Random
+) -> None:
+    """Offers come at any time, rings are full now and then, sockets are late."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "RING_BYTES_MAX", SMALL_RING)
+        host = Host(3)
+    sent = dict.fromkeys(host.sockets, 0)
+    taken = dict.fromkeys(host.sockets, 0)
+
+    def take(target: int, count: int) -> None:
+        found = host.workers[target].take(count, 1 << 30)
+        assert len(found) <= count
+        for source, frames in found:
+            assert _number(frames) == taken[source, target], "in order, none twice"
+            assert bytes(frames[1]) == random.Random(_number(frames)).randbytes(len(frames[1]))
+            taken[source, target] += 1
+        assert len(found) == count or not host.workers[target].has_more()
+
+    for what, worker, amount in steps:
+        other = (worker + draw.randint(1, 2)) % 3
+        if what == "send":
+            number = sent[worker, other]
+            host.workers[worker].send(
+                other, [number.to_bytes(8, "little"), random.Random(number).randbytes(amount)]
+            )
+            sent[worker, other] += 1
+        elif what == "socket":
+            host.through_socket(other, worker, amount)
+        else:
+            take(worker, amount)
+    host.meet()
+    for target in range(3):
+        take(target, 1 << 30)
+    assert taken == sent
+    host.close()
+
+
+@needs_rings
+def test_small_ones_go_through_memory_once_both_know_of_it_and_large_ones_do_not(host: Host) -> None:
+    host.workers[0].send(1, [b"a"])
+    assert len(host.sockets[0, 1]) == 2, "the offer, and what came before the other one's"
+    host.meet()
+    host.workers[0].send(1, [b"b"])
+    assert not host.sockets[0, 1]
+    host.workers[0].send(1, [bytes(RING_BYTES_MAX // 8)])
+    host.workers[0].send(1, [b"c"])
+    assert len(host.sockets[0, 1]) == 1
+    assert [bytes(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [b"a", b"b"]
+    assert not host.workers[1].has_more(), "what comes next is on its way"
+    host.meet()
+    assert [len(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [RING_BYTES_MAX // 8, 1]
+
+
+def test_a_host_without_rings_sends_all_through_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "IS_POSSIBLE", False)
+    host = Host(2)
+    assert host.workers[0].wake_descriptor is None
+    for number in range(5):
+        host.workers[0].send(1, [b"%d" % number])
+    assert not host.workers[1].has_more()
+    assert host.workers[1].fall_asleep() and not host.workers[1].spin()
+    host.meet()
+    assert [bytes(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+        b"4",
+    ]
+    host.workers[1].wake_up(was_woken=False)
+    host.close()
+
+
+@needs_rings
+def test_no_memory_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def refused(*about: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(os, "posix_fallocate", refused)
+    caplog.set_level("INFO", "timely")
+    host = Host(2)
+    assert caplog.messages[0] == "worker 0: no shared memory, sockets do: [Errno 12] Cannot allocate memory"
+    host.workers[0].send(1, [b"x"])
+    host.meet()
+    assert [bytes(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [b"x"]
+    host.close()
+
+
+@needs_rings
+def test_memory_that_cannot_be_opened_is_no_error(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "timely")
+    number, offer = host.sockets[1, 0].popleft()
+    told = list(struct.unpack("<qqqqq", offer))
+    told[1] = 1 << 20
+    host.workers[0].by_socket(1, [memoryview(number), memoryview(struct.pack("<qqqqq", *told))])
+    assert caplog.messages[0].startswith("worker 0: no shared memory with worker 1: ")
+    host.workers[0].send(1, [b"x"])
+    host.meet()
+    assert [bytes(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        ([], "without a number"),
+        ([b"1234567"], "without a number"),
+        ([struct.pack("<q", -1)], "twice, or without saying where"),
+        ([struct.pack("<q", -1), b"", b""], "twice, or without saying where"),
+        ([struct.pack("<q", -1), b"short"], "shared memory that is none"),
+    ],
+)
+def test_what_no_worker_sends_is_an_error_that_names_it(
+    host: Host, frames: list[bytes], message: str
+) -> None:
+    with pytest.raises(PeerError, match=f"worker 1 has .*{message}"):
+        host.workers[0].by_socket(1, [memoryview(frame) for frame in frames])
+
+
+@needs_rings
+def test_a_second_offer_is_an_error(host: Host) -> None:
+    offer = [memoryview(frame) for frame in host.sockets[1, 0][0]]
+    host.workers[0].by_socket(1, offer)
+    with pytest.raises(PeerError, match="worker 1 has offered shared memory twice"):
+        host.workers[0].by_socket(1, offer)
+
+
+@needs_rings
+def test_a_message_that_was_lost_or_comes_twice_is_an_error_and_no_gap(host: Host) -> None:
+    host.meet()
+    large = bytes(RING_BYTES_MAX)
+    for frame in (b"a", large, b"b", large):
+        host.workers[0].send(1, [frame])
+    lost = host.sockets[0, 1].popleft()
+    assert len(host.workers[1].take(9, 1 << 30)) == 1
+    host.meet()
+    with pytest.raises(
+        PeerError, match=r"worker 0 has sent message 3 by its socket, and 2 through shared memory: 1"
+    ):
+        host.workers[1].take(9, 1 << 30)
+    other = Host(2)
+    other.meet()
+    other.workers[0].send(1, [large])
+    other.sockets[0, 1].append(other.sockets[0, 1][0])
+    other.meet()
+    with pytest.raises(PeerError, match="worker 0 has sent message 0 by its socket: 1 is next"):
+        other.workers[1].take(9, 1 << 30)
+    other.close()
+    assert lost
+
+
+@needs_rings
+def test_who_falls_asleep_is_woken_or_does_not_sleep(host: Host) -> None:
+    host.meet()
+    writer, reader = host.workers
+    assert reader.fall_asleep()
+    writer.send(1, [b"x"])
+    assert reader.wake_descriptor is not None
+    assert os.read(reader.wake_descriptor, 10) == b"!"
+    reader.wake_up(was_woken=False)
+    assert not reader.fall_asleep(), "something is there"
+    reader.wake_up(was_woken=False)
+    assert len(reader.take(9, 1 << 30)) == 1
+
+
+@needs_rings
+def test_looking_out_for_more_is_short_and_only_after_something_came(host: Host) -> None:
+    host.meet()
+    writer, reader = host.workers
+    reader._spins = True  # whatever this machine has
+    started = time.monotonic()
+    assert not reader.spin()
+    assert time.monotonic() - started < 10 * SPIN_SECONDS_MAX + 0.01
+    writer.send(1, [b"x"])
+    assert len(reader.take(9, 1 << 30)) == 1
+    writer.send(1, [b"y"])
+    assert reader.spin()
+    reader._spins = False
+    assert not reader.spin(), "there are not cores for all"
+
+
+@needs_rings
+def test_with_many_peers_each_has_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    ring = InboundRing
+
+    def counted(size: int, writer: str, wake: int) -> object:
+        made.append(size)
+        return ring(size, writer, wake)
+
+    monkeypatch.setattr(neighbours, "InboundRing", counted)
+    for count, size in ((1, RING_BYTES_MAX), (16, RING_BYTES_MAX), (17, RING_BYTES_MAX // 2), (255, 1 << 16)):
+        made.clear()
+        worker = Neighbours(0, lambda peer, frames: None)
+        worker.join(range(1, count + 1))
+        assert made == [size] * count and size * count <= max(RINGS_BYTES_MAX, count << 16)
+        worker.close()

@@ -1,0 +1,220 @@
+"""Peers on this host: what is small goes through shared memory, the rest through sockets, and order is kept.
+
+Each message to a neighbour has a number, whichever way it goes; who reads takes them in the order of these.
+So nothing ever waits for room: a message that is large, or comes when a ring is full or not yet known of,
+goes through the socket, as all did before, and those behind it may be read later than they are there, never
+earlier.
+
+Between two workers: each makes the ring that it reads and offers it through the socket, first of all. Who can
+open it writes there from then on. Who cannot, and on hosts without (`ring.IS_POSSIBLE`), goes on with the
+socket.
+
+That a neighbour is gone its socket tells; what it had written to the ring by then is read before.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...errors import PeerError
+from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from ..batch import Frame
+from .ring import IS_POSSIBLE, InboundRing, OutboundRing, fence
+
+__all__ = ["Neighbours"]
+
+_NUMBER: Final = struct.Struct("<q")
+_OFFER: Final = -1
+"""In place of a number: the second frame is an offer."""
+_RING_BYTES_MIN: Final = 1 << 16
+_WAKES: Final = 4096
+
+_log = logging.getLogger("timely")
+
+
+class Neighbours:
+    """The peers of worker `index` on this host.
+
+    Args:
+        by_socket: sends a message to a peer through its socket.
+    """
+
+    def __init__(self, index: int, by_socket: Callable[[int, Sequence[Frame]], None]) -> None:
+        self._index = index
+        self._by_socket = by_socket
+        self._lines: dict[int, _Line] = {}
+        self._rings: list[InboundRing] = []
+        self._wake: tuple[int, int] | None = None
+        self._heard_at = 0.0
+        self._spins = False
+
+    def __contains__(self, peer: int) -> bool:
+        return peer in self._lines
+
+    @property
+    def wake_descriptor(self) -> int | None:
+        """Becomes readable when a neighbour has written while this worker slept; `None` if none will."""
+        return None if self._wake is None else self._wake[0]
+
+    def join(self, peers: Sequence[int]) -> None:
+        """Number messages to these, too, and offer them rings; before the first message to them."""
+        lines = {peer: _Line(peer) for peer in peers}
+        self._lines.update(lines)
+        if not (lines and IS_POSSIBLE):
+            return
+        self._spins = len(self._lines) < len(os.sched_getaffinity(0))
+        size = RING_BYTES_MAX
+        while size > _RING_BYTES_MIN and size * len(self._lines) > RINGS_BYTES_MAX:
+            size //= 2
+        try:
+            if self._wake is None:
+                self._wake = os.pipe()
+                for end in self._wake:
+                    os.set_blocking(end, False)
+            for peer, line in lines.items():
+                line.ring = InboundRing(size, f"worker {peer}", self._wake[1])
+                self._rings.append(line.ring)
+        except OSError as error:
+            _log.info("worker %d: no shared memory, sockets do: %s", self._index, error)
+        for peer, line in lines.items():
+            if line.ring is not None:
+                self._by_socket(peer, [_NUMBER.pack(_OFFER), line.ring.offer])
+
+    def send(self, peer: int, frames: Sequence[Frame]) -> None:
+        """Through the ring if it can be, else the socket."""
+        line = self._lines[peer]
+        number = line.sent
+        line.sent = number + 1
+        if line.out is None or not line.out.put(number, frames):
+            self._by_socket(peer, [_NUMBER.pack(number), *frames])
+
+    def by_socket(self, peer: int, frames: list[memoryview]) -> None:
+        """What came in from a neighbour through its socket."""
+        line = self._lines[peer]
+        if not frames or len(frames[0]) != _NUMBER.size:
+            raise PeerError(f"worker {peer} has sent a message without a number")
+        (number,) = _NUMBER.unpack(frames[0])
+        if number == _OFFER:
+            self._accept(line, peer, frames[1:])
+        else:
+            line.waiting.append((number, frames[1:]))
+
+    def take(self, count: int, size: int) -> list[tuple[int, list[memoryview]]]:
+        """Messages whose turn it is, about so many or of so many bytes at most; `PeerError` for what no
+        worker sends.
+        """
+        arrived: list[tuple[int, list[memoryview]]] = []
+        for peer, line in self._lines.items():
+            while count > 0 and size > 0 and (frames := line.next()) is not None:
+                arrived.append((peer, frames))
+                count -= 1
+                size -= sum(map(len, frames))
+        if arrived:
+            self._heard_at = time.monotonic()
+        return arrived
+
+    def has_more(self) -> bool:
+        """Whether `take` would find something."""
+        return any(line.has_next() for line in self._lines.values())
+
+    def spin(self) -> bool:
+        """Look for a moment whether something comes, if something has come just now: who answers within that
+        is not slept over. Returns whether it has.
+        """
+        until = self._heard_at + SPIN_SECONDS_MAX
+        while self._spins and time.monotonic() < until:
+            for ring in self._rings:
+                if ring.has_more():
+                    return True
+        return False
+
+    def fall_asleep(self) -> bool:
+        """Ask to be woken; returns whether to sleep, since nothing has come in between."""
+        for ring in self._rings:
+            ring.say_asleep(True)
+        fence()
+        return not self.has_more()
+
+    def wake_up(self, was_woken: bool) -> None:
+        """Ask no more; `was_woken`: the descriptor is readable."""
+        for ring in self._rings:
+            ring.say_asleep(False)
+        if was_woken and self._wake is not None:
+            os.read(self._wake[0], _WAKES)
+
+    def close(self) -> None:
+        """Let go of all memory. Twice is once."""
+        for line in self._lines.values():
+            line.close()
+        self._rings = []
+        if self._wake is not None:
+            for end in self._wake:
+                os.close(end)
+            self._wake = None
+
+    def _accept(self, line: _Line, peer: int, frames: Sequence[memoryview]) -> None:
+        if line.out is not None or len(frames) != 1:
+            raise PeerError(f"worker {peer} has offered shared memory twice, or without saying where")
+        try:
+            line.out = OutboundRing(frames[0])
+        except OSError as error:
+            _log.info("worker %d: no shared memory with worker %d: %s", self._index, peer, error)
+        except ValueError as error:
+            raise PeerError(f"worker {peer} has offered shared memory that is none: {error}") from error
+
+
+class _Line:
+    """Both ways between this worker and one neighbour."""
+
+    __slots__ = ("_peer", "out", "ring", "sent", "taken", "waiting")
+
+    def __init__(self, peer: int) -> None:
+        self._peer = peer
+        self.out: OutboundRing | None = None
+        self.ring: InboundRing | None = None
+        self.waiting: deque[tuple[int, list[memoryview]]] = deque()  # through the socket
+        self.sent = 0
+        self.taken = 0
+
+    def next(self) -> list[memoryview] | None:
+        """The message whose turn it is, if it is here."""
+        frames = None if self.ring is None else self.ring.take(self.taken)
+        if frames is None and self.waiting:
+            number, frames = self.waiting[0]
+            if number != self.taken:
+                self._check(number)
+                return None
+            self.waiting.popleft()
+        if frames is not None:
+            self.taken += 1
+        return frames
+
+    def _check(self, number: int) -> None:
+        """Raise `PeerError` if the message whose turn it is can never come: what comes first through the
+        socket is behind it, and so is what comes first through the ring, or it is an old one.
+        """
+        in_ring = -1 if self.ring is None else self.ring.number()
+        if number < self.taken or in_ring > self.taken:
+            also = f", and {in_ring} through shared memory" if in_ring >= 0 else ""
+            raise PeerError(
+                f"worker {self._peer} has sent message {number} by its socket{also}: {self.taken} is next"
+            )
+
+    def has_next(self) -> bool:
+        """Whether it is."""
+        if self.ring is not None and self.ring.has_more() and self.ring.number() == self.taken:
+            return True
+        return bool(self.waiting) and self.waiting[0][0] == self.taken
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        for ring in (self.out, self.ring):
+            if ring is not None:
+                ring.close()
+        self.out = self.ring = None
