@@ -34,8 +34,12 @@ from ..batch import Frame
 
 __all__ = ["IS_POSSIBLE", "InboundRing", "OutboundRing", "fence"]
 
-IS_POSSIBLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
-"""Whether this host has what rings need."""
+IS_POSSIBLE: Final = (
+    sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
+)
+"""Whether this host has what rings need: a Python that was built for old systems knows of no memory without
+a name.
+"""
 
 _TAIL, _HEAD, _ASLEEP, _COOKIE, _DATA = 0, 8, 16, 24, 32
 """Where things are, in words of eight bytes: each in a cache line of its own."""
@@ -103,14 +107,16 @@ class InboundRing:
         return self._header()[1] if self.has_more() else -1
 
     def take(self, number: int) -> list[memoryview] | None:
-        """The frames of the next record, if it is there and has this number. They are copied: the ring's
-        memory is free again when this returns.
+        """The frames of the next record, if it is there and has this number, and no lower one. They are
+        copied: the ring's memory is free again when this returns.
         """
         if self._words[_TAIL] == self._head:
             return None
         length, found, count = self._header()
-        if found != number:
+        if found > number:
             return None
+        if found < number:  # it would stand before all others for ever
+            raise self._broken(f"message {found}, where {number} is next")
         at = self._head & (self._size - 1)
         record = memoryview(bytes(self._bytes[at : at + length]))
         sizes = struct.unpack_from(f"<{count}q", record, _HEADER.size)

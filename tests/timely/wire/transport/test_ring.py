@@ -129,6 +129,9 @@ def test_only_the_message_whose_turn_it_is_is_taken(pair: Pair) -> None:
     assert _taken(pair, 2) is None and pair.inbound.number() == 3
     assert _taken(pair, 3) == [b"three"]
     assert _taken(pair, 4) is None
+    pair.outbound.put(3, [b"again"])
+    with pytest.raises(PeerError, match="message 3, where 4 is next"):
+        pair.inbound.take(4)
 
 
 def test_what_is_read_does_not_change_when_its_place_is_written_again(pair: Pair) -> None:
@@ -199,6 +202,15 @@ def test_offers_of_what_is_not_there_are_refused(pair: Pair) -> None:
         with pytest.raises(ValueError):
             OutboundRing(nonsense)
     assert _open_files() == before
+
+
+def test_a_python_that_knows_of_no_memory_without_a_name_has_no_rings() -> None:
+    program = (
+        "import os; del os.memfd_create\n"
+        "from timely.wire.transport.neighbours import Neighbours, IS_POSSIBLE\n"
+        "worker = Neighbours(0, None); worker.join([1]); worker.close(); assert not IS_POSSIBLE"
+    )
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
 
 
 def test_nothing_is_left_open() -> None:
