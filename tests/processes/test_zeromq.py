@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zmq
 
 from timely import MisuseError, PeerError
-from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX
+from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX, RECV_COUNT_MAX
 from timely.wire.transport import Transport
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets, WorkerMesh
@@ -95,6 +96,31 @@ def test_mesh_a_neighbour_that_does_not_read_stops_nobody_and_gets_all_in_order(
     assert sum(len(frames[1]) for _, frames in arrived) == 40 * 300_000 + sum(
         number % 1000 for number in range(count) if number % 500
     )
+
+
+def test_mesh_takes_so_many_at_once_and_no_more_whichever_way_they_come(meshes: Meshes) -> None:
+    """Of what came by socket, too, which may have to wait for its turn."""
+    count = 3 * RECV_COUNT_MAX + 100
+    for number in range(count):
+        meshes[0].send(1, [b"%d" % number, bytes(number % 2 * 200)])
+    meshes[0].send(2, [b"after all of them"])
+    receive(meshes[2], 1)
+    time.sleep(0.2)
+    asked = 0
+    recv_multipart = zmq.Socket.recv_multipart
+
+    def counted(inbound: zmq.Socket[bytes], flags: int, copy: bool) -> object:
+        nonlocal asked
+        asked += 1
+        return recv_multipart(inbound, flags, copy=copy)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zmq.Socket, "recv_multipart", counted)
+        assert len(meshes[1].recv_nowait()) <= RECV_COUNT_MAX
+    assert 0 < asked <= RECV_COUNT_MAX
+    meshes[1].wait(30)  # something is left: it does not sleep
+    arrived = receive(meshes[1], count - RECV_COUNT_MAX)
+    assert int(bytes(arrived[-1][1][0])) == count - 1
 
 
 def test_mesh_between_hosts_nothing_is_numbered(tmp_path: Path) -> None:

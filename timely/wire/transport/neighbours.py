@@ -49,6 +49,7 @@ class Neighbours:
         self._index = index
         self._by_socket = by_socket
         self._lines: dict[int, _Line] = {}
+        self._order: list[int] = []
         self._rings: list[InboundRing] = []
         self._wake: tuple[int, int] | None = None
         self._heard_at = 0.0
@@ -66,6 +67,7 @@ class Neighbours:
         """Number messages to these, too, and offer them rings; before the first message to them."""
         lines = {peer: _Line(peer) for peer in peers}
         self._lines.update(lines)
+        self._order = list(self._lines)
         if not (lines and IS_POSSIBLE):
             return
         self._spins = len(self._lines) < len(os.sched_getaffinity(0))
@@ -89,10 +91,9 @@ class Neighbours:
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """Through the ring if it can be, else the socket."""
         line = self._lines[peer]
-        number = line.sent
-        line.sent = number + 1
-        if line.out is None or not line.out.put(number, frames):
-            self._by_socket(peer, [_NUMBER.pack(number), *frames])
+        if line.out is None or not line.out.put(line.sent, frames):
+            self._by_socket(peer, [_NUMBER.pack(line.sent), *frames])
+        line.sent += 1  # not if it could not be sent: who reads would wait for it for ever
 
     def by_socket(self, peer: int, frames: list[memoryview]) -> None:
         """What came in from a neighbour through its socket."""
@@ -107,14 +108,20 @@ class Neighbours:
 
     def take(self, count: int, size: int) -> list[tuple[int, list[memoryview]]]:
         """Messages whose turn it is, about so many or of so many bytes at most; `PeerError` for what no
-        worker sends.
+        worker sends. Whom there was no more room for is asked first the next time: else those behind one
+        that sends without a pause would never be heard.
         """
         arrived: list[tuple[int, list[memoryview]]] = []
-        for peer, line in self._lines.items():
+        peers = self._order
+        for place, peer in enumerate(peers):
+            line = self._lines[peer]
             while count > 0 and size > 0 and (frames := line.next()) is not None:
                 arrived.append((peer, frames))
                 count -= 1
                 size -= sum(map(len, frames))
+            if count <= 0 or size <= 0:
+                self._order = peers[place + 1 :] + peers[: place + 1]
+                break
         if arrived:
             self._heard_at = time.monotonic()
         return arrived

@@ -264,10 +264,11 @@ class WorkerMesh:
         """
         arrived: list[tuple[int, list[memoryview]]] = []
         inbound = self._inbound
-        left = RECV_BYTES_MAX
-        while left > 0 and len(arrived) < RECV_COUNT_MAX and has_come(inbound):
+        left, count = RECV_BYTES_MAX, RECV_COUNT_MAX
+        while left > 0 and count > 0 and has_come(inbound):
             name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
             peer = self._names.get(name.bytes)
+            count -= 1
             # Not one of ours: another program that found the port. Its talk is not read.
             if peer is not None:
                 left -= sum(map(len, frames))

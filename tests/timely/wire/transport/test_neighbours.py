@@ -232,6 +232,30 @@ def test_a_message_that_was_lost_or_comes_twice_is_an_error_and_no_gap(host: Hos
 
 
 @needs_rings
+def test_who_sends_without_a_pause_does_not_keep_others_from_being_heard() -> None:
+    host = Host(3)
+    host.meet()
+    for limits in ((10, 1 << 30), (1 << 30, 80)):
+        for source in (0, 1):
+            host.workers[2].take(1 << 30, 1 << 30)
+            for _ in range(50):
+                host.workers[source].send(2, [b"12345678"])
+            host.workers[1 - source].send(2, [b"a word"])
+            heard = {peer for _ in range(2) for peer, _ in host.workers[2].take(*limits)}
+            assert heard == {0, 1}
+    host.close()
+
+
+@needs_rings
+def test_what_cannot_be_sent_has_no_number(host: Host) -> None:
+    host.meet()
+    with pytest.raises(TypeError):
+        host.workers[0].send(1, [memoryview(b"in pieces")[::2]])
+    host.workers[0].send(1, [b"x"])
+    assert [bytes(frames[0]) for _, frames in host.workers[1].take(9, 1 << 30)] == [b"x"]
+
+
+@needs_rings
 def test_who_falls_asleep_is_woken_or_does_not_sleep(host: Host) -> None:
     host.meet()
     writer, reader = host.workers
