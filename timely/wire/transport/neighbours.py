@@ -34,6 +34,8 @@ _OFFER: Final = -1
 """In place of a number: the second frame is an offer."""
 _RING_BYTES_MIN: Final = 1 << 16
 _WAKES: Final = 4096
+_DESCRIPTORS: Final = 4
+"""That the rings of a pair take on each side."""
 
 _log = logging.getLogger("timely")
 
@@ -68,7 +70,7 @@ class Neighbours:
         lines = {peer: _Line(peer) for peer in peers}
         self._lines.update(lines)
         self._order = list(self._lines)
-        if not (lines and IS_POSSIBLE):
+        if not (lines and IS_POSSIBLE and _has_descriptors(_DESCRIPTORS * len(self._lines))):
             return
         self._spins = len(self._lines) < len(os.sched_getaffinity(0))
         size = RING_BYTES_MAX
@@ -174,6 +176,16 @@ class Neighbours:
             _log.info("worker %d: no shared memory with worker %d: %s", self._index, peer, error)
         except ValueError as error:
             raise PeerError(f"worker {peer} has offered shared memory that is none: {error}") from error
+
+
+def _has_descriptors(count: int) -> bool:
+    """Whether so many are no more than a quarter of those that this process may have: sockets and files need
+    the others.
+    """
+    import resource  # there is none on some systems, which have no rings either
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit == resource.RLIM_INFINITY or 4 * count <= limit
 
 
 class _Line:

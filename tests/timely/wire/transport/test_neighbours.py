@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import struct
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -270,6 +272,26 @@ def test_who_falls_asleep_is_woken_or_does_not_sleep(host: Host) -> None:
 
 
 @needs_rings
+def test_what_comes_while_one_falls_asleep_is_not_slept_over(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.meet()
+    writer, reader = host.workers
+    monkeypatch.setattr(neighbours, "fence", lambda: writer.send(1, [b"x"]))
+    assert not reader.fall_asleep()
+    assert reader.wake_descriptor is not None
+    assert os.read(reader.wake_descriptor, 10) == b"!", "it had said so before it looked"
+    reader.wake_up(was_woken=False)
+    assert reader._rings[0]._words[16] == 0
+    monkeypatch.undo()
+    assert not reader.fall_asleep()
+    reader.wake_up(was_woken=False)
+    writer.send(1, [b"y"])
+    with pytest.raises(BlockingIOError):
+        os.read(reader.wake_descriptor, 10)
+
+
+@needs_rings
 def test_looking_out_for_more_is_short_and_only_after_something_came(host: Host) -> None:
     host.meet()
     writer, reader = host.workers
@@ -295,9 +317,31 @@ def test_with_many_peers_each_has_less(monkeypatch: pytest.MonkeyPatch) -> None:
         return ring(size, writer, wake)
 
     monkeypatch.setattr(neighbours, "InboundRing", counted)
+    _allow_descriptors(monkeypatch, resource.RLIM_INFINITY)
     for count, size in ((1, RING_BYTES_MAX), (16, RING_BYTES_MAX), (17, RING_BYTES_MAX // 2), (255, 1 << 16)):
         made.clear()
         worker = Neighbours(0, lambda peer, frames: None)
         worker.join(range(1, count + 1))
         assert made == [size] * count and size * count <= max(RINGS_BYTES_MAX, count << 16)
         worker.close()
+
+
+@needs_rings
+def test_with_more_peers_than_descriptors_suffice_for_sockets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    _allow_descriptors(monkeypatch, 64)
+    for count, has_rings in ((4, True), (5, False)):
+        worker = Neighbours(0, lambda peer, frames: None)
+        before = _open_files()
+        worker.join(range(1, count + 1))
+        made = _open_files() - before
+        assert (worker.wake_descriptor is not None) == has_rings and (made > 0) == has_rings
+        worker.close()
+        assert _open_files() == before
+
+
+def _open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def _allow_descriptors(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (limit, limit))
