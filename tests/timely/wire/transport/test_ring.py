@@ -124,6 +124,55 @@ def test_frames_of_any_shape_are_bytes(pair: Pair) -> None:
     assert _taken(pair, 0) == [b"", np.arange(6).tobytes(), b"", b"abc"]
 
 
+def test_a_ring_holds_as_much_as_it_is_large(pair: Pair) -> None:
+    """Eight records of an eighth, also when they do not begin at its beginning."""
+    frame = bytes(LARGEST - 4 * WORD)
+    assert not pair.outbound.put(0, [frame + b"!"])
+    for first in range(0, 24, 8):
+        for number in range(first, first + 8):
+            assert pair.outbound.put(number, [frame])
+        assert not pair.outbound.put(first + 8, [])
+        for number in range(first, first + 8):
+            assert _taken(pair, number) == [frame]
+
+
+def test_a_message_has_so_many_frames_and_no_more() -> None:
+    read, write = os.pipe()
+    inbound = InboundRing(1 << 20, "worker 7", write)
+    outbound = OutboundRing(inbound.offer)
+    assert not outbound.put(0, [b""] * 4097)
+    assert outbound.put(0, [b""] * 4096)
+    assert inbound.take(0) == [b""] * 4096
+    for ring in (inbound, outbound):
+        ring.close()
+    os.close(read)
+    os.close(write)
+
+
+def test_who_falls_asleep_while_something_is_written_is_woken(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts is the order of stores and loads of both, at the fence, and at the bell."""
+    pair.outbound.put(0, [b"x"])
+    assert _taken(pair, 0)
+
+    def falls_asleep() -> None:
+        assert pair.inbound.has_more(), "who sleeps from here on has seen it, or is woken"
+        pair.inbound.say_asleep(True)
+
+    monkeypatch.setattr("timely.wire.transport.ring.fence", falls_asleep)
+    pair.outbound.put(1, [b"x"])
+    assert pair.is_woken()
+    written = os.write
+
+    def rings(descriptor: int, what: bytes) -> int:
+        assert pair.words[16] == 0, "said once more from here on, it is not taken back"
+        return written(descriptor, what)
+
+    monkeypatch.setattr(os, "write", rings)
+    pair.outbound.put(2, [b"x"])
+
+
 def test_only_the_message_whose_turn_it_is_is_taken(pair: Pair) -> None:
     pair.outbound.put(3, [b"three"])
     assert _taken(pair, 2) is None and pair.inbound.number() == 3
@@ -180,8 +229,11 @@ def test_what_no_worker_writes_is_an_error_that_names_it(pair: Pair, at: int, wo
         pair.inbound.take(0)
 
 
-def test_offers_of_what_is_not_there_are_refused(pair: Pair) -> None:
-    process, ring, wake, size, cookie = struct.unpack("<qqqqq", pair.inbound.offer)
+def test_offers_of_what_is_not_there_are_refused() -> None:
+    read, write = os.pipe()
+    inbound = InboundRing(SIZE, "worker 7", write)
+    OutboundRing(inbound.offer).close()  # all is there
+    process, ring, wake, size, cookie = struct.unpack("<qqqqq", inbound.offer)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     before = _open_files()
@@ -191,6 +243,7 @@ def test_offers_of_what_is_not_there_are_refused(pair: Pair) -> None:
         (process, 1 << 20, wake, size, cookie),
         (process, null, wake, size, cookie),
         (process, ring, wake, 2 * size, cookie),
+        (process, ring, wake, size // 2, cookie),
         (process, ring, wake, size, cookie + 1),
         (process, ring, null, size, cookie),
         (process, ring, -1, size, cookie),
@@ -198,9 +251,23 @@ def test_offers_of_what_is_not_there_are_refused(pair: Pair) -> None:
         with pytest.raises(OSError):
             OutboundRing(struct.pack("<qqqqq", *offer))
     os.close(null)
-    for nonsense in (b"", pair.inbound.offer[1:], pair.inbound.offer + b"!"):
+    for nonsense in (b"", inbound.offer[1:], inbound.offer + b"!"):
         with pytest.raises(ValueError):
             OutboundRing(nonsense)
+    assert _open_files() == before
+    inbound.close()
+    os.close(read)
+    os.close(write)
+
+
+def test_memory_that_is_not_given_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*about: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refused)
+    before = _open_files()
+    with pytest.raises(OSError):
+        InboundRing(SIZE, "worker 7", 0)
     assert _open_files() == before
 
 
