@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +28,7 @@ from timely.client.connection import (
 from timely.client.tables import InputForm
 from timely.limits import (
     HEADER_BYTES_MAX,
+    HEARTBEAT_MS_DEFAULT,
     REQUEST_BYTES_MAX,
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
@@ -231,6 +234,31 @@ def test_how_long_a_worker_may_be_silent_clients_learn_from_the_cluster() -> Non
             assert client.append("lines", 0, "w", 0, ROWS)
     with timely.connect(workers=1) as cluster:
         assert discover(cluster.addresses).silence_seconds == SILENCE_SECONDS_DEFAULT
+
+
+_CLIENT = """
+import sys, timely
+with timely.connect(sys.argv[1]) as cluster:
+    flow = cluster.flow(int(sys.argv[2]))
+    print("waits", flush=True)
+    print("has waited for", flow.wait(0))
+"""
+
+
+def test_a_client_that_is_stopped_is_borne_as_a_worker_is() -> None:
+    with timely.connect(workers=1, silence_seconds=30) as cluster:
+        flow = cluster.install("dataflows:word_count")
+        command = [sys.executable, "-c", _CLIENT, cluster.addresses[0], str(flow.index)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None and client.stdout.readline() == "waits\n"
+            time.sleep(0.5)
+            client.send_signal(signal.SIGSTOP)
+            time.sleep(HEARTBEAT_MS_DEFAULT / 1_000 + SILENCE_SECONDS_DEFAULT + 1.0)
+            client.send_signal(signal.SIGCONT)
+            time.sleep(0.5)
+            flow.seal()
+            assert client.communicate(timeout=30)[0] == "has waited for 0\n"
+        assert client.returncode == 0
 
 
 @pytest.mark.parametrize("silence", [0, 2.4, -1.0, float("nan"), float("inf"), SILENCE_SECONDS_MAX + 1, "30"])

@@ -89,7 +89,7 @@ class WorkerProcess:
         self._mesh = WorkerMesh(
             settings.index, settings.listen, peers, _PORT_MEND, keys, settings.silence_seconds
         )
-        self._clients = ServerSocket(settings.client_listen, _PORT_MEND, keys)
+        self._clients = ServerSocket(settings.client_listen, _PORT_MEND, keys, settings.silence_seconds)
         self._mesh.watch(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
         self.address = _public_address(self._clients.address, settings.client_host)

@@ -19,6 +19,7 @@ from ...limits import (
     RECV_BYTES_MAX,
     RECV_COUNT_MAX,
     REQUEST_BYTES_MAX,
+    SILENCE_SECONDS_DEFAULT,
     TAKEN_AWAY_SECONDS_MAX,
 )
 from ..batch import Frame
@@ -49,9 +50,16 @@ class ServerSocket:
         address: where to listen; port 0 takes any that is free.
         mend: what to tell the user if the address is taken.
         keys: of the cluster; without them whoever reaches the address is a client.
+        silence_seconds: how long a client may be silent before it is hung up on.
     """
 
-    def __init__(self, address: str, mend: str = "", keys: ClusterKeys | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        mend: str = "",
+        keys: ClusterKeys | None = None,
+        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+    ) -> None:
         self._door: Door | None = None
         self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # those that were heard of last
         self._hang_up_at: dict[bytes, float] = {}
@@ -61,7 +69,9 @@ class ServerSocket:
         try:
             self.socket.set(zmq.MAXMSGSIZE, REQUEST_BYTES_MAX + LOCK_BYTES)
             prepare(self.socket)
-            (self.address,), self._door = listen_all(self._context, self.socket, [address], mend, keys)
+            (self.address,), self._door = listen_all(
+                self._context, self.socket, [address], mend, keys, silence_seconds
+            )
         except BaseException:
             self._context.destroy(linger=0)
             raise
