@@ -39,6 +39,7 @@ __all__ = [
     "archive_options",
     "cache_folder",
     "find_java",
+    "program_of_ours",
 ]
 
 QUIET_ABOUT_ARCHIVES = "-Xlog:cds*=off"
@@ -184,27 +185,32 @@ def _packaged_java() -> Path | None:
 
 
 def _home_of_ours(real: Path) -> Path:
-    """The directory whose `bin/java` is the script; its name is a digest of what is in it."""
+    """The directory whose `bin/java` is the script."""
     script = _SCRIPT.format(dropped="|".join(_DROPPED), java=shlex.quote(str(real)))
-    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    home = cache_folder() / name
-    if not _is_script(home, script):
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home.parent))
+    return program_of_ours("java", script).parent.parent
+
+
+def program_of_ours(name: str, script: str) -> Path:
+    """A file `bin/NAME` with this script, kept between runs, in a directory named after a digest of it."""
+    folder = f"{name}-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    home = cache_folder() / folder
+    program = home / "bin" / name
+    if not _is_script(program, script):
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder}-", dir=home.parent))
         (unfinished / "bin").mkdir()
-        program = unfinished / "bin" / "java"
-        program.write_text(script)
-        program.chmod(0o755)
+        written = unfinished / "bin" / name
+        written.write_text(script)
+        written.chmod(0o755)
         try:
             unfinished.rename(home)
         except OSError:  # another process was first
             shutil.rmtree(unfinished, ignore_errors=True)
-        if not _is_script(home, script):
+        if not _is_script(program, script):
             raise SparkStartError(f"{home} is not what was put there. Remove it and start again.")
-    return home
+    return program
 
 
-def _is_script(home: Path, script: str) -> bool:
-    program = home / "bin" / "java"
+def _is_script(program: Path, script: str) -> bool:
     return program.is_file() and os.access(program, os.X_OK) and program.read_text() == script
 
 

@@ -3,6 +3,7 @@
 alone_*     a machine with pip and nothing else: session, aggregation, Arrow exchange, Parquet
 quiet_*     nothing on standard output, nothing but errors on standard error
 settings_*  what every job relies on
+python_*    of tasks: it imports PySpark from where its compiled files are kept
 error_*     a Java that does not work
 """
 
@@ -11,15 +12,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from timely.spark.session import _NOISE, local_session
+from timely.spark.session import _NOISE, local_session, python_of_tasks
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
 import os, sys, pathlib
@@ -108,6 +113,45 @@ def test_settings_a_second_call_returns_the_running_session(spark: SparkSession)
         assert another_thread.submit(local_session).result().sparkContext is spark.sparkContext
     with pytest.raises(ValueError, match="1 or more"):
         local_session(cores=0)
+
+
+PRINTED = "import os, sys, pyspark; print(pyspark.__file__, os.environ['PYTHONPATH'], sys.argv)"
+
+
+def test_python_of_tasks_imports_no_pyspark_from_a_zip(spark: SparkSession) -> None:
+    def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            found = [str(pyspark.__file__), sys.executable, *os.environ["PYTHONPATH"].split(os.pathsep)]
+            yield pa.record_batch({"found": found})
+
+    frame = spark.range(1).coalesce(1).mapInArrow(where, "found string")
+    imported, python, *paths = frame.toArrow().column("found").to_pylist()
+    assert (imported, python) == (pyspark.__file__, sys.executable)
+    assert str(ROOT) in paths and not any(path.endswith(".zip") for path in paths)
+
+
+@pytest.mark.parametrize("others", [[], ["/nowhere", "it's a folder", "a b"]])
+def test_python_of_tasks_is_handed_everything_else(others: list[str]) -> None:
+    lib = Path(str(pyspark.__file__)).parent / "python" / "lib"
+    zips = [str(path) for path in sorted(lib.glob("*.zip"))]
+    assert len(zips) == 2
+    told = subprocess.run(
+        [python_of_tasks("local[2]"), "-c", PRINTED, "-m", "two words"],
+        env={"PYTHONPATH": os.pathsep.join([*zips, *others])},
+        capture_output=True,
+        text=True,
+    )
+    wanted = [pyspark.__file__, os.pathsep.join(others), ["-c", "-m", "two words"]]
+    assert told.stdout == " ".join(map(str, wanted)) + "\n", told.stderr
+
+
+def test_python_of_tasks_is_this_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On other machines the script is not there; without PySpark beside it this Python needs the zips."""
+    assert (
+        python_of_tasks("spark://example:7077") == sys.executable != python_of_tasks("local-cluster[1,1,1]")
+    )
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: f"/nowhere/{name}")
+    assert python_of_tasks("local[2]") == sys.executable
 
 
 def test_error_of_a_java_that_does_not_work_shows_what_it_said(tmp_path: Path) -> None:
