@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from compiled_kernels import compiled_twice
+from forked_workers import Nurseries
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -183,6 +184,26 @@ def _no_worker_is_left_behind() -> Iterator[None]:
         if time.monotonic() > deadline:
             pytest.fail("worker processes were left behind:\n  " + "\n  ".join(left))
         time.sleep(0.05)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nurseries(_no_worker_is_left_behind: None) -> Iterator[Nurseries]:
+    """What these tests start as a worker, but for the first few, is forked from one that has imported all."""
+    from timely.worker import launcher
+
+    nurseries = Nurseries(launcher.start_process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launcher, "start_process", nurseries.start)
+        yield nurseries
+    nurseries.end()
+
+
+@pytest.fixture
+def workers_by_command(_nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All workers are started as a user's are."""
+    from timely.worker import launcher
+
+    monkeypatch.setattr(launcher, "start_process", _nurseries.by_command)
 
 
 def _workers_of_this_session() -> list[str]:

@@ -16,6 +16,8 @@ from timely.own_files import ROOT
 from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
 from timely.worker.settings import WorkerSettings, local_settings
 
+pytestmark = pytest.mark.usefixtures("workers_by_command")
+
 
 def settings(folder: LocalFolder, workers: int) -> list[WorkerSettings]:
     return local_settings(workers, folder.path)

@@ -29,7 +29,7 @@ from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERD
 from ..own_files import ROOT
 from .settings import WorkerSettings
 
-__all__ = ["Launcher", "LocalFolder", "before_launch", "hook_names", "read_report"]
+__all__ = ["Launcher", "LocalFolder", "before_launch", "hook_names", "read_report", "start_process"]
 
 _hooks: list[Callable[[], None]] = []
 
@@ -249,15 +249,7 @@ class Launcher:
         self.stop()
 
     def _start(self, settings: WorkerSettings) -> _Child:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "timely.worker.process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=self._environment,
-        )
+        process = start_process(self._environment)
         child = _Child(settings.index, process)
         child.reader = threading.Thread(target=self._read_errors, args=(child,), daemon=True)
         child.reader.start()
@@ -336,6 +328,19 @@ class Launcher:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 pass
+
+
+def start_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """A process in this environment that waits on its standard input for the settings of a worker."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "timely.worker.process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+    )
 
 
 def read_report(index: int, line: str) -> dict[str, object]:

@@ -1,0 +1,215 @@
+"""Worker processes that begin with everything imported: forked from a process that has done nothing else.
+
+Of the second of a processor that a worker takes to start, nine tenths are imports and machine code that is
+loaded, alike each time, and the tests start some hundreds of workers. What is forked is a process like any
+other: its own number, pipes, sockets and end; it reads its settings, works and leaves as one that was started
+by its command (`process.main`), and it is known by the same interface (`subprocess.Popen`).
+
+There are two such *nurseries*, used in turn, so that workers of one cluster hash strings in different ways,
+as they do otherwise. By their command start the first few, so that who runs one test waits for no nursery;
+those whose environment is not that of these tests, for modules may look at it while they are imported; and
+those of tests that ask for the fixture `workers_by_command`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+__all__ = ["Nurseries", "Nursery"]
+
+_BY_COMMAND = 4
+_LONGEST = 1 << 20
+_OF_EACH_TEST = "PYTEST_CURRENT_TEST"
+
+
+class _Forked(subprocess.Popen[str]):
+    """A forked process, as one that `subprocess.Popen` has started; its parent tells how it has ended."""
+
+    def __init__(self, pid: int, pipes: tuple[int, int, int], told: int) -> None:
+        self.pid = pid
+        self.args = "forked worker"
+        self.returncode: int | None = None
+        stdin, stdout, stderr = pipes
+        self.stdin = os.fdopen(stdin, "w", errors="replace")
+        self.stdout = os.fdopen(stdout, errors="replace")
+        self.stderr = os.fdopen(stderr, errors="replace")
+        self._told = told
+
+    def poll(self) -> int | None:
+        """See `subprocess.Popen`."""
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """See `subprocess.Popen`."""
+        status = self._ended(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        return status
+
+    def _ended(self, seconds: float | None) -> int | None:
+        if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
+            told = os.read(self._told, 4)
+            os.close(self._told)
+            # A nursery that is gone has told nothing; the status is then that of a process that nobody knows.
+            self.returncode = struct.unpack("i", told)[0] if told else 0
+        return self.returncode
+
+    def __del__(self) -> None:
+        if self.returncode is None:
+            os.close(self._told)
+
+
+class Nursery:
+    """The process that workers are forked from; started with the first of them."""
+
+    def __init__(self) -> None:
+        self._one_at_a_time = threading.Lock()
+        self._asking, theirs = socket.socketpair()
+        command = [sys.executable, __file__, "timely.worker", str(theirs.fileno())]
+        path = os.pathsep.join([path for path in sys.path if path])
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        theirs.close()
+
+    def start(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        """Fork a worker whose environment is this."""
+        ours, theirs = zip(*(os.pipe() for _ in range(4)), strict=True)
+        (stdin, stdout, stderr, told), (stdin_end, stdout_end, stderr_end, told_end) = ours, theirs
+        given = [stdin, stdout_end, stderr_end, told_end]
+        text = json.dumps([dict(environment), str(Path.cwd())]).encode()
+        with self._one_at_a_time:
+            socket.send_fds(self._asking, [struct.pack("i", len(text))], given)
+            self._asking.sendall(text)
+            (pid,) = struct.unpack("i", self._asking.recv(4))
+        for descriptor in given:
+            os.close(descriptor)
+        return _Forked(pid, (stdin_end, stdout, stderr), told)
+
+    def end(self) -> None:
+        """No more workers; those that there are go on."""
+        self._asking.close()
+        self._process.wait()
+
+
+class Nurseries:
+    """Two of them, in turn; `start` is what a launcher starts a worker by."""
+
+    def __init__(self, by_command: Callable[[Mapping[str, str]], subprocess.Popen[str]]) -> None:
+        self.by_command = by_command
+        self._all: list[Nursery] = []
+        self._environment = _comparable(os.environ)
+        self._count = 0
+
+    def start(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        """A worker in this environment."""
+        self._count += 1
+        if self._count <= _BY_COMMAND or _comparable(environment) != self._environment:
+            return self.by_command(environment)
+        if len(self._all) < 2:
+            self._all.append(Nursery())
+        return self._all[self._count % len(self._all)].start(environment)
+
+    def end(self) -> None:
+        """No more workers."""
+        for each in self._all:
+            each.end()
+        self._all = []
+
+
+def _comparable(environment: Mapping[str, str]) -> dict[str, str]:
+    """What imports depend on; where modules are looked for is set anew in each worker."""
+    return {name: text for name, text in environment.items() if name not in (_OF_EACH_TEST, "PYTHONPATH")}
+
+
+def _serve(asked: socket.socket) -> None:
+    """Fork whenever it is asked for, and tell how each has ended, until nobody can ask any more."""
+    from differential.warming import warm
+
+    importlib.import_module("timely.worker.process")
+    warm()  # machine code is loaded where it is called
+    awake, waking = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(waking)
+    telling: dict[int, int] = {}
+    while True:
+        ready = select.select([asked.fileno(), awake], [], [])[0]
+        if awake in ready:
+            os.read(awake, 1024)
+            _tell_ended(telling)
+        if asked.fileno() in ready:
+            size, given, _, _ = socket.recv_fds(asked, 4, 4)
+            if not size:
+                return
+            (length,) = struct.unpack("i", size)
+            text = b""
+            while len(text) < length:
+                text += asked.recv(min(length - len(text), _LONGEST))
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for descriptor in (asked.detach(), awake, waking, *telling.values()):
+                    os.close(descriptor)
+                _work(given, *json.loads(text))
+            telling[pid] = given.pop()
+            for descriptor in given:
+                os.close(descriptor)
+            asked.sendall(struct.pack("i", pid))
+
+
+def _tell_ended(telling: dict[int, int]) -> None:
+    while telling:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        told = telling.pop(pid)
+        try:
+            os.write(told, struct.pack("i", os.waitstatus_to_exitcode(status)))
+        except BrokenPipeError:
+            pass  # nobody has waited for it
+        os.close(told)
+
+
+def _work(given: list[int], environment: dict[str, str], folder: str) -> NoReturn:
+    """Be a worker: what `python -m timely.worker.process` is, from here on."""
+    from timely.worker import process
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    *standard, told = given
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.close(told)  # its parent tells
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = list(dict.fromkeys([folder, *before, *_plain_path]))
+    sys.argv[:] = [str(process.__file__)]
+    sys.modules["__main__"] = process
+    process._end(process.main())
+
+
+if __name__ == "__main__":
+    folder_of_this = str(Path(__file__).parent)
+    started_with = os.environ["PYTHONPATH"].split(os.pathsep)
+    _plain_path = [path for path in sys.path if path not in started_with and path != folder_of_this]
+    _serve(socket.socket(fileno=int(sys.argv[2])))

@@ -1,0 +1,89 @@
+"""Workers that are forked for tests are as those that a launcher starts: in how they begin, work and end.
+
+Each claim is made of both.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import forked_workers
+import pytest
+from forked_workers import Nurseries
+
+import timely
+from timely import PeerError
+from timely.worker import launcher
+from timely.worker.launcher import Launcher, LocalFolder
+from timely.worker.process import EXIT_PEER_LOST
+from timely.worker.settings import WorkerSettings, local_settings
+
+Start = Callable[[Mapping[str, str]], subprocess.Popen[str]]
+
+
+@pytest.fixture(params=["by command", "forked"])
+def start(
+    request: pytest.FixtureRequest, _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Start]:
+    """What starts the workers of this test."""
+    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
+    chosen = _nurseries.by_command if request.param == "by command" else _nurseries.start
+    monkeypatch.setattr(launcher, "start_process", chosen)
+    yield chosen
+
+
+def whose(process: int) -> str:
+    return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
+def test_they_work_and_are_gone_with_their_launcher(start: Start, request: pytest.FixtureRequest) -> None:
+    is_forked = "forked" in request.node.name
+    folder = LocalFolder()
+    with Launcher(local_settings(2, folder.path), folder=folder) as both:
+        both.wait_ready()
+        assert [("forked_workers" in whose(process)) for process in both.pids] == [is_forked] * 2
+        assert len({os.getpgid(process) for process in both.pids} | {os.getpgid(0)}) == 1
+        with timely.connect(both.addresses[0] or "") as cluster:
+            assert {counters["process"] for counters in cluster.stats()} == set(both.pids)
+    assert not any(Path(f"/proc/{process}").exists() for process in both.pids)
+
+
+def test_they_end_with_a_status_or_by_a_signal(start: Start) -> None:
+    folder = LocalFolder()
+    with Launcher(local_settings(2, folder.path), folder=folder) as both:
+        both.wait_ready()
+        os.kill(both.pids[1], signal.SIGKILL)
+        with pytest.raises(PeerError, match=r"worker 1 \(process \d+\) was killed by SIGKILL"):
+            both.wait_end()
+    (one,) = local_settings(1, LocalFolder().path)
+    broken = WorkerSettings(**{**one.__dict__, "log_level": "no such level"})
+    with (
+        Launcher([broken]) as alone,
+        pytest.raises(PeerError, match="ended with exit status 1(.|\n)*Unknown level: 'NO SUCH LEVEL'"),
+    ):
+        alone.wait_ready()
+
+
+def test_they_end_when_whoever_started_them_is_gone(start: Start) -> None:
+    process = start({**os.environ})
+    assert process.poll() is None and process.stdin is not None
+    process.stdin.close()
+    assert process.wait(20) == EXIT_PEER_LOST, "nobody has told it what to do"
+    assert process.poll() == EXIT_PEER_LOST
+    for stream in (process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+def test_in_another_environment_none_is_forked(
+    _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
+    process = _nurseries.start({**os.environ, "NAIAD_TEST_OF_NURSERIES": "1"})
+    with process:
+        assert process.args == [sys.executable, "-m", "timely.worker.process"]
