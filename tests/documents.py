@@ -50,6 +50,7 @@ READ_ONLY = ("text", "toml", "json", "markdown", "rust", "sql", "diff", "mermaid
 KINDS = (*RUNNABLE, "output", *READ_ONLY)
 PROGRAM_SECONDS_MAX = 300
 COMMAND_SECONDS_MAX = 300
+_LINKED = (*PACKAGES, "tests")
 
 
 class DocumentError(AssertionError):
@@ -135,14 +136,15 @@ def _problems_of(block: Block, previous: Block | None) -> Iterator[str]:
 
 
 def make_scratch(folder: Path) -> None:
-    """Lay out in `folder` what a clone has: copies that commands may write to, links to the packages.
+    """Lay out in `folder` what a clone has: copies that commands may write to, links to the rest.
 
-    Links, because kernels are cached beside their source: a copy would compile all of them again.
+    Links to the packages, because kernels are cached beside their source: a copy would compile all of them
+    again. Of the tests, which are half of all files, documents only say where they are.
     """
-    left_out = {*PACKAGES, ".git", ".venv", "dist", "build"}
+    left_out = {*_LINKED, ".git", ".venv", "dist", "build"}
     caches = shutil.ignore_patterns("__pycache__", "target", ".*_cache", ".hypothesis")
     for entry in ROOT.iterdir():
-        if entry.name in PACKAGES:
+        if entry.name in _LINKED:
             (folder / entry.name).symlink_to(entry, target_is_directory=True)
         elif entry.is_dir() and entry.name not in left_out and not entry.name.endswith(("_cache", ".out")):
             shutil.copytree(entry, folder / entry.name, ignore=caches)
