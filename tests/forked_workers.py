@@ -27,9 +27,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["Nurseries", "Nursery"]
+__all__ = ["CAN_FORK", "Nurseries", "Nursery"]
 
 _BY_COMMAND = 4
+CAN_FORK = sys.platform == "linux"
+"""Elsewhere none is: macOS may end a forked process at its first call of the system's libraries."""
 _LONGEST = 1 << 20
 _OF_EACH_TEST = "PYTEST_CURRENT_TEST"
 
@@ -120,7 +122,8 @@ class Nurseries:
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
         """A worker in this environment."""
         self._count += 1
-        if self._count <= _BY_COMMAND or _comparable(environment) != self._environment:
+        is_as_here = CAN_FORK and _comparable(environment) == self._environment
+        if self._count <= _BY_COMMAND or not is_as_here:
             return self.by_command(environment)
         if len(self._all) < 2:
             self._all.append(Nursery())

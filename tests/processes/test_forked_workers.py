@@ -26,7 +26,7 @@ from timely.worker.settings import WorkerSettings, local_settings
 Start = Callable[[Mapping[str, str]], subprocess.Popen[str]]
 
 
-@pytest.fixture(params=["by command", "forked"])
+@pytest.fixture(params=["by command", "forked"] if forked_workers.CAN_FORK else ["by command"])
 def start(
     request: pytest.FixtureRequest, _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Start]:
