@@ -26,7 +26,7 @@ from .model import Changes, Judge, WrongAnswer
 
 __all__ = ["FilesReader", "FlowReader", "FolderReader", "Reader", "Watch"]
 
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.1
 _KEPT = re.compile(r"epoch-(\d{8})\.parquet")
 
 
