@@ -27,16 +27,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["CAN_FORK", "Nurseries", "Nursery"]
+__all__ = ["CAN_FORK", "Forked", "Nurseries", "Nursery"]
 
 _BY_COMMAND = 4
 CAN_FORK = sys.platform == "linux"
 """Elsewhere none is: macOS may end a forked process at its first call of the system's libraries."""
 _LONGEST = 1 << 20
-_OF_EACH_TEST = "PYTEST_CURRENT_TEST"
+_NOT_OF_IMPORTS = ("PYTEST_CURRENT_TEST", "PYTHONPATH")
 
 
-class _Forked(subprocess.Popen[str]):
+class Forked(subprocess.Popen[str]):
     """A forked process, as one that `subprocess.Popen` has started; its parent tells how it has ended."""
 
     def __init__(self, pid: int, pipes: tuple[int, int, int], told: int) -> None:
@@ -102,7 +102,7 @@ class Nursery:
             (pid,) = struct.unpack("i", self._asking.recv(4))
         for descriptor in given:
             os.close(descriptor)
-        return _Forked(pid, (stdin_end, stdout, stderr), told)
+        return Forked(pid, (stdin_end, stdout, stderr), told)
 
     def end(self) -> None:
         """No more workers; those that there are go on."""
@@ -137,8 +137,9 @@ class Nurseries:
 
 
 def _comparable(environment: Mapping[str, str]) -> dict[str, str]:
-    """What imports depend on; where modules are looked for is set anew in each worker."""
-    return {name: text for name, text in environment.items() if name not in (_OF_EACH_TEST, "PYTHONPATH")}
+    """What imports may depend on; where modules are looked for is set anew in each worker."""
+    kept = [name for name in environment if name not in _NOT_OF_IMPORTS and not name.startswith("SPARK_")]
+    return {name: environment[name] for name in kept}
 
 
 def _serve(asked: socket.socket) -> None:

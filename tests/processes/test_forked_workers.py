@@ -80,6 +80,17 @@ def test_they_end_when_whoever_started_them_is_gone(start: Start) -> None:
         stream.close()
 
 
+def test_forked_are_also_those_of_a_process_that_has_a_spark(
+    _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session leaves variables of its own behind."""
+    monkeypatch.setattr(forked_workers, "_BY_COMMAND", 0)
+    with _nurseries.start({**os.environ, "SPARK_BUFFER_SIZE": "65536"}) as process:
+        assert isinstance(process, forked_workers.Forked) == forked_workers.CAN_FORK
+        assert process.stdin is not None
+        process.stdin.close()
+
+
 def test_in_another_environment_none_is_forked(
     _nurseries: Nurseries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
