@@ -1,8 +1,8 @@
 """Progress tracking: which times can still be seen, and where.
 
-Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `kernel.py` only,
-which takes half a second to load: what needs it is imported when it is first asked for, because everybody who
-imports `timely` comes by here, and who describes a dataflow or talks to workers runs no kernel.
+Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `machine_code/`
+only, when a kernel has to be compiled. What needs kernels is imported when it is first asked for, because
+everybody who imports `timely` comes by here, and who describes a dataflow or talks to workers runs none.
 
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
 `broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in

@@ -1,6 +1,6 @@
 """What is an array of times, counts or rows to a kernel, and to whoever hands one on?
 
-The types alone: who only talks of arrays needs no kernel, and `kernel.py` imports numba.
+The types alone: who only talks of arrays needs no kernel.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""How is a kernel compiled, and where is the machine code kept?
+"""What is a kernel, and what happens when it is called?
 
-The one place that imports numba. A *kernel* is a free function over integers and int64 arrays; it is
-compiled at its first call and kept on disk, so that the next process loads it within milliseconds.
+A *kernel* is a free function over integers and int64 arrays; it is compiled at its first call and kept on
+disk, so that the next process loads it within a millisecond, and without numba: that takes a third of a
+second and 60 MiB to import, which a process pays that has to compile.
 
 Where the code is kept: in `__pycache__` beside the source; if that is not writable (an installed
 package that belongs to root), in the user's cache directory; or below `NUMBA_CACHE_DIR`, if set. Where none
 of these can be written, in a folder that goes with the process, so that every start compiles anew.
+
+How it is compiled, linked, kept and called is in `machine_code/`: `compiling.py`, `image.py`, `kept.py`,
+`calling.py`, `memory.py`.
 
 Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a half slower; tests).
 """
@@ -14,31 +18,23 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib
-import importlib.util
-import itertools
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
-import numba
-from numba.core import event
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.runtime.nrt import rtsys
-from numba.core.types import Type, unliteral
-
 from .arrays import Bools, Int32s, Int64s
+from .machine_code import kept
+from .machine_code.image import IS_READABLE, UnknownCodeError
+from .machine_code.memory import Called, function_of
 from .one_process import claimed
 
 if TYPE_CHECKING:
-    from numba.core.base import BaseContext
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
-    from numba.core.dispatcher import Dispatcher
+    from .machine_code.compiling import Compiled
 
 __all__ = [
     "CHECK_BOUNDS",
@@ -46,7 +42,9 @@ __all__ = [
     "Bools",
     "Int32s",
     "Int64s",
+    "Kernel",
     "compile_for",
+    "intrinsic",
     "is_cache_shared",
     "kernel",
     "kernels_compiled",
@@ -61,8 +59,6 @@ COMPILE_NOTICE: Final = "compiling kernels (first start on this machine: up to a
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_stamps: dict[int, tuple[str, ...]] = {}
-"""For each kernel (by identity): what its machine code was made of; see `_stamp_of`."""
 _private: list[str] = []
 """The folder of this process's own, where no other can be written to."""
 
@@ -73,7 +69,7 @@ def _print_notice() -> None:
     sys.stderr.flush()
 
 
-class _CompileWatch(event.Listener):
+class _Watch:
     """Calls `hook` when the first of our kernels is really compiled; loading from disk is no compile. After
     that, `each` with every kernel that can be called.
     """
@@ -83,27 +79,22 @@ class _CompileWatch(event.Listener):
         self.each: Callable[[int, int], None] | None = None
         self.compiled = 0
         self.ready = 0
+        self.known = 0
 
-    def on_start(self, event: event.Event) -> None:
+    def on_compile(self) -> None:
         """Count one compilation; announce the first."""
-        if id(event.data["dispatcher"]) not in _stamps:
-            return
         self.compiled += 1
         if self.hook is not None and self.compiled == 1:
             self.hook()
-
-    def on_end(self, event: event.Event) -> None:
-        """Nothing is said at the end: the first answer says enough."""
 
     def on_ready(self) -> None:
         """Count one more kernel that can be called, compiled here or loaded."""
         self.ready += 1
         if self.each is not None and self.compiled > 0:
-            self.each(self.ready, len(_stamps))
+            self.each(self.ready, self.known)
 
 
-_watch: Final = _CompileWatch()
-event.register("numba:compile", _watch)
+_watch: Final = _Watch()
 
 
 def on_compile(hook: Callable[[], None] | None) -> None:
@@ -121,7 +112,7 @@ def on_ready(each: Callable[[int, int], None] | None) -> None:
 def compile_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
     """Compile or load `kernel` for arguments like these, without calling it."""
     assert not kwargs, "kernels are called by position"
-    cast("Dispatcher[Callable[P, object]]", kernel).compile(tuple(numba.typeof(each) for each in args))
+    cast("Kernel", kernel).prepare(args)
 
 
 def kernels_compiled() -> int:
@@ -132,13 +123,11 @@ def kernels_compiled() -> int:
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` to machine code at its first call.
 
-    `nogil`: a thread that is merging must not stop the thread that polls sockets.
-    `cache`: a cluster of fresh processes would otherwise compile everything once each.
+    Without the interpreter's lock: a thread that is merging must not stop the thread that polls sockets.
+    Kept on disk: a cluster of fresh processes would otherwise compile everything once each.
     No `fastmath`: differences are exact integers, and a sum that is off by one never cancels.
-
-    What is returned is numba's own dispatcher: one more Python call would double the cost of a call.
     """
-    return _compiled(function, is_small=False)
+    return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_small=False))
 
 
 def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -151,133 +140,188 @@ def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     Requires: it makes no array, and returns none, nor does a kernel that it calls: nobody would let go of it.
     """
-    return _compiled(function, is_small=True)
+    return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_small=True))
 
 
-def _compiled(function: Callable[P, R], is_small: bool) -> Callable[P, R]:
-    try:
-        dispatcher = _dispatcher(function, is_small)
-    except RuntimeError:  # numba found no place that it may write to
-        numba.config.CACHE_DIR = _private_folder()  # type: ignore[attr-defined]
-        dispatcher = _dispatcher(function, is_small)
-    # Numba keys machine code by the caller's source file alone. A kernel that calls one of another file
-    # would keep the old body of the callee for ever, so the stamp also names the files it draws on.
-    cache = dispatcher._cache._cache_file  # type: ignore[attr-defined]
-    assert cache._source_stamp, "numba has renamed what the stamp is kept in"
-    stamp = _stamp_of(function, str(cache._source_stamp))
-    assert stamp, "machine code without a stamp would never be renewed"
-    assert id(dispatcher) not in _stamps, "dispatchers live as long as the process"
-    cache._source_stamp = stamp
-    _stamps[id(dispatcher)] = stamp
-    _take_numbers_as_numbers(dispatcher)
-    _compile_in_one_process(dispatcher, cache._cache_path, cache._index_name)
-    _load_without_registries(dispatcher._cache)  # type: ignore[attr-defined]
-    _renew_code_before_index(cache)
-    return cast("Callable[P, R]", dispatcher)
+class Kernel(functools.partial[object]):
+    """A function that is compiled when it is first called.
 
-
-def _dispatcher(function: Callable[P, R], is_small: bool) -> Dispatcher[Callable[P, R]]:
-    """The one way in which kernels are compiled."""
-    # Both are said of each: what is not said, a kernel that is compiled for another one takes over from it.
-    small = {"forceinline": is_small, "_nrt": not is_small}
-    compiler: Callable[[Callable[P, R]], Dispatcher[Callable[P, R]]]
-    compiler = numba.njit(nogil=True, cache=True, boundscheck=CHECK_BOUNDS, **small)  # type: ignore[call-overload]
-    return compiler(function)
-
-
-def _take_numbers_as_numbers(dispatcher: Dispatcher[Callable[P, R]]) -> None:
-    """Compile a kernel that another one calls with a constant for any number, and not once more for this one.
-
-    Numba's type of a constant holds its value; the machine code for it is the same.
-    """
-    choose = dispatcher.get_call_template
-
-    def choose_by_kind(args: Sequence[Type], kws: Mapping[str, Type]) -> object:
-        return choose([unliteral(arg) for arg in args], {name: unliteral(arg) for name, arg in kws.items()})
-
-    setattr(dispatcher, choose.__name__, choose_by_kind)
-
-
-def _compile_in_one_process(dispatcher: Dispatcher[Callable[P, R]], folder: str, name: str) -> None:
-    """Let whoever needs this kernel at the same time wait for the one who compiles it.
-
-    The claim is taken before numba looks into its cache: what is being written there is never read by half.
-    """
-    compile_or_load = dispatcher.compile
-
-    def compile_in_turn(signature: tuple[Type, ...]) -> object:
-        is_new = not dispatcher.overloads
-        with global_compiler_lock, claimed(folder, name):
-            code = compile_or_load(signature)
-        if is_new:
-            _watch.on_ready()
-        return code
-
-    setattr(dispatcher, compile_or_load.__name__, compile_in_turn)
-
-
-def _load_without_registries(cache: FunctionCache) -> None:
-    """Load machine code without all that numba knows of Python's functions, which is for who compiles: it
-    would read that before it looks into the cache, a third of a second in each process. Of it machine code
-    needs what counts references to arrays. What cannot be read is compiled anew.
+    To whoever calls it, it is a `partial` of machine code: of all objects that can be another one tomorrow
+    the one that adds least to a call.
     """
 
-    def load(signature: tuple[Type, ...], context: BaseContext) -> object:
-        rtsys.initialize(context)
-        _look_for_scipy()
-        try:
-            with cache._guard_against_spurious_io_errors():
-                return cache._load_overload(signature, context)
-        except (OSError, MemoryError):
-            raise  # which says nothing of what is in the file
-        except Exception:  # what reading raises depends on which bytes are damaged
-            # As after a power failure. Kept, the file would stop each start until somebody finds it.
-            with suppress(OSError):
-                cache.flush()
+    py_func: FunctionType
+    """The function as it is written."""
+
+    def __new__(cls, function: FunctionType, *, is_small: bool) -> Kernel:
+        """Nothing is compiled yet."""
+        made = super().__new__(cls, function)
+        made.__dict__["py_func"] = function
+        made._is_small = is_small
+        made._signature = None
+        made._compiled = None
+        made._unready = made._first
+        made._become(made._unready)
+        functools.update_wrapper(made, function)
+        _watch.known += 1
+        return made
+
+    _is_small: bool
+    _unready: Called
+    """What is called at first. Kept: it replaces itself while it runs."""
+    _signature: str | None
+    _compiled: Compiled | None
+
+    def _become(self, called: Called) -> None:
+        self.__setstate__((called, (), {}, self.__dict__))  # type: ignore[attr-defined]
+
+    def _first(self, *arguments: object, **names: object) -> object:
+        if names:
+            return self._other(*arguments, **names)
+        self.prepare(arguments)
+        return self(*arguments)
+
+    def prepare(self, arguments: Sequence[object]) -> None:
+        """Load machine code, or compile it for arguments like these; nothing once that is done.
+
+        Two threads may load it, each its own: it is the same.
+        """
+        if self.func is not self._unready:
+            return
+        if IS_READABLE:
+            self._become(self._load() or self._compile(arguments))
+        else:
+            self._become(self._numba().in_numba_s_way)
+
+    def _load(self) -> Called | None:
+        code = kept.look_up(self._source, self._file, self._full_stamp)
+        if code is None:
             return None
+        try:
+            called = function_of(self.py_func.__name__, code.image, code.constants, self._other)
+        except UnknownCodeError:
+            return None
+        self._signature = code.signature
+        if self._compiled is None:
+            _watch.on_ready()
+        return called
 
-    setattr(cache, cache.load_overload.__name__, load)
+    def _compile(self, arguments: Sequence[object]) -> Called:
+        from .machine_code.compiling import compiler_lock, image_of, signature_of
+
+        compiled = self._numba()
+        with compiler_lock, claimed(compiled.folder, f"{self._file}.machine"):
+            found = self._load()  # another process, or thread, was quicker
+            if found is not None:
+                return found
+            signature = signature_of(arguments)
+            try:
+                image, constants = image_of(compiled, signature)
+                called = function_of(self.py_func.__name__, image, constants, self._other)
+            except UnknownCodeError:
+                return compiled.in_numba_s_way
+            self._signature = str(signature)
+            code = kept.Code(self._signature, image, constants)
+            kept.keep(self._source, self._file, self._full_stamp, code)
+        return called
+
+    def _other(self, *arguments: object, **names: object) -> object:
+        """Arguments that the machine code is not for: numba compiles for these, too, or refuses them."""
+        return self._numba().in_numba_s_way(*arguments, **names)
+
+    @property
+    def signatures(self) -> list[str]:
+        """What it was compiled or loaded for in this process."""
+        found = [] if self._signature is None else [self._signature]
+        found += [] if self._compiled is None else self._compiled.signatures()
+        return list(dict.fromkeys(found))
+
+    @property
+    def _numba_type_(self) -> object:
+        """What numba takes it for in a kernel that calls it."""
+        return self._numba().part._numba_type_
+
+    def _numba(self) -> Compiled:
+        from .machine_code.compiling import compiler_lock
+
+        with compiler_lock:
+            if self._compiled is None:
+                self._compiled = self._new()
+        return self._compiled
+
+    def _new(self) -> Compiled:
+        from .machine_code.compiling import Compiled, choose_cache
+
+        def made() -> Compiled:
+            return Compiled(
+                self.py_func,
+                is_small=self._is_small,
+                checks_bounds=CHECK_BOUNDS,
+                stamp=self._stamp,
+                tell=_watch,
+            )
+
+        try:
+            return made()
+        except RuntimeError:  # numba found no place that it may write to
+            choose_cache(_private_folder())
+            return made()
+
+    @property
+    def _source(self) -> str:
+        return self.py_func.__code__.co_filename
+
+    @property
+    def _file(self) -> str:
+        """As numba calls its own files of this kernel."""
+        return f"{Path(self._source).stem}.{self.py_func.__qualname__}-{self.py_func.__code__.co_firstlineno}"
+
+    @functools.cached_property
+    def _stamp(self) -> tuple[str, ...]:
+        """What the machine code depends on: its file, the kernels that it calls, constants, flags.
+
+        A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
+        """
+        parts = {f"bounds={CHECK_BOUNDS}", kept.stamp_of_file(self._source)}
+        seen: Mapping[str, object] = cast("FunctionType", self.py_func).__globals__
+        for name in _names(self.py_func.__code__):
+            value = seen.get(name)
+            if isinstance(value, Kernel):
+                parts.update(value._stamp)
+            elif isinstance(value, int | float | str | tuple):
+                parts.add(f"{name}={value!r}")
+        return tuple(sorted(parts))
+
+    @property
+    def _full_stamp(self) -> tuple[str, ...]:
+        return (*kept.build(), *self._stamp)
 
 
-@functools.cache
-def _look_for_scipy() -> None:
-    """Let numba see whether scipy is there without loading its linear algebra, which it does in each process
-    that compiles, or loads a kernel of certain arrays: a quarter of a second and 13 MiB for what no kernel
-    uses. A user's own compiled function that multiplies matrices loads it when it is compiled.
+def _names(code: CodeType) -> Iterator[str]:
+    """What a function, and those within it, takes from its module."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+class intrinsic:
+    """A function that writes LLVM's intermediate code, as numba's `intrinsic`, without importing numba before
+    a kernel that uses it is compiled.
     """
-    if "numba.np.arraymath" in sys.modules:  # which is who looks for it, once
-        return
-    linalg = importlib.import_module("numba.np.linalg")
-    load = linalg.ensure_blas
 
-    def look() -> None:
-        setattr(linalg, load.__name__, load)
-        if importlib.util.find_spec("scipy") is None:
-            load()  # says what is missing
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.function = function
 
-    setattr(linalg, load.__name__, look)
+    def __call__(self, *arguments: object) -> object:
+        """For types alone: it is only called by kernels."""
+        raise TypeError(f"{self.function.__name__} is called by kernels only")
 
+    @property
+    def _numba_type_(self) -> object:
+        from .machine_code.compiling import as_written
 
-def _renew_code_before_index(cache: IndexDataCacheFile) -> None:
-    """Remove old machine code before an index names it as new.
-
-    Numba writes the index first. Who ends in between, by force or because the user is tired of waiting, would
-    leave the code of another source under the stamp of this one, for all later starts.
-    """
-    save: Callable[[object, object], None] = cache.save
-
-    def save_anew(key: object, data: object) -> None:
-        known = set(cache._load_index().values())
-        for number in itertools.count(1):
-            name = cache._data_name(number)
-            code = Path(cache._data_path(name))
-            if not code.exists():
-                break
-            if name not in known:
-                code.unlink(missing_ok=True)
-        save(key, data)
-
-    setattr(cache, save.__name__, save_anew)
+        return as_written(cast("Called", self.function))
 
 
 def is_cache_shared() -> bool:
@@ -291,19 +335,3 @@ def _private_folder() -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _private.append(folder)
     return folder
-
-
-def _stamp_of(function: Callable[P, R], own: str) -> tuple[str, ...]:
-    """What the machine code of `function` depends on: its file, the kernels in its sight, constants, flags.
-
-    A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
-    """
-    assert own, "numba stamps every file that it caches for"
-    parts = {f"bounds={CHECK_BOUNDS}", own}
-    seen = getattr(function, "__globals__", {})
-    for value in seen.values():
-        parts.update(_stamps.get(id(value), ()))
-    for name in function.__code__.co_names:
-        if isinstance(seen.get(name), int | float | str | tuple):
-            parts.add(f"{name}={seen[name]!r}")
-    return tuple(sorted(parts))

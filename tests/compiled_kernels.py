@@ -30,7 +30,7 @@ SOURCES = [
 
 
 def loaded_kernels() -> dict[str, object]:
-    """Those of modules that are imported, numba's dispatchers by the name of where they are defined."""
+    """Those of modules that are imported, by the name of where they are defined."""
     return {
         f"{module.name}.{function.name}": vars(sys.modules[module.name])[function.name]
         for module, function in SOURCES

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from compiled_kernels import SEVERAL_SIGNATURES, SOURCES, compiled_twice, loaded_kernels
 from house import Module, report
-from numba.core.dispatcher import Dispatcher
+
+from progress.kernel import Kernel
 
 ALLOWED_TYPES = ("int", "bool", "None", "Int64s", "Int32s", "Bools")
 """Names that a kernel's annotations are made of; tuples of them are fine. Narrow integers are for storage
@@ -85,7 +86,7 @@ def test_shape_kernels_use_no_narrow_integers_and_no_inexact_arithmetic() -> Non
 
 
 def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpreter_lock() -> None:
-    source = Module(Path("progress/kernel.py"))
+    source = Module(Path("progress/machine_code/compiling.py"))
     calls = [
         part
         for part in ast.walk(source.tree)
@@ -100,7 +101,7 @@ def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpret
 
 def test_shape_small_kernels_neither_make_arrays_nor_return_them() -> None:
     """They count no references: an array that they return is freed too early, one that they get never."""
-    kernels = _dispatchers()
+    kernels = _kernels()
     returning = [
         kernels[f"{module.name}.{function.name}"]
         for module, function in SOURCES
@@ -124,14 +125,14 @@ def test_shape_small_kernels_neither_make_arrays_nor_return_them() -> None:
 
 def test_shape_the_decorated_function_is_still_there_in_python() -> None:
     """Reference tests and coverage call `py_func`; a debugger can step through it."""
-    for name, dispatcher in _dispatchers().items():
-        assert isinstance(dispatcher, Dispatcher) and callable(dispatcher.py_func), name
+    for name, kernel in _kernels().items():
+        assert isinstance(kernel, Kernel) and callable(kernel.py_func), name
 
 
-def _dispatchers() -> dict[str, object]:
+def _kernels() -> dict[str, object]:
     for module, function in SOURCES:
         kernel = getattr(importlib.import_module(module.name), function.name, None)
-        assert isinstance(kernel, Dispatcher), (
+        assert isinstance(kernel, Kernel), (
             f"{module.where(function.lineno)}: {function.name} is not found in its module: "
             "a kernel is a free function at the top of a file, and its name is its own"
         )
@@ -139,16 +140,16 @@ def _dispatchers() -> dict[str, object]:
 
 
 def test_compiled_every_kernel_is_looked_at() -> None:
-    assert len(_dispatchers()) == len(SOURCES)
+    assert len(_kernels()) == len(SOURCES)
 
 
 def test_compiled_a_second_signature_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = _dispatchers()["differential.kernels.rows.hashing.mix"]
-    monkeypatch.setattr(Dispatcher, "signatures", property(lambda self: [()] * (1 + (self is kernel))))
+    kernel = _kernels()["differential.kernels.rows.hashing.mix"]
+    monkeypatch.setattr(Kernel, "signatures", property(lambda self: ["()"] * (1 + (self is kernel))))
     assert len(compiled_twice()) == 1 and compiled_twice()[0].startswith(
         "differential.kernels.rows.hashing.mix: "
     )
 
 
 def test_compiled_exceptions_still_exist() -> None:
-    assert set(SEVERAL_SIGNATURES) <= set(_dispatchers())
+    assert set(SEVERAL_SIGNATURES) <= set(_kernels())

@@ -21,12 +21,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.kernel import Int64s, intrinsic, kernel, small_kernel
 
 INT64_MIN: Final = -(1 << 63)
 SMALL_BITS: Final = 31
@@ -35,6 +32,8 @@ SMALL_BITS: Final = 31
 @intrinsic
 def _multiply_add(typing_context, high, low, a, b):  # type: ignore[no-untyped-def]
     """(high, low) of high · 2⁶⁴ + low + a · b, in 128 bits: one multiplication, two additions."""
+    import numba
+    from llvmlite import ir
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         wide, word = ir.IntType(128), ir.IntType(64)
@@ -52,13 +51,13 @@ def _multiply_add(typing_context, high, low, a, b):  # type: ignore[no-untyped-d
 @small_kernel
 def wide_add(high: int, low: int, a: int) -> tuple[int, int]:
     """(high, low) of a number plus `a`."""
-    return _multiply_add(high, low, a, np.int64(1))  # type: ignore[call-arg]
+    return _multiply_add(high, low, a, np.int64(1))
 
 
 @small_kernel
 def wide_multiply(a: int, b: int) -> tuple[int, int]:
     """(high, low) of a · b."""
-    return _multiply_add(np.int64(0), np.int64(0), a, b)  # type: ignore[call-arg]
+    return _multiply_add(np.int64(0), np.int64(0), a, b)
 
 
 @small_kernel

@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 from house import ROOT
-from numba.core.dispatcher import Dispatcher
 
 from differential import warming
+from progress.kernel import Kernel
 
 
 @pytest.fixture
@@ -61,12 +61,13 @@ def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
     warming.warm()
     warming._compile_large_kernels()
     for large in (warming.reduce_few, warming.reduce_first):
-        assert len(cast("Dispatcher[object]", large).signatures) == 1
+        assert len(cast("Kernel", large).signatures) == 1
 
 
 HELPER = """
 import sys, time
 from differential import warming
+from progress.kernel import Kernel
 warming._compile_large_kernels = lambda: (print("here", flush=True), time.sleep(1000))
 warming.help_to_warm(sys.stdin)
 """

@@ -11,10 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 from progress.kernel import COMPILE_NOTICE
-from progress.times.word_order import word_less_equal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,10 +108,22 @@ def test_a_process_that_ends_while_it_keeps_code_leaves_no_old_code_under_a_new_
     assert run(folder)[0] == "21 0"
 
 
+@pytest.mark.parametrize("kept", [0, 10, -5])
+def test_machine_code_that_is_damaged_on_disk_is_made_anew(folder: Path, kept: int) -> None:
+    """As a power failure may leave it. What it is made of is still there: nothing is compiled."""
+    run(folder)
+    (damaged,) = (folder / "__pycache__").glob("caller.two_steps-*.machine")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:kept])
+    assert run(folder)[0] == "3 0"
+    assert len(damaged.read_bytes()) == len(whole)
+
+
 @pytest.mark.parametrize("name", ["callee.step-*.nbi", "callee.step-*.nbc"])
 @pytest.mark.parametrize("kept", [0, -5])
-def test_machine_code_that_is_damaged_on_disk_is_compiled_anew(folder: Path, name: str, kept: int) -> None:
-    """As a power failure may leave it."""
+def test_what_kernels_are_made_of_is_compiled_anew_where_it_is_damaged(
+    folder: Path, name: str, kept: int
+) -> None:
     run(folder)
     cache = folder / "__pycache__"
     (damaged,) = cache.glob(name)
@@ -203,6 +213,47 @@ def test_a_kernel_that_makes_arrays_can_be_the_first_that_is_loaded(folder: Path
     assert [run(folder, program)[0] for _ in range(2)] == ["[0, 2, 4]"] * 2
 
 
-def test_a_kernel_is_numba_s_own_dispatcher_without_a_wrapper() -> None:
-    """One more Python call would double the cost of calling a kernel."""
-    assert isinstance(word_less_equal, Dispatcher)
+WITHOUT_NUMBA = """
+import sys
+from caller import two_steps
+assert two_steps(1) == 3
+assert not {"numba", "llvmlite", "numba.core.serialize"} & set(sys.modules)
+import numba
+assert numba.njit(lambda x: x + 1)(1) == 2
+assert numba.njit(lambda n: numba.typed.List([n]))(1)[0] == 1
+import maker, numpy as np
+assert maker.doubled(np.arange(3)).tolist() == [0, 2, 4]
+"""
+
+
+def test_who_finds_machine_code_needs_no_numba_and_can_import_it_later(folder: Path) -> None:
+    (folder / "maker.py").write_text(MAKER)
+    run(folder)
+    run(folder, WITHOUT_NUMBA)
+
+
+BY_NUMBA = """
+import progress.kernel
+progress.kernel.IS_READABLE = False
+"""
+
+
+def test_on_machines_whose_code_is_not_read_numba_calls(folder: Path) -> None:
+    assert run(folder, BY_NUMBA + PROGRAM)[0].startswith("3 ")
+    assert run(folder, BY_NUMBA + PROGRAM)[0] == "3 0"
+    assert not list(folder.rglob("*.machine"))
+
+
+UNKNOWN = """
+import progress.machine_code.compiling as compiling
+from progress.machine_code.image import UnknownCodeError
+def link(objects, entry):
+    raise UnknownCodeError("a reference of kind 99")
+compiling.link = link
+"""
+
+
+def test_code_that_cannot_be_linked_is_called_by_numba(folder: Path) -> None:
+    assert run(folder, UNKNOWN + PROGRAM)[0].startswith("3 ")
+    assert not list(folder.rglob("*.machine"))
+    assert run(folder)[0].startswith("3 ")

@@ -20,11 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
-from llvmlite import ir
-from numba.extending import intrinsic
-
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+from progress.kernel import CHECK_BOUNDS, Int64s, intrinsic, kernel, small_kernel
 
 HEADER: Final = 7
 ROWS: Final = 0
@@ -40,6 +36,9 @@ def _loader(bits: int):  # type: ignore[no-untyped-def]
     """An intrinsic: the unsigned integer of `bits` bits at `address`, `index` items further."""
 
     def load(typing_context, address, index):  # type: ignore[no-untyped-def]
+        import numba
+        from llvmlite import ir
+
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             value = builder.load(builder.gep(start, [arguments[1]]), align=1)
@@ -54,6 +53,9 @@ def _storer(bits: int):  # type: ignore[no-untyped-def]
     """An intrinsic: writes the low `bits` bits of `value` at `address`, `index` items further."""
 
     def store(typing_context, address, index, value):  # type: ignore[no-untyped-def]
+        import numba
+        from llvmlite import ir
+
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             start = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             short = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
