@@ -23,12 +23,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from differential.columns.column_types import ANY_METADATA, DECIMAL_DIGITS_MAX, ColumnType
 from differential.columns.foreign.type_names import kind_of_arrow
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
+from timely.wire.arrow import pc
 
 __all__ = ["Conforming", "Place", "conform_table"]
 

@@ -35,6 +35,8 @@ __all__ = [
     "summed",
 ]
 
+_ROWS_FEW = 1_000
+
 
 @dataclass(frozen=True)
 class InputForm:
@@ -145,8 +147,19 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
     table = filled[0] if len(filled) == 1 else summed(pa.concat_tables(filled))
     others = [name for name in table.column_names if name not in ("epoch", "diff")]
-    order = [(name, "ascending") for name in ("epoch", *others, "diff") if name in table.column_names]
-    return table.sort_by(order)
+    return _sorted(table, [name for name in ("epoch", *others, "diff") if name in table.column_names])
+
+
+def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """By these columns, ascending. Few rows of whole numbers by numpy: Arrow's functions, which would be
+    loaded for the first of them, take a twelfth of the time until the first answer of a fresh process.
+    """
+    is_plain = all(column.type == pa.int64() and not column.null_count for column in table.columns)
+    if table.num_rows > _ROWS_FEW or not is_plain:
+        return table.sort_by([(name, "ascending") for name in names])
+    columns = dict(zip(table.column_names, map(int64s_of, table.columns), strict=True))
+    order = np.lexsort([columns[name] for name in reversed(names)])
+    return pa.Table.from_arrays([int64_array(each[order]) for each in columns.values()], schema=table.schema)
 
 
 def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
@@ -162,7 +175,7 @@ def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
     table = summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
     others = [name for name in table.column_names if name != "diff"]
     if others and table.num_rows:
-        table = table.sort_by([(name, "ascending") for name in others])
+        table = _sorted(table, others)
     return table.add_column(len(others), "epoch", int64_array(np.full(table.num_rows, epoch, dtype=np.int64)))
 
 
@@ -193,7 +206,7 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
                 )
             table = table.take(int64_array(np.repeat(np.arange(table.num_rows), times)))
         table = _without_diff(table)
-    return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_columns else table
+    return _sorted(table, table.column_names) if table.num_columns else table
 
 
 def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from timely.wire.arrow import pc
 
 from ..errors import RequestError
 from ..wire.claims import shown

@@ -2,18 +2,24 @@
 
 The first `pyarrow.array` of a process imports pandas, to see whether its argument is a series, and so does
 the first `to_numpy`: a third of a second that a first small query would wait for, and each Python process of
-Spark. These go from values to the same arrays, and back, by their buffers;
-only very many strings are left to Arrow.
+Spark. These go from values to the same arrays, and back, by their buffers; only very many strings are left to
+Arrow. And `pc` is `pyarrow.compute`, loaded when one of its functions is called: it makes some three hundred
+of them when it is imported, a twelfth of the time until a first answer, and tables that name such functions
+would import it for queries that call none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from typing import TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 __all__ = [
     "aligned_buffer",
@@ -22,6 +28,7 @@ __all__ = [
     "int64s_of",
     "number_array",
     "numbers_of",
+    "pc",
     "text_array",
     "validity_of",
 ]
@@ -33,6 +40,29 @@ _VALUES_FEW = 50_000
 """Strings that are made into an array within some milliseconds; Arrow is up to six times as quick."""
 _BYTES_MAX = int(np.iinfo(np.int32).max)
 _NO_INTEGERS = np.empty(0, dtype=np.int64)
+
+
+class _Function(Protocol):
+    def __call__(self, *arguments: object, **options: object) -> object: ...
+
+
+class _Late:
+    """What is asked for is a function that asks the module when it is called."""
+
+    def __getattr__(self, name: str) -> _Function:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*arguments: object, **options: object) -> object:
+            found: _Function = getattr(import_module("pyarrow.compute"), name)
+            return found(*arguments, **options)
+
+        setattr(self, name, call)
+        return call
+
+
+if not TYPE_CHECKING:
+    pc = _Late()
 
 
 def aligned_buffer(frame: memoryview) -> pa.Buffer:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.foreign.type_names import Kind
-from timely.wire.arrow import binary_array, int64_array
+from timely.wire.arrow import int64_array, text_array
 
 __all__ = [
     "ANY_KIND",
@@ -67,8 +67,8 @@ TIMES: Final[tuple[Kind, ...]] = ("date", "timestamp")
 ANY_KIND: Final[tuple[Kind, ...]] = (*NUMBERS, "bool", *TIMES, "string", "bytes", "any")
 
 _ONE: Final[dict[Kind, pa.Array]] = {
-    "timestamp": int64_array([0]).cast(pa.timestamp("us", tz="UTC")),
-    "string": binary_array([b""]).cast(pa.string()),
+    "timestamp": pa.Array.from_buffers(pa.timestamp("us", tz="UTC"), 1, int64_array([0]).buffers()),
+    "string": text_array([""]),
 }
 """What a function is tried on, to see whether its constants are any."""
 

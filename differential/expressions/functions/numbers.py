@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import numpy as np
-import pyarrow.compute as pc
 
 from differential.columns.column_types import (
     Bools,
@@ -31,7 +30,7 @@ from differential.expressions.functions.function import (
     Values,
     always,
 )
-from timely.wire.arrow import numbers_of
+from timely.wire.arrow import numbers_of, pc
 
 __all__ = ["NUMERIC", "power_of_ten", "rounded"]
 

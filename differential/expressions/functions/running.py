@@ -12,7 +12,6 @@ from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.conforming import Place
@@ -23,7 +22,7 @@ from differential.columns.symbols.table import SymbolTable
 from differential.expressions.compiled import Compiled, Evaluate, Natural, Pair
 from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
 from differential.expressions.functions.function import Function, Python
-from timely.wire.arrow import binary_array, int64_array, number_array, numbers_of
+from timely.wire.arrow import binary_array, int64_array, number_array, numbers_of, pc
 
 __all__ = ["Refuse", "cast_run", "function_run", "ranks"]
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from differential.columns.column_types import any_value, boolean, integer, string
 from differential.expressions.functions.function import Arrow, Function, Gives, Param, always
+from timely.wire.arrow import pc
 
 __all__ = ["STRINGS"]
 

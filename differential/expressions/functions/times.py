@@ -9,7 +9,6 @@ from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from differential.columns.column_types import Bools, ColumnType, Int64s, date, integer, string, timestamp
 from differential.expressions.functions.function import (
@@ -21,6 +20,7 @@ from differential.expressions.functions.function import (
     Values,
     always,
 )
+from timely.wire.arrow import pc
 
 __all__ = ["CALENDAR", "DAY_MICROS"]
 

@@ -181,3 +181,25 @@ def test_pieces_hold_all_rows_in_order_and_are_small(rows: int, bytes_max: int) 
     pieces = list(chunks(table, bytes_max))
     assert [value for piece in pieces for value in piece.column("a").to_pylist()] == list(range(rows))
     assert all(piece.nbytes <= max(bytes_max, 8) for piece in pieces)
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(-2, 2)] * 3), max_size=8),
+    st.sampled_from(["few", "many", "nulls", "other types", "chunks"]),
+)
+def test_rows_are_sorted_alike_by_numpy_and_by_arrow(rows: list[tuple[int, int, int]], form: str) -> None:
+    """Few rows of whole numbers are sorted by numpy."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+    kinds = [pa.int64(), pa.int32() if form == "other types" else pa.int64(), pa.int64()]
+    if form == "nulls":
+        columns[1] = [None if value == 0 else value for value in columns[1]]  # type: ignore[misc]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    fields = [pa.field(name, kind) for name, kind in zip("abc", kinds, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"said": "by somebody"}))
+    if form == "chunks":
+        table = pa.concat_tables([table.slice(0, 2), table.slice(2)])
+    with pytest.MonkeyPatch.context() as patch:
+        if form == "many":
+            patch.setattr(timely.client.tables, "_ROWS_FEW", 0)
+        found = timely.client.tables._sorted(table, ["b", "a", "c"])
+    assert found.equals(table.sort_by([(name, "ascending") for name in "bac"]), check_metadata=True)

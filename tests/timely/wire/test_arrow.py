@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
+from house import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from timely.wire.arrow import (
     int64s_of,
     number_array,
     numbers_of,
+    pc,
     text_array,
     validity_of,
 )
@@ -144,3 +147,34 @@ print([name for name in ("pandas", "zmq", "pyspark") if name in sys.modules])
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=path
     )
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_what_is_called_is_arrow_s_own_with_options() -> None:
+    numbers = pa.array([3, None, 1])
+    assert pc.equal(numbers, 3).to_pylist() == pyarrow.compute.equal(numbers, 3).to_pylist()
+    assert pc.round(pa.array([2.5]), ndigits=0, round_mode="half_up").to_pylist() == [3.0]
+    assert pc.equal is pc.equal, "each is made once"
+
+
+def test_what_arrow_has_not_is_said_when_it_is_called() -> None:
+    with pytest.raises(AttributeError, match="never_heard_of"):
+        pc.never_heard_of(1)
+
+
+def test_an_embedded_query_of_whole_numbers_is_answered_without_them() -> None:
+    program = """
+import sys
+import differential as dd, timely
+def build(dataflow):
+    dd.input(dataflow, "n", "n: int").group_by("n").agg(c=dd.count()).output("n")
+with timely.connect(workers=1, embedded=True) as cluster:
+    flow = cluster.install(build)
+    flow.input("n").insert([(1,), (1,), (2,)])
+    flow.seal()
+    assert flow.output("n").changes().num_rows == 2 and flow.output("n").snapshot().num_rows == 2
+assert "pyarrow.compute" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
