@@ -104,6 +104,18 @@ READERS_MAX: Final = 4_096
 READER_SECONDS_MAX: Final = 3600.0
 """How long a client may be silent before its place in an output no longer holds changes back."""
 
+OWED_EPOCHS_MAX: Final = 1_024
+"""Epochs that an embedded cluster lets wait, sealed and not worked on, for a call that needs their work."""
+
+OWED_ROWS_MAX: Final = 1 << 20
+"""Rows in such epochs."""
+
+OWED_BYTES_MAX: Final = 64 * MIB
+"""Bytes of these rows, as they were given."""
+
+OWED_SECONDS_MAX: Final = 0.1
+"""How long they wait at most, when somebody seals again."""
+
 EARLY_COUNT_MAX: Final = 65_536
 """Messages kept for a dataflow that has not begun on this worker."""
 

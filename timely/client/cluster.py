@@ -62,7 +62,12 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except TimelyError as second:
+            if error is None:
+                raise
+            add_note(error, f"closing the cluster there was another error, {type(second).__name__}: {second}")
 
     def __repr__(self) -> str:
         """How many workers, and where."""
@@ -232,7 +237,11 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Let go of the cluster. Workers that `connect` has started end; others go on."""
+        """Let go of the cluster. Workers that `connect` has started end; others go on.
+
+        An embedded cluster does what is sealed before. If that fails, or has failed and no call has said so,
+        the error comes out here.
+        """
         self._workers.close()
 
 

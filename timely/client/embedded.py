@@ -2,29 +2,50 @@
 
 Several workers take turns, and talk through memory: all that workers do across processes is done here, too,
 and in the same order each time.
+
+Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
+then do all that there is. Who gives rows and seals epochs does not wait for that: small epochs cost a third
+if many are worked on at once. What may wait is bounded (`owed.py`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 
 import pyarrow as pa
 
 from ..building.builders import Builder
 from ..errors import MisuseError, TimelyError, VertexError
-from ..failure import again
+from ..failure import again, story_of
 from ..limits import REPLY_SECONDS_MAX, WORKERS_MAX
 from ..running.core import Worker
-from ..wire.requests import Close, Reply, Request, Seal, Value
+from ..wire.requests import (
+    Append,
+    Arrived,
+    Close,
+    Enter,
+    Insert,
+    Reply,
+    Request,
+    Seal,
+    Stage,
+    Value,
+)
 from ..wire.transport.memory import MemoryNetwork
 from ..worker.answers.later import Later
 from ..worker.server import Server
 from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
+from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
+
+_OF_ROWS = (Insert, Append, Stage)
+_OF_NO_WORK = (*_OF_ROWS, Seal, Enter, Close, Arrived)
+"""Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
 
 
 class EmbeddedWorkers:
@@ -45,7 +66,11 @@ class EmbeddedWorkers:
         self._broken: BaseException | None = None
         self._lock = threading.Lock()
         self._busy = 0  # the thread whose turn it is
-        for server in self._servers:
+        self._owed = Owed(self)
+        self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
+        self._failed_installs: set[int] = set()
+        for worker, server in zip(self._workers, self._servers, strict=True):
+            worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
         join(self)
 
@@ -54,16 +79,27 @@ class EmbeddedWorkers:
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """Do what is asked of each worker, and step until all answers are known.
+        """Do what is asked of each worker, and, if the answers depend on work, all of that before.
 
-        What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here.
-        There is no waiting: what does not come by working never comes, and is an error at once, whatever the
-        timeout.
+        What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here, or
+        out of the next call that asks the dataflow for anything. There is no waiting: what does not come by
+        working never comes, and is an error at once, whatever the timeout.
         """
         del timeout_seconds
         self._take_turn()
         try:
             return self._ask(requests)
+        except BaseException as error:
+            self._note(error)
+            raise
+        finally:
+            self._end_turn()
+
+    def work_off(self) -> None:
+        """Do all that there is to do."""
+        self._take_turn()
+        try:
+            self._work_off()
         except BaseException as error:
             self._note(error)
             raise
@@ -82,9 +118,23 @@ class EmbeddedWorkers:
         self._busy = own
 
     def _note(self, error: BaseException) -> None:
-        """After an interrupt something may be half done, wherever it came: there is nothing to go on with."""
+        """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
+        What has ended a dataflow, and those that read it, need not be told once more.
+        """
         if not isinstance(error, Exception):
             self._broken = error
+            self._owed.clear()
+        elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
+            story = story_of(error)
+            self._untold = {one: each for one, each in self._untold.items() if story_of(each) not in story}
+
+    def _on_failure(
+        self, tell: Callable[[int, TimelyError], None] | None, dataflow: int, error: TimelyError
+    ) -> None:
+        if dataflow not in self._failed_installs:
+            self._untold.setdefault(dataflow, error)
+        assert tell is not None, "its server has said whom to tell"
+        tell(dataflow, error)
 
     def _end_turn(self) -> None:
         self._busy = 0
@@ -99,17 +149,37 @@ class EmbeddedWorkers:
 
     def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
         self._check()
+        waits = any(not isinstance(request, _OF_NO_WORK) for _, request, _ in requests)
+        if waits:
+            self._work_off()
         answers: list[Reply | Later] = []
         for worker, request, table in requests:
             try:
                 answers.append(self._servers[worker].handle(request, table))
-            except TimelyError:
-                self._run_until_idle()  # what this request has asked of other workers before
-                raise
-        for dataflow in [request.dataflow for _, request, _ in requests if isinstance(request, Seal | Close)]:
-            self._run_until_idle()
-            self._check_running(dataflow)
+            except TimelyError as error:
+                self._take_in()  # what this request has asked of other workers before
+                told = self._in_full(error, request)
+                raise told from told.__cause__
+            self._note_owed(request, table)
+        if not waits:
+            self._take_in()
+        for _, request, _ in requests:
+            if isinstance(request, Seal | Close) and self._owed.is_too_much():
+                self._work_off()
+                self._check_running(request.dataflow)
         return self._settle(answers)
+
+    def _note_owed(self, request: Request, table: pa.Table | None) -> None:
+        if isinstance(request, _OF_ROWS) and table is not None:
+            self._owed.give(request.dataflow, table.num_rows, table.get_total_buffer_size())
+        elif isinstance(request, Seal | Close):
+            self._owed.seal(request.dataflow)
+
+    def _in_full(self, error: TimelyError, request: Request) -> TimelyError:
+        """What has ended a dataflow as the worker tells it on which it arose; any other error as it is."""
+        if error.ends_dataflow and (dataflow := getattr(request, "dataflow", None)) is not None:
+            return self._what_ended(dataflow) or error
+        return error
 
     def install(
         self,
@@ -125,10 +195,17 @@ class EmbeddedWorkers:
         self._take_turn()
         try:
             self._check()
+            self._work_off()
             old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
             dataflow = self._servers[0].installations.reserve()
             answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
-            return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
+            try:
+                return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
+            except TimelyError:
+                # Whatever ends it now or later, the caller hears of it here.
+                self._failed_installs.add(dataflow)
+                self._untold.pop(dataflow, None)
+                raise
         except BaseException as error:
             self._note(error)
             raise
@@ -136,9 +213,16 @@ class EmbeddedWorkers:
             self._end_turn()
 
     def close(self) -> None:
-        """Nothing can be asked any more."""
-        if self._broken is None:
-            self._broken = MisuseError("this cluster is closed: connect again")
+        """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
+        call has raised it before.
+        """
+        if self._broken is not None:
+            return
+        if self._busy != threading.get_ident():  # else a vertex closes what runs it
+            self.work_off()
+        self._broken = MisuseError("this cluster is closed: connect again")
+        for error in self._untold.values():
+            raise again(error)
 
     def _check(self) -> None:
         if self._broken is None:
@@ -150,11 +234,29 @@ class EmbeddedWorkers:
         ) from self._broken
 
     def _check_running(self, dataflow: int) -> None:
-        """Raise the error that has ended a dataflow, as the worker tells it on which it arose."""
+        """Raise the error that has ended a dataflow."""
+        if (error := self._what_ended(dataflow)) is not None:
+            raise error
+
+    def _what_ended(self, dataflow: int) -> TimelyError | None:
+        """The error that has ended a dataflow, as the worker tells it on which it arose."""
         dataflow = self._servers[0].replacements.inputs_of(dataflow)
         ended = [worker.ended[dataflow] for worker in self._workers if dataflow in worker.ended]
-        if ended:
-            raise again(next((error for error in ended if error.__cause__ is not None), ended[0]))
+        if not ended:
+            return None
+        return again(next((error for error in ended if error.__cause__ is not None), ended[0]))
+
+    def _take_in(self) -> None:
+        """Let all workers know what the first has decided."""
+        while self._network.in_flight():
+            for worker in self._workers:
+                worker.take_in()
+
+    def _work_off(self) -> None:
+        """Work until nothing is left to do."""
+        if self._broken is None:
+            self._run_until_idle()
+        self._owed.clear()
 
     def _settle(self, answers: Sequence[Reply | Later], until: float = inf) -> list[Reply]:
         settled: list[Reply] = []

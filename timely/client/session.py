@@ -92,6 +92,9 @@ class Flow(Installed):
 
         `through` completes all epochs up to that one instead, and none where that has been done: for epochs
         that are times, and inputs of one's own beside what is imported, whose epochs may be far ahead.
+        It does not wait for the work on them: `wait` does, and reading. What fails in that work comes out
+        there, or out of a later call.
+
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.

@@ -307,6 +307,10 @@ class Worker:
             raise InternalError(f"a {type(transport).__name__} hands over no single messages")
         return transport
 
+    def take_in(self) -> None:
+        """Take in what other workers have sent, and run nothing: what they have decided holds here, too."""
+        self._poll()
+
     def run_until_idle(self) -> None:
         """Step until nothing is left to do here; with other workers, until nothing has come in from them
         either.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from dataflows import CollectVertex, collatz, fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
+from timely.client import owed
 from timely.client.embedded import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
 
@@ -57,17 +59,186 @@ def test_functions_of_any_kind_and_arguments_of_any_type_are_taken() -> None:
     assert seen == [1, 2]
 
 
+class SeesVertex(timely.Vertex):
+    """Notes what it is sent."""
+
+    def __init__(self, seen: list[object]) -> None:
+        self.seen = seen
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.seen += [(time[0], record) for record in message]
+
+
+def sees(seen: list[object]) -> Callable[[timely.Dataflow], object]:
+    """A dataflow whose vertex has an effect."""
+    return lambda flow: flow.input("x").stage("sees", lambda: SeesVertex(seen))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_seal_and_close_do_no_work_and_wait_does_all_of_it_in_order(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owed, "OWED_SECONDS_MAX", 1e9)  # however slow the machine is
+    seen: list[object] = []
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(sees(seen))
+        for n in range(3):
+            flow.input("x").insert([n])
+            assert flow.seal() == n
+        flow.input("x").insert([3])
+        flow.input("x").close()
+        assert seen == []
+        flow.wait(0)
+        assert seen == [(n, n) for n in range(4)]
+
+
+def test_more_than_may_wait_is_worked_off_by_seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owed, "OWED_EPOCHS_MAX", 3)
+    monkeypatch.setattr(owed, "OWED_SECONDS_MAX", 1e9)
+    seen: list[object] = []
+    with timely.connect(embedded=True) as cluster:
+        flow, fails = cluster.install(sees(seen)), cluster.install(fails_on)
+        counts = []
+        for n in range(7):
+            flow.input("x").insert([n])
+            flow.seal()
+            counts.append(len(seen))
+        assert counts == [0, 0, 3, 3, 3, 6, 6]
+        fails.input("words").insert(["bad"])
+        fails.seal()
+        with pytest.raises(timely.VertexError, match="cannot bear 'bad'") as caught:
+            fails.seal()  # the third
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+READS: dict[str, Callable[[timely.Cluster, timely.Flow], object]] = {
+    "changes": lambda cluster, flow: len(flow.output("counts").changes()),
+    "changes_nowait": lambda cluster, flow: len(flow.output("counts").changes_nowait()),
+    "complete_before": lambda cluster, flow: flow.output("counts").complete_before(),
+    "follow": lambda cluster, flow: len(list(zip(range(3), flow.output("counts").follow(), strict=False))),
+    "stats": lambda cluster, flow: 3 * all(worker["steps"] for worker in cluster.stats()),
+    "wait": lambda cluster, flow: flow.wait() + 1,
+}
+
+
+@pytest.mark.parametrize("delays", [None, 1])
+@pytest.mark.parametrize("call", READS)
+def test_whatever_is_asked_after_a_seal_has_all_that_is_sealed(call: str, delays: int | None) -> None:
+    with timely.Cluster(EmbeddedWorkers(2, delays)) as cluster:
+        flow = cluster.install(word_count)
+        for _ in range(3):
+            flow.input("lines").insert(["a"])
+            flow.seal()
+        assert READS[call](cluster, flow) == 3
+
+
+@pytest.mark.parametrize("delays", [None, 1, 2])
+def test_what_is_decided_holds_on_all_workers_before_any_work_is_done(delays: int | None) -> None:
+    with timely.Cluster(EmbeddedWorkers(3, delays)) as cluster:
+        flow, other = cluster.install(word_count), cluster.flow(0)
+        flow.seal()
+        assert {other.input("lines").insert(["a"]) for other in [cluster.flow(0) for _ in range(9)]} == {1}
+        assert other.input("lines").insert(["a"]) == 1, "though this client has not heard of the seal"
+        flow.input("lines").close()
+        for _ in range(9):  # at different workers
+            with pytest.raises(timely.InputClosedError):
+                cluster.flow(0).input("lines").insert(["a"])
+
+
 def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_dataflow() -> None:
     with timely.connect(workers=2, embedded=True) as cluster:
         flow, other = cluster.install(fails_on), cluster.install(word_count)
         flow.input("words").insert(["good", "bad"])
+        flow.seal()
         with pytest.raises(timely.VertexError, match="ValueError: cannot bear 'bad'") as caught:
-            flow.seal()
+            flow.wait()
         assert isinstance(caught.value.__cause__, ValueError)
         assert "while 'collect' (stage 1, worker " in caught.value.__cause__.__notes__[0]
         with pytest.raises(timely.VertexError, match="dataflow 0 .fails_on. has ended with this error"):
             flow.seal()
         assert other.seal() == 0, "other dataflows go on"
+
+
+@pytest.mark.parametrize("call", ["insert", "seal", "wait", "changes"])
+def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_dataflow(call: str) -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow, other = cluster.install(fails_on), cluster.install(word_count)
+        flow.input("words").insert(["bad"])
+        flow.seal()
+        other.seal()
+        other.wait()
+        calls: dict[str, Callable[[], object]] = {
+            "insert": lambda: flow.input("words").insert(["good"]),
+            "seal": flow.seal,
+            "wait": flow.wait,
+            "changes": flow.output("words").changes,
+        }
+        with pytest.raises(timely.VertexError, match="cannot bear 'bad'") as caught:
+            calls[call]()
+        assert isinstance(caught.value.__cause__, ValueError), "also where another worker was asked"
+
+
+def test_close_does_what_is_sealed() -> None:
+    seen: list[object] = []
+    cluster = timely.connect(workers=2, embedded=True)
+    flow = cluster.install(sees(seen))
+    flow.input("x").insert([1])
+    flow.seal()
+    flow.input("x").insert([2])
+    cluster.close()
+    assert seen == [(0, 1)]
+
+
+def test_close_raises_what_no_call_has_raised() -> None:
+    cluster = timely.connect(workers=2, embedded=True)
+    flow = cluster.install(fails_on)
+    flow.input("words").insert(["bad"])
+    flow.seal()
+    with pytest.raises(timely.VertexError, match="cannot bear 'bad'") as caught:
+        cluster.close()
+    assert isinstance(caught.value.__cause__, ValueError)
+    cluster.close()
+    with pytest.raises(timely.MisuseError, match="this cluster is closed"):
+        flow.seal()
+
+
+def test_close_does_not_repeat_what_a_call_has_raised() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(fails_on)
+        flow.input("words").insert(["bad"])
+        flow.seal()
+        with pytest.raises(timely.VertexError):
+            flow.wait()
+
+
+def test_an_exception_that_leaves_the_block_is_not_hidden_by_one_of_closing() -> None:
+    def program() -> None:
+        with timely.connect(workers=2, embedded=True) as cluster:
+            flow = cluster.install(fails_on)
+            flow.input("words").insert(["bad"])
+            flow.seal()
+            raise LookupError("the program's own")
+
+    with pytest.raises(LookupError, match="the program's own") as caught:
+        program()
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        "closing the cluster there was another error, VertexError: ValueError: cannot bear"
+    )
+
+
+def test_a_vertex_may_close_what_runs_it() -> None:
+    class Closes(timely.Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            cluster.close()
+
+    cluster = timely.connect(embedded=True)
+    flow = cluster.install(lambda flow: flow.input("x").stage("closes", Closes))
+    flow.input("x").insert([1])
+    flow.seal()
+    flow.wait()
+    with pytest.raises(timely.MisuseError, match="this cluster is closed"):
+        flow.seal()
 
 
 def test_an_interrupt_comes_out_as_it_is() -> None:
@@ -78,8 +249,9 @@ def test_an_interrupt_comes_out_as_it_is() -> None:
     with timely.connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(lambda flow: flow.input("x").stage("interrupted", Interrupted))
         flow.input("x").insert([1])
+        flow.seal()
         with pytest.raises(KeyboardInterrupt):
-            flow.seal()
+            flow.wait()
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
 

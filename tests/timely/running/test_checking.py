@@ -76,7 +76,7 @@ def test_caught_a_dropped_count_by_what_the_worker_owns() -> None:
             r".*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
             r"  last events: .*a message went out at 'miscounts'",
         ):
-            flow.seal()
+            flow.wait(flow.seal())
 
 
 def test_caught_decrements_that_are_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ with timely.connect(workers=1, embedded=True) as cluster:
         try:
             flow = cluster.install(query)
             flow.input("rows").insert([(0,)])
-            flow.seal()
+            flow.wait(flow.seal())
         except timely.TimelyError as error:
             print(error)
 """

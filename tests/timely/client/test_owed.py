@@ -1,0 +1,125 @@
+"""What embedded workers owe: when it is too much, and who does it at the end of the program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely.client import owed
+from timely.client.owed import Owed, pay_all
+
+
+class Debtor:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.calls = 0
+        self.error = error
+
+    def work_off(self) -> None:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_is_given_and_not_sealed_is_not_owed() -> None:
+    known = Owed(Debtor())
+    known.give(0, owed.OWED_ROWS_MAX, owed.OWED_BYTES_MAX)
+    assert not known
+    assert not known.is_too_much()
+    known.seal(1)
+    assert known
+    assert not known.is_too_much(), "another dataflow was sealed"
+    known.seal(0)
+    assert known.is_too_much()
+    known.clear()
+    assert not known
+    assert (known.epochs, known.rows, known.bytes) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("bound", ["epochs", "rows", "bytes", "seconds"])
+def test_each_bound_is_reached_by_itself(bound: str) -> None:
+    clock = Clock()
+    known = Owed(Debtor(), clock)
+    rows = owed.OWED_ROWS_MAX - 1 + (bound == "rows")
+    size_bytes = owed.OWED_BYTES_MAX - 1 + (bound == "bytes")
+    known.give(0, 1, 1)
+    known.give(0, rows - 1, size_bytes - 1)
+    for _ in range(owed.OWED_EPOCHS_MAX - 2 + (bound == "epochs")):
+        known.seal(7)
+    clock.now = owed.OWED_SECONDS_MAX * (0.99 if bound != "seconds" else 1)
+    assert known.is_too_much() == (bound == "seconds")
+    known.seal(0)
+    assert known.is_too_much()
+    known.clear()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 9), st.integers(0, 9))))
+def test_what_is_owed_is_what_was_given_before_its_seal(
+    calls: list[tuple[bool, int, int, int]],
+) -> None:
+    known = Owed(Debtor())
+    given_to: dict[int, list[tuple[int, int]]] = {}
+    sealed: list[tuple[int, int]] = []
+    seals = 0
+    for is_seal, dataflow, rows, size_bytes in calls:
+        if is_seal:
+            known.seal(dataflow)
+            sealed += given_to.pop(dataflow, [])
+            seals += 1
+        else:
+            known.give(dataflow, rows, size_bytes)
+            given_to.setdefault(dataflow, []).append((rows, size_bytes))
+    assert known.epochs == seals
+    assert known.rows == sum(rows for rows, _ in sealed)
+    assert known.bytes == sum(size_bytes for _, size_bytes in sealed)
+    known.clear()
+
+
+def test_whoever_owes_is_asked_at_the_end_and_only_once() -> None:
+    debtor, paid, fails = Debtor(), Debtor(), Debtor(ValueError("first"))
+    debts = [Owed(each) for each in (fails, debtor, paid)]
+    for debt in debts:
+        debt.seal(0)
+    debts[2].clear()
+    with pytest.raises(ValueError, match="first"):
+        pay_all()
+    pay_all()
+    assert (fails.calls, debtor.calls, paid.calls) == (1, 1, 0)
+
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, {tests!r})
+import timely
+
+class Says(timely.Vertex):
+    def on_recv(self, edge, message, time):
+        print(time, message, flush=True)
+
+def feeds():
+    flow = timely.connect(workers=2, embedded=True).install(
+        lambda flow: flow.input("x").stage("says", Says))
+    flow.input("x").insert([7])
+    flow.seal()
+
+feeds()  # nobody holds the cluster, and nobody closes it
+print("fed", flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "if os.fork() == 0: sys.exit()\nos.wait()"])
+def test_a_program_that_ends_without_closing_gets_what_it_has_sealed_once(end: str, tmp_path: object) -> None:
+    program = PROGRAM.format(tests=str(tmp_path), end=end)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == ["fed", "(0,) [7]"]
