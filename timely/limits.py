@@ -32,6 +32,16 @@ NAME_CHARS_MAX: Final = 4_096
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
+PLAIN_VALUES_MAX: Final = 256
+"""Values, rows times columns, of an insertion that goes as Python's values; what has more goes as a table,
+which costs less by then."""
+
+PLAIN_TEXT_CHARS_MAX: Final = 1_024
+"""Characters or bytes of one such value."""
+
+FEW_ROWS_MAX: Final = 1_024
+"""Such rows of several insertions that an input keeps as Python's values until it makes a batch of them."""
+
 PIECE_BYTES_MAX: Final = 8 * MIB
 """About how large a piece of an output is that a reader takes at once: a worker gives no more time to it
 before it goes on with its work, and a reader that is slow leaves no more waiting. Rows of one piece have this
@@ -205,6 +215,9 @@ assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without
 assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"
 assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "who reads in pieces is not waited for longer than others"
 assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
+assert 8 * PLAIN_VALUES_MAX * PLAIN_TEXT_CHARS_MAX <= HEADER_BYTES_MAX, (
+    "plain rows fit the header of a request"
+)
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
 assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"
 assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "who waits for a connection waits for its answer"

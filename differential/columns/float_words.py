@@ -10,6 +10,9 @@ wrong way round, which flipping all bits but the sign mends. The map is its own 
 
 from __future__ import annotations
 
+import struct
+from typing import Final
+
 import numpy as np
 
 from differential.columns.column_types import Floats, Int64s
@@ -17,6 +20,9 @@ from differential.columns.column_types import Floats, Int64s
 __all__ = ["NAN_WORD", "float_to_word", "floats_to_words", "words_to_floats"]
 
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_ALL_BUT_SIGN_BIT: Final = int(_ALL_BUT_SIGN)
+_FLOAT: Final = struct.Struct("<d")
+_BITS: Final = struct.Struct("<q")
 NAN_WORD = 0x7FF8_0000_0000_0000
 
 
@@ -40,4 +46,10 @@ def words_to_floats(words: Int64s) -> Floats:
 
 def float_to_word(value: float) -> int:
     """The word of one float."""
-    return int(floats_to_words(np.array([value], dtype=np.float64))[0])
+    if value != value:
+        return NAN_WORD
+    bits: int = _BITS.unpack(_FLOAT.pack(value))[0]
+    if bits < 0:
+        bits ^= _ALL_BUT_SIGN_BIT
+        bits += bits == -1
+    return bits

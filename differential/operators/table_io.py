@@ -21,12 +21,14 @@ from differential.columns.schema import Schema
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
+from timely.errors import MisuseError
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.inputs.plain_rows import PlainRow, PlainRows
 from timely.operators.pieces import Cut, Wanted
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
-from ..columns.rows import Row, encode_rows, row_shower
+from ..columns.rows import PlainWords, Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 from ..trace.accumulated import Accumulated
@@ -35,7 +37,7 @@ from .between.imports import TableImport
 from .consolidate import WaitingRows
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
 
-__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut"]
+__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "checked"]
 
 _OPEN_ROWS_MIN = 65_536
 
@@ -48,6 +50,8 @@ class TableIn:
     def __init__(self, schema: Schema, name: str) -> None:
         self.schema = schema
         self.name = name
+        self._plain = PlainRows(schema.to_arrow())
+        self._words = PlainWords(schema, SYMBOLS)
 
     def describe(self) -> str:
         """The columns."""
@@ -69,6 +73,24 @@ class TableIn:
         words[width] = epoch_word
         words[width + 1] = diff
         return UpdateBatch(words, self.schema.symbol_words)
+
+    def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
+        """The plain rows that a client has sent; `MisuseError` if they are none."""
+        del diff
+        return checked(self._plain, rows, self.name)
+
+    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
+        """As `encode` of a table of these checked rows, each as often as its diff says."""
+        columns = [*self._words.of(rows), [epoch_word] * len(rows), diffs]
+        return UpdateBatch(np.array(columns, dtype=np.int64), self.schema.symbol_words)
+
+
+def checked(known: PlainRows, rows: object, name: str) -> list[PlainRow]:
+    """The plain rows that a client has sent to the input `name`; `MisuseError` if they are none."""
+    plain = known.of(rows)
+    if plain is None:
+        raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
+    return plain
 
 
 class TableConstant:

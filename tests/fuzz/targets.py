@@ -207,7 +207,7 @@ def _replies() -> list[Frames]:
         "spec": "m:f",
         "epoch": 3,
         "fingerprint": "ab",
-        "inputs": [["lines", "records", None, None], ["rows", "table", schema, "m:f"]],
+        "inputs": [["lines", "records", None, None, False], ["rows", "table", schema, "m:f", True]],
         "outputs": [["counts", "records", None]],
         "exports": ["lines"],
         "stages": ["one", "two"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
+from typing import cast
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from ..wire.requests import (
     Describe,
     Enter,
     Insert,
+    InsertRows,
     Reply,
     Request,
     Seal,
@@ -197,6 +199,8 @@ class FlowInput:
         self._flow = flow
         self.form = form
         self._writer = writer
+        # Where the order of calls counts, worker 0 makes it.
+        self._place = 0 if form.keys else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
@@ -210,7 +214,7 @@ class FlowInput:
         that is open now: its rows are in that one or, if the first call had arrived, in one before.
         """
         self._check_keyed(False, "insert")
-        return self._add(self.form.to_table(data), 1, writer, sequence)
+        return self._add(self.form, data, 1, writer, sequence)
 
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
@@ -221,7 +225,7 @@ class FlowInput:
         it may be repeated, and counts once, where it came first.
         """
         self._check_keyed(True, "upsert")
-        return self._add(self.form.to_table(data), 1, writer, sequence)
+        return self._add(self.form, data, 1, writer, sequence)
 
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
@@ -229,12 +233,12 @@ class FlowInput:
         nothing.
         """
         self._check_keyed(True, "delete")
-        return self._add(self.form.to_keys(keys), -1, writer, sequence)
+        return self._add(self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
         self._check_keyed(False, "remove")
-        return self._add(self.form.to_table(data), -1, writer, sequence)
+        return self._add(self.form, data, -1, writer, sequence)
 
     def append(
         self,
@@ -259,7 +263,7 @@ class FlowInput:
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:
             if epoch is None:
-                self._add(table, 0, None, None)
+                self._add_table(table, 0, None, None)
                 return True
             writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
         request = Append(
@@ -282,25 +286,45 @@ class FlowInput:
         self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
         return self._flow.epoch
 
-    def _add(self, table: pa.Table, diff: int, writer: str | None, sequence: int | None) -> int:
+    def _add(self, form: InputForm, data: object, diff: int, writer: str | None, sequence: int | None) -> int:
+        """Few plain rows go as they are, all others as a table."""
+        rows = form.plain_rows(data)
+        if rows is None:
+            return self._add_table(form.to_table(data), diff, writer, sequence)
+        place, writer, sequence = self._identity(writer, sequence)
+        flow = self._flow
+        request = InsertRows(
+            flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
+        )
+        (reply,) = flow.ask([(place, request, None)])
+        return self._entered(reply)
+
+    def _add_table(self, table: pa.Table, diff: int, writer: str | None, sequence: int | None) -> int:
         """Few rows go to one worker; many by ranges to all, and enter when all have arrived."""
-        if (writer is None) != (sequence is None):
-            raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         flow, workers = self._flow, self._flow.workers
-        is_large = _is_large(table, workers)
-        # One that the caller has named is known on worker 0, whatever its size: all of a writer are one line
-        # of numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others
-        # go.
-        place = 0
-        if writer is None or sequence is None:
-            writer, sequence = self._own_identity(is_large)
-            # Where the order of calls counts, worker 0 makes it.
-            place = 0 if self.form.keys else place_of(writer, 0, workers)
-        if is_large:
+        if _is_large(table, workers):
+            _, writer, sequence = self._identity(writer, sequence, is_large=True)
             return self._add_in_parts(table, diff, writer, sequence)
+        place, writer, sequence = self._identity(writer, sequence)
         request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
         (reply,) = flow.ask([(place, request, table)])
         return self._entered(reply)
+
+    def _identity(
+        self, writer: str | None, sequence: int | None, is_large: bool = False
+    ) -> tuple[int, str, int]:
+        """The worker that an insertion goes to, and its name.
+
+        One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
+        numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others go.
+        """
+        if writer is not None and sequence is not None:
+            return 0, writer, sequence
+        if writer is not None or sequence is not None:
+            raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
+        if is_large:
+            return 0, f"{self._writer}/parts", next(self._large_numbers)
+        return self._place, self._writer, next(self._numbers)
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
         flow, workers = self._flow, self._flow.workers
@@ -334,13 +358,6 @@ class FlowInput:
             f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
         )
 
-    def _own_identity(self, is_large: bool) -> tuple[str, int]:
-        return (
-            (f"{self._writer}/parts", next(self._large_numbers))
-            if is_large
-            else (self._writer, next(self._numbers))
-        )
-
 
 def _is_large(table: pa.Table, workers: int) -> bool:
     """Whether an insertion is cut into parts."""
@@ -353,9 +370,10 @@ def _is_large(table: pa.Table, workers: int) -> bool:
 def _input_forms(reply: Reply) -> Iterator[InputForm]:
     for entry in reply.items("inputs"):
         match entry:
-            case [str(name), str(description), packed, converter]:
+            case [str(name), str(description), packed, converter, bool(is_plain)]:
                 schema = schema_from_bytes(packed) if isinstance(packed, bytes) else None
-                yield InputForm(name, description, schema, converter if isinstance(converter, str) else None)
+                by = converter if isinstance(converter, str) else None
+                yield InputForm(name, description, schema, by, is_plain)
             case _:
                 raise PeerError(f"a worker describes an input as {shown(entry)}")
 

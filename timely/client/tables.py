@@ -20,6 +20,7 @@ import pyarrow as pa
 from ..building.builders import load_function
 from ..errors import InternalError, MisuseError, PeerError
 from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
+from ..operators.inputs.plain_rows import PlainRow, PlainRows
 from ..wire.arrow import binary_array, int64_array, int64s_of
 from ..wire.nesting import is_too_deep
 
@@ -46,6 +47,8 @@ class InputForm:
     description: str
     schema: pa.Schema | None = None
     converter: str | None = None
+    is_plain: bool = False
+    """Whether it takes plain rows."""
 
     @property
     def is_records(self) -> bool:
@@ -58,22 +61,34 @@ class InputForm:
         packed = None if self.schema is None else (self.schema.metadata or {}).get(b"keys")
         return () if packed is None else tuple(map(str, msgpack.unpackb(packed)))
 
-    def to_keys(self, data: object) -> pa.Table:
-        """`data` as a table of the keys alone: a table that has these columns, tuples, or bare values of
-        one key.
-        """
+    @cached_property
+    def of_keys(self) -> InputForm:
+        """The form of what names keys: the columns of the key alone."""
         assert self.schema is not None and self.keys
+        return replace(self, schema=pa.schema([self.schema.field(name) for name in self.keys]))
+
+    def key_rows(self, data: object) -> object:
+        """`data` as something that the form of keys takes: a table that has these columns among others,
+        tuples, or bare values of one key.
+        """
         names = list(self.keys)
         if isinstance(data, pa.Table | pa.RecordBatch):
-            data = data.select(names)
-        elif is_of_pandas(data, "DataFrame"):
-            data = cast("Mapping[object, object]", data)[names]
-        elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping | np.ndarray):
+            return data.select(names)
+        if is_of_pandas(data, "DataFrame"):
+            return cast("Mapping[object, object]", data)[names]
+        if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping | np.ndarray):
             data = list(data)
             if len(names) == 1 and not any(isinstance(each, tuple | list | Mapping) for each in data):
                 data = [(each,) for each in data]
-        form = replace(self, schema=pa.schema([self.schema.field(name) for name in names]))
-        return form.to_table(data)
+        return data
+
+    def plain_rows(self, data: object) -> list[PlainRow] | None:
+        """`data` as it is, if these are few plain rows: they need no table."""
+        return None if self._plain_rows is None else self._plain_rows.of(data)
+
+    @cached_property
+    def _plain_rows(self) -> PlainRows | None:
+        return PlainRows(self.schema) if self.is_plain and self.schema is not None else None
 
     @cached_property
     def _convert(self) -> Callable[[object, pa.Schema | None, str], object]:

@@ -49,6 +49,7 @@ __all__ = [
     "Hello",
     "Hold",
     "Insert",
+    "InsertRows",
     "Install",
     "Leave",
     "Piece",
@@ -110,7 +111,8 @@ class Replace:
 @dataclass(frozen=True)
 class Describe:
     """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
-    schema or None, converter or None], …], outputs [[name, description, Arrow schema or None], …], exports,
+    schema or None, converter or None, whether it
+    takes plain rows], …], outputs [[name, description, Arrow schema or None], …], exports,
     stages (lines of text).
     """
 
@@ -143,6 +145,21 @@ class Insert:
     writer: str
     sequence: int
     diff: int
+
+
+@dataclass(frozen=True)
+class InsertRows:
+    """`Insert` of few plain rows (`operators/inputs/plain_rows.py`), which need no table. Values: is_new,
+    epoch.
+    """
+
+    dataflow: int
+    input: str
+    epoch: int
+    writer: str
+    sequence: int
+    diff: int
+    rows: list[Value]
 
 
 @dataclass(frozen=True)
@@ -287,16 +304,16 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Replace | Describe | Append | Insert | Stage | Enter | Arrived | Seal | Close
-    | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | StageAttempt
+    Hello | Install | Replace | Describe | Append | Insert | InsertRows | Stage | Enter | Arrived | Seal
+    | Close | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | StageAttempt
     | CheckAttempts | CommitAttempts | DropAttempts | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Install, Replace, Describe, Append, Insert, Stage, Enter, Arrived, Seal, Close, Uninstall,
-        Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, StageAttempt, CheckAttempts,
+        Hello, Install, Replace, Describe, Append, Insert, InsertRows, Stage, Enter, Arrived, Seal, Close,
+        Uninstall, Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, StageAttempt, CheckAttempts,
         CommitAttempts, DropAttempts, Stats, Shutdown,
     )
 }  # fmt: skip

@@ -25,6 +25,7 @@ from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitT
 from ..failure import again, is_interrupt, story_of, text_of
 from ..limits import INSTALL_SECONDS_MAX
 from ..operators.imported import Exported
+from ..operators.inputs.codecs import PlainCodec
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
@@ -248,7 +249,8 @@ def describe(instance: Instance, spec: str) -> Reply:
     inputs: list[Value] = []
     for name, declared in frozen.inputs.items():
         converter = getattr(declared.codec, "converter", None)
-        inputs.append([name, declared.codec.describe(), _packed_schema(declared.codec), converter])
+        is_plain = isinstance(declared.codec, PlainCodec)
+        inputs.append([name, declared.codec.describe(), _packed_schema(declared.codec), converter, is_plain])
     return Reply(
         {
             "dataflow": instance.index,

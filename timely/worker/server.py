@@ -62,6 +62,7 @@ from ..wire.requests import (
     Enter,
     Hello,
     Insert,
+    InsertRows,
     Install,
     Replace,
     Reply,
@@ -84,7 +85,8 @@ from .orders import Orders
 __all__ = ["Server"]
 
 _OF_TASKS = (CheckAttempts, CommitAttempts, DropAttempts, StageAttempt)
-_OF_INPUTS = (Append, Arrived, Close, Describe, Enter, Insert, Seal, Stage, Uninstall, *_OF_TASKS)
+_OF_ROWS = (Append, Insert, InsertRows, Stage)
+_OF_INPUTS = (*_OF_ROWS, Arrived, Close, Describe, Enter, Seal, Uninstall, *_OF_TASKS)
 """Requests that are answered by what feeds a dataflow, and not by what it has put out."""
 _DECIDED = (Close, CommitAttempts, Enter, Install, Replace, Seal, Uninstall)
 """Requests that worker 0 decides for all."""

@@ -20,15 +20,18 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Bools, Int64s
+from differential.columns.rows import PlainWords
 from differential.columns.schema import Column, Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
 from differential.operators.between.imports import CopiedImport, TableImport
+from differential.operators.table_io import checked
 from differential.operators.timed.latest import INHERITED, SAID_WORDS
 from timely.errors import MisuseError
 from timely.operators.imported import Exported, ImportCodec
+from timely.operators.inputs.plain_rows import PlainRow, PlainRows
 from timely.wire.batch import Batch
 
 __all__ = ["KeyedTableIn", "ValuesImport", "said_schema"]
@@ -59,6 +62,9 @@ class KeyedTableIn:
                 for column in schema
             )
         )
+        self._keys = schema.picked(keys)
+        self._plain, self._plain_keys = PlainRows(self._wire.to_arrow()), PlainRows(self._keys.to_arrow())
+        self._words, self._key_words = PlainWords(self._wire, SYMBOLS), PlainWords(self._keys, SYMBOLS)
 
     def describe(self) -> str:
         """The columns and the keys."""
@@ -78,16 +84,31 @@ class KeyedTableIn:
             raise MisuseError(
                 f"input {self.name!r}: the column 'diff' says 1 for a value and -1 for a key that is deleted"
             )
-        width = self.schema.width
-        words = np.zeros((width + SAID_WORDS + TRAILING_WORDS, table.num_rows), dtype=np.int64)
         if isinstance(diff, int) and diff < 0:
-            keys = self.schema.picked(self.keys)
-            given = keys.encode(table.select(list(self.keys)), SYMBOLS, self.name)
-            for name in self.keys:
-                words[_span(self.schema, name)] = given[_span(keys, name)]
+            given = self._keys.encode(table.select(list(self.keys)), SYMBOLS, self.name)
         else:
-            has_value = np.ones(table.num_rows, dtype=np.bool_) if isinstance(diff, int) else diff > 0
-            self._write_values(self._wire.encode(table, SYMBOLS, self.name), has_value, words)
+            given = self._wire.encode(table, SYMBOLS, self.name)
+        return self._said(given, diff, epoch_word)
+
+    def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
+        """The plain rows that a client has sent: of the keys alone, if they are deleted."""
+        return checked(self._plain_keys if diff < 0 else self._plain, rows, self.name)
+
+    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
+        """As `encode` of a table of these checked rows, all of which say something, or all delete."""
+        words = self._key_words if diffs[0] < 0 else self._words
+        return self._said(np.array(words.of(rows), dtype=np.int64), diffs[0], epoch_word)
+
+    def _said(self, given: Int64s, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
+        """The batch of the words `given`: of the keys alone if `diff` is -1, else of all columns."""
+        width, rows = self.schema.width, given.shape[1]
+        words = np.zeros((width + SAID_WORDS + TRAILING_WORDS, rows), dtype=np.int64)
+        if isinstance(diff, int) and diff < 0:
+            for name in self.keys:
+                words[_span(self.schema, name)] = given[_span(self._keys, name)]
+        else:
+            has_value = np.ones(rows, dtype=np.bool_) if isinstance(diff, int) else diff > 0
+            self._write_values(given, has_value, words)
         words[width + SAID_WORDS] = epoch_word
         words[width + SAID_WORDS + 1] = 1
         return UpdateBatch(words, self.schema.symbol_words)

@@ -259,7 +259,7 @@ def listening(count: int) -> tuple[Listens, Flow]:
         "exports": [],
     }
     workers = Listens(count)
-    return workers, Flow(workers, Reply({**described, "inputs": [["in", "a: int", None, None]]}))
+    return workers, Flow(workers, Reply({**described, "inputs": [["in", "a: int", None, None, False]]}))
 
 
 def test_spreading_few_rows_of_a_writer_go_to_one_worker_with_numbers_that_follow() -> None:

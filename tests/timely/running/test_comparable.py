@@ -61,7 +61,7 @@ NOT_COMPARED = {
         "route",
     }
     | {"target", "messages_sent", "rounds", "rows_sent"},
-    InputHandle: {"_clock", "_entrance", "_ordered", "codec", "name"},
+    InputHandle: {"_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),
 }

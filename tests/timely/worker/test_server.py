@@ -43,7 +43,7 @@ def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
     assert (hello.integer("index"), hello.integer("workers"), hello.items("addresses")) == (0, 1, ["here"])
     assert hello.items("dataflows") == [[0, "dataflows:word_count"]]
     described = answer(server, Describe(0))
-    assert described.items("inputs") == [["lines", "records", None, None]]
+    assert described.items("inputs") == [["lines", "records", None, None, False]]
     assert described.items("outputs") == [["counts", "records", None]]
     assert answer(server, Install("dataflows:word_count", {})).integer("dataflow") == 1
 

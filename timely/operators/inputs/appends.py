@@ -18,7 +18,7 @@ import uuid
 import zlib
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...errors import MisuseError
 from ...limits import GAPS_MAX, WRITERS_MAX
@@ -29,8 +29,7 @@ ExpectedAppend = tuple[str, str, int]
 """(input, writer, sequence) of an append that must have arrived before its epoch is sealed."""
 
 
-@dataclass(frozen=True)
-class AppendId:
+class AppendId(NamedTuple):
     """Names one append, so that a repetition is known as such."""
 
     writer: str
@@ -68,6 +67,9 @@ class Numbers:
 
     def add(self, number: int) -> None:
         """Put a number in; once is enough."""
+        if self._lasts and number == self._lasts[-1] + 1:  # most often
+            self._lasts[-1] = number
+            return
         at = bisect_right(self._firsts, number) - 1
         if at >= 0 and number <= self._lasts[at]:
             return
@@ -114,8 +116,11 @@ class WriterNumbers:
 
     def add(self, identity: AppendId) -> None:
         """Remember an insertion that has been taken."""
-        numbers = self._numbers.setdefault(identity.writer, Numbers())
-        self._numbers.move_to_end(identity.writer)
+        numbers = self._numbers.get(identity.writer)
+        if numbers is None:
+            numbers = self._numbers[identity.writer] = Numbers()
+        else:
+            self._numbers.move_to_end(identity.writer)
         numbers.add(identity.sequence)
         if len(self._numbers) > self._writers_max:
             self._numbers.popitem(last=False)

@@ -15,8 +15,9 @@ from ...wire.arrow import int64s_of
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
+from .plain_rows import PlainRow
 
-__all__ = ["InputCodec", "OrderedCodec", "RecordsIn", "batches_of"]
+__all__ = ["InputCodec", "OrderedCodec", "PlainCodec", "RecordsIn", "batches_of"]
 
 
 class InputCodec(Protocol):
@@ -47,6 +48,23 @@ class OrderedCodec(Protocol):
 
     def ordered(self, batch: Batch, order: int, place: int) -> Batch:
         """A batch of its own with its order among calls, and the place of its first row within the call."""
+        ...
+
+
+@runtime_checkable
+class PlainCodec(Protocol):
+    """A codec that takes few plain rows as they are (`plain_rows.py`)."""
+
+    def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
+        """The rows that a client has sent. Raises `MisuseError` if they are not plain: whoever sends such
+        does not know of tables.
+        """
+        ...
+
+    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> Batch:
+        """As `encode` of a table of these checked rows, each as often as its diff says; raises for the same
+        reasons, if any are left.
+        """
         ...
 
 

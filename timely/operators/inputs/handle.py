@@ -31,11 +31,12 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
-from ...limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
+from ...limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers
 from .attempts import Attempts
-from .codecs import InputCodec, OrderedCodec, batches_of
+from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
+from .plain_rows import PlainRow
 
 APPENDS_MAX: Final = 1 << 31
 """Appends of a writer to an epoch, where their order counts."""
@@ -122,6 +123,12 @@ class InputHandle:
         self.attempts = Attempts(clock)
         self._sealed: deque[_Sealed] = deque()
         self._ordered = codec if isinstance(codec, OrderedCodec) else None
+        self._plain = codec if isinstance(codec, PlainCodec) else None
+        self._few: list[PlainRow] = []
+        self._few_diffs: list[int] = []
+        self._few_epoch = 0
+        self._word_epoch: int | None = None
+        self._word = 0  # what `epoch_word` said last, which is asked for each insertion
         self._calls = 0
         """Calls that were put in order here, which is done where order counts, and on worker 0."""
 
@@ -136,6 +143,7 @@ class InputHandle:
         Sealed epochs, whose rows may not have entered yet, stay with `other`; nothing more comes there.
         """
         assert other.epoch == epoch and not self._waiting and not self._sealed
+        other._keep_few()
         self.epoch = self._held = epoch
         for waiting, batches in other._waiting.items():
             for word, batch in batches:
@@ -195,6 +203,38 @@ class InputHandle:
             batches = [self._ordered.ordered(batch, order, 0) for batch in batches]
         self._keep(entered, batches, self.epoch_word(entered))
         return entered
+
+    def insert_rows(self, epoch: int, rows: object, diff: int, identity: AppendId) -> int:
+        """`insert` of few plain rows; `MisuseError` if this input takes none, or they are not plain.
+
+        They are kept as they are until there are many or their epoch is sealed: one batch of all costs little
+        more than one of each. Where the order of calls counts each is a batch of its own.
+        """
+        if self._plain is None:
+            raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
+        plain = self._plain.checked_rows(rows, diff)
+        entered = max(epoch, self.epoch)
+        word = self.epoch_word(entered)
+        if self._ordered is not None:
+            return self.insert(epoch, [self._plain.encode_rows(plain, [diff] * len(plain), word)], identity)
+        if entered != self._few_epoch or len(self._few) >= FEW_ROWS_MAX:
+            self._keep_few()
+            self._few_epoch = entered
+        self._writers.add(identity)
+        self._few += plain
+        self._few_diffs += [diff] * len(plain)
+        self.rows_waiting += len(plain)
+        return entered
+
+    def _keep_few(self) -> None:
+        """Make a batch of the plain rows that are kept as they are."""
+        if self._few:
+            assert self._plain is not None
+            word = self.epoch_word(self._few_epoch)
+            batch = self._plain.encode_rows(self._few, self._few_diffs, word)
+            self.rows_waiting -= batch.rows
+            self._few, self._few_diffs = [], []
+            self._keep(self._few_epoch, [batch], word)
 
     def is_new(self, identity: AppendId) -> bool:
         """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
@@ -304,9 +344,16 @@ class InputHandle:
         return batches_of(self.codec, self.name, table, diff, word)
 
     def epoch_word(self, epoch: int) -> int:
-        """The time word that rows of an epoch have until they enter; `TimeOverflowError` if it is none."""
+        """The time word that rows of an epoch have until they enter; `TimeOverflowError` if it is none.
+
+        Rows that enter at another word are moved there, so one that the anchor has left behind will do, too.
+        """
+        if epoch == self._word_epoch:
+            return self._word
         code = self._entrance.code
-        return code.pack_wide((epoch,)) if not 0 <= epoch <= EPOCH_MAX or code.holds(epoch) else 0
+        word = code.pack_wide((epoch,)) if not 0 <= epoch <= EPOCH_MAX or code.holds(epoch) else 0
+        self._word_epoch, self._word = epoch, word
+        return word
 
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
         """Those of `expected` that have not arrived for `epoch`."""
@@ -336,6 +383,7 @@ class InputHandle:
         """
         if self.is_closed:
             return
+        self._keep_few()  # whose epoch may be the last
         self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
         for identity in list(self._staged):
@@ -379,6 +427,7 @@ class InputHandle:
         """Rows that wait for their epoch or for a commit, parts of insertions, rows of sealed epochs that are
         to enter.
         """
+        # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]
         for staged in self._staged.values():
             waiting += [batch for _, batches, _ in staged.parts.values() for batch in batches]
@@ -390,7 +439,7 @@ class InputHandle:
 
     def compared(self) -> object:
         """All that decides what it will do; who it is does not change."""
-        fixed = ("_clock", "_entrance", "_ordered", "codec", "name")
+        fixed = ("_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
     def _order_of(self, identity: AppendId | None) -> tuple[int, int]:
@@ -417,6 +466,7 @@ class InputHandle:
                 self.rows_waiting += batch.rows
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
+        self._keep_few()
         entering: list[tuple[int, list[_Kept]]] = []
         while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
             epoch = heapq.heappop(self._waiting_epochs)

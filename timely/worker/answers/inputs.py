@@ -23,6 +23,7 @@ from ...wire.requests import (
     DropAttempts,
     Enter,
     Insert,
+    InsertRows,
     Reply,
     Request,
     Seal,
@@ -51,6 +52,8 @@ class Inputs:
     def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
         """The answer; none if it is not inputs that are asked."""
         match request:
+            case InsertRows():
+                return self._take_plain_rows(request)
             case Insert() | Append() | Stage():
                 return self._take_rows(request, table)
             case Seal(dataflow, epoch):
@@ -76,6 +79,14 @@ class Inputs:
 
     def _input(self, dataflow: int, name: str) -> InputHandle:
         return self._replacements.instance(dataflow).input(name)
+
+    def _take_plain_rows(self, request: InsertRows) -> Reply:
+        handle = self._input(request.dataflow, request.input)
+        identity = AppendId(request.writer, request.sequence)
+        if not handle.is_new(identity):
+            return Reply({"is_new": False, "epoch": handle.epoch})
+        entered = handle.insert_rows(request.epoch, request.rows, request.diff, identity)
+        return Reply({"is_new": True, "epoch": entered})
 
     def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
         """Rows of a client. Everything that can be wrong with them is found before they are kept."""

@@ -3,6 +3,7 @@
 epochs_*     what enters when
 appends_*    repeated, late, expected
 insertions_* into whichever epoch is open, by name; parts that wait, and for how long
+plain_*      rows that are kept as Python's values
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
-from timely.limits import STAGED_BYTES_MAX, STAGED_SECONDS_MAX
+from timely.limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from timely.operators.inputs.appends import AppendId
+from timely.operators.inputs.codecs import RecordsIn
 from timely.operators.inputs.handle import InputHandle
+from timely.operators.inputs.plain_rows import PlainRow
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -242,3 +245,88 @@ def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:
     with pytest.raises(MisuseError, match=r"no input 'letters': there are \['numbers'\]"):
         instance.input("letters")
     assert issubclass(InputClosedError, MisuseError) and Vertex is not None
+
+
+class PlainIn(RecordsIn):
+    """Takes plain rows as records of row and diff, and says in which batches they were made."""
+
+    def __init__(self) -> None:
+        self.made: list[int] = []
+
+    def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
+        if not isinstance(rows, list):
+            raise MisuseError("no plain rows")
+        return rows
+
+    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> Records:
+        self.made.append(len(rows))
+        return Records(list(zip(rows, diffs, strict=True)))
+
+
+def plain() -> tuple[Worker, Instance, InputHandle, PlainIn]:
+    codec = PlainIn()
+    dataflow = Dataflow("flow")
+    dataflow.output("out", dataflow.input("numbers", codec))
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    return worker, instance, instance.input("numbers"), codec
+
+
+def test_plain_rows_of_an_epoch_are_one_batch_made_when_it_is_sealed() -> None:
+    worker, instance, handle, codec = plain()
+    assert handle.insert_rows(0, [(1,), (2,)], 1, AppendId("w", 0)) == 0
+    assert handle.insert_rows(0, [(1,)], -1, AppendId("w", 1)) == 0
+    assert (handle.rows_waiting, codec.made, handle.is_new(AppendId("w", 1))) == (3, [], False)
+    handle.seal()
+    assert (handle.rows_waiting, codec.made) == (0, [3])
+    assert entered(worker, instance) == [(0, ((1,), 1)), (0, ((2,), 1)), (0, ((1,), -1))]
+
+
+def test_plain_rows_enter_the_epoch_that_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance, handle, codec = plain()
+    handle.seal(2)
+    calls = [(0, 3), (5, 5), (4, 4), (5, 5), (0, 3)]
+    for number, (asked, got) in enumerate(calls):
+        assert handle.insert_rows(asked, [(got, number)], 1, AppendId("w", number)) == got
+    assert handle.rows_waiting == 5
+    handle.seal(4)
+    assert handle.rows_waiting == 2
+    handle.close()
+    assert sorted(entered(worker, instance)) == sorted(
+        (got, ((got, number), 1)) for number, (_, got) in enumerate(calls)
+    )
+    assert sum(codec.made) == 5
+
+
+def test_plain_rows_are_made_a_batch_when_there_are_many() -> None:
+    worker, instance, handle, codec = plain()
+    rows = [(n,) for n in range(100)]
+    for number in range(25):
+        handle.insert_rows(0, rows, 1, AppendId("w", number))
+    assert max(codec.made) < FEW_ROWS_MAX + 100 and len(codec.made) == 2
+    assert handle.rows_waiting == 2_500
+    handle.seal()
+    assert len(entered(worker, instance)) == 2_500
+
+
+def test_plain_rows_wait_on_in_a_handle_that_takes_over() -> None:
+    _, _, old, _ = plain()
+    worker, instance, new, _ = plain()
+    old.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+    new.take_over(old, 0)
+    assert (old.rows_waiting, new.rows_waiting, new.is_new(AppendId("w", 0))) == (0, 1, False)
+    old.seal()
+    new.seal()
+    assert entered(worker, instance) == [(0, ((1,), 1))]
+
+
+def test_plain_rows_that_are_refused_change_nothing() -> None:
+    _, _, handle = running()
+    with pytest.raises(MisuseError, match="input 'numbers' takes records, and no plain rows"):
+        handle.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+    _, _, handle, _ = plain()
+    with pytest.raises(MisuseError, match="no plain rows"):
+        handle.insert_rows(0, None, 1, AppendId("w", 0))
+    with pytest.raises(TimeOverflowError):
+        handle.insert_rows(EPOCH_MAX + 1, [(1,)], 1, AppendId("w", 0))
+    assert handle.is_new(AppendId("w", 0)) and handle.rows_waiting == 0

@@ -1,0 +1,145 @@
+"""Which rows need no table: few, of exactly the types of their columns. What that means for inputs of
+collections, beside tables, is in `tests/differential/operators/test_table_io.py`.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from enum import IntEnum
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from timely.limits import PLAIN_TEXT_CHARS_MAX, PLAIN_VALUES_MAX
+from timely.operators.inputs.plain_rows import PlainRows
+
+SCHEMA = pa.schema(
+    [
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("x", pa.float64()),
+        pa.field("b", pa.bool_(), nullable=False),
+        pa.field("s", pa.string(), nullable=False),
+        pa.field("d", pa.binary()),
+    ]
+)
+ROW = (1, 2.5, True, "ä", b"\xff")
+Pair = namedtuple("Pair", "n s")  # a subclass of tuple
+Small = IntEnum("Small", "ONE")
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW,
+        list(ROW),
+        dict(zip(SCHEMA.names, ROW, strict=True)),
+        dict(reversed(list(zip(SCHEMA.names, ROW, strict=True)))),
+    ],
+)
+def test_tuples_lists_and_dicts_are_taken_as_tuples(row: object) -> None:
+    assert PlainRows(SCHEMA).of([row, ROW]) == [ROW, ROW]
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_null_is_plain_where_the_column_may_be_null(at: int) -> None:
+    row = tuple(None if place == at else value for place, value in enumerate(ROW))
+    assert PlainRows(SCHEMA).of([row]) == ([row] if SCHEMA.field(at).nullable else None)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (0, 1 << 63),
+        (0, -(1 << 63) - 1),
+        (0, True),
+        (0, 1.0),
+        (0, np.int64(1)),
+        (0, Small.ONE),
+        (1, 1),
+        (1, np.float64(1)),
+        (2, 1),
+        (2, np.True_),
+        (3, "\ud800"),
+        (3, "x" * (PLAIN_TEXT_CHARS_MAX + 1)),
+        (3, Text("x")),
+        (3, b"x"),
+        (4, bytearray(b"x")),
+        (4, b"x" * (PLAIN_TEXT_CHARS_MAX + 1)),
+    ],
+)
+def test_other_values_are_left_to_tables(at: int, value: object) -> None:
+    row = tuple(value if place == at else plain for place, plain in enumerate(ROW))
+    known = PlainRows(SCHEMA)
+    for _ in range(2):  # what was seen before is remembered
+        assert known.of([ROW, row]) is None
+        assert known.of([ROW]) == [ROW]
+
+
+@pytest.mark.parametrize("n", [-(1 << 63), (1 << 63) - 1])
+def test_all_integers_of_64_bits_are_plain(n: int) -> None:
+    assert PlainRows(SCHEMA.remove(4).remove(3).remove(2).remove(1)).of([(n,)]) == [(n,)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        (ROW,),
+        iter([ROW]),
+        [ROW[:4]],
+        [(*ROW, 1)],
+        [{**dict(zip(SCHEMA.names, ROW, strict=True)), "more": 1}],
+        [{"n": 1, "x": 1.0, "b": True, "s": "", "e": b""}],
+        ["abcde"],
+        [5],
+        [Pair(1, "x")],
+        pa.table({"n": [1]}),
+        None,
+        [ROW] * (PLAIN_VALUES_MAX // 5 + 1),
+    ],
+    ids=repr,
+)
+def test_other_data_are_left_to_tables(data: object) -> None:
+    assert PlainRows(SCHEMA).of(data) is None
+
+
+def test_as_many_rows_as_the_limit_says_are_plain() -> None:
+    assert PlainRows(SCHEMA).of([ROW] * (PLAIN_VALUES_MAX // 5)) == [ROW] * (PLAIN_VALUES_MAX // 5)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        pa.field("t", pa.timestamp("us", tz="UTC")),
+        pa.field("t", pa.date32()),
+        pa.field("t", pa.decimal128(5, 2)),
+        pa.field("t", pa.int32()),
+        pa.field("t", pa.binary(), metadata={b"differential.type": b"any"}),
+    ],
+)
+def test_columns_of_other_types_have_no_plain_values(field: pa.Field) -> None:
+    assert PlainRows(pa.schema([field])).of([(None,)]) is None
+    assert PlainRows(pa.schema([])).of([()]) is None
+
+
+def test_rows_that_were_found_plain_are_so_for_the_same_columns_alone() -> None:
+    plain = PlainRows(SCHEMA).of([ROW])
+    assert PlainRows(SCHEMA).of(plain) is plain
+    renamed = SCHEMA.with_metadata({b"keys": b"x"})
+    assert PlainRows(renamed).of(plain) is plain
+    others = SCHEMA.set(0, pa.field("n", pa.string(), nullable=False))
+    assert PlainRows(others).of(plain) is None
+
+
+def test_very_many_forms_of_rows_are_looked_at_anew() -> None:
+    wide = pa.schema([pa.field(f"c{n}", pa.int64()) for n in range(12)])
+    known = PlainRows(wide)
+    for bits in range(1 << 11):
+        row = tuple(None if bits >> place & 1 else place for place in range(12))
+        assert known.of([row]) == [row]
+    assert len(known._forms) <= 1_024

@@ -1,0 +1,142 @@
+"""Few rows as Python has them: which need no Arrow table on their way to an input?
+
+A table of one row costs 30 µs to make and to read, and a message to another process five times that; the row
+itself costs one. So rows that are few and *plain* go as they are: tuples in the order of the columns, each
+value of exactly the type that its column has in Python.
+
+    column        value           not plain
+    int64         int             a bool, an integer of numpy, one beyond 64 bits
+    double        float           an int
+    bool          bool
+    string        str             one that is no UTF-8, a long one
+    binary        bytes           a bytearray, a long one
+    any of these  None            where the column may not be null
+
+What is not plain is no error: it goes the way of tables, which converts it or says what is wrong with it. So
+there is one place for each message, and all that is decided here is which way is taken. Other columns
+(timestamps, dates, decimals, values of any kind) have no plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from ...limits import PLAIN_TEXT_CHARS_MAX, PLAIN_VALUES_MAX
+
+__all__ = ["PlainRow", "PlainRows"]
+
+PlainRow: TypeAlias = tuple[object, ...]
+
+_KINDS: Final = {
+    pa.int64(): int,
+    pa.float64(): float,
+    pa.bool_(): bool,
+    pa.string(): str,
+    pa.binary(): bytes,
+}
+_INT_MIN: Final = -(1 << 63)
+_INT_MAX: Final = (1 << 63) - 1
+_FORMS_MAX: Final = 1_024
+
+_Form: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Of rows whose values have certain types: where integers are, and where text or bytes."""
+
+
+class _Plain(list[PlainRow]):
+    """Rows that were found to be plain, for columns of these types: they need not be looked at twice where
+    who gives and who takes them are in one process.
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: tuple[object, ...]) -> None:
+        super().__init__()
+        self.columns = columns
+
+
+class PlainRows:
+    """Knows the plain rows of an input with the columns of `schema`."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._names: list[str] = schema.names
+        # Metadata say that a column holds more than its type says: packed values of any kind.
+        self._kinds = [None if field.metadata else _KINDS.get(field.type) for field in schema]
+        self._nullable = [field.nullable for field in schema]
+        self._columns = tuple(zip(self._kinds, self._nullable, strict=True))
+        self._rows_max = 0 if not self._kinds or None in self._kinds else PLAIN_VALUES_MAX // len(self._kinds)
+        self._forms: dict[tuple[type, ...], _Form | None] = {}
+
+    def of(self, data: object) -> list[PlainRow] | None:
+        """The rows of `data`, a list of tuples, lists or dicts, if there are few, and all are plain."""
+        if type(data) is _Plain and data.columns == self._columns:
+            return data
+        if type(data) is not list or not 0 < len(data) <= self._rows_max:
+            return None
+        rows = _Plain(self._columns)
+        for given in data:
+            row = given if type(given) is tuple else self._as_tuple(given)
+            if row is None or not self._is_plain(row):
+                return None
+            rows.append(row)
+        return rows
+
+    def _as_tuple(self, row: object) -> PlainRow | None:
+        if type(row) is list:
+            return tuple(row)
+        if type(row) is not dict or len(row) != len(self._names):
+            return None
+        try:
+            return tuple([row[name] for name in self._names])
+        except KeyError:
+            return None
+
+    def _is_plain(self, row: PlainRow) -> bool:
+        types = tuple(map(type, row))
+        try:
+            form = self._forms[types]
+        except KeyError:
+            form = self._learn(types)
+        if form is None:
+            return False
+        integers, texts = form
+        for at in integers:
+            if not _INT_MIN <= cast(int, row[at]) <= _INT_MAX:
+                return False
+        for at in texts:
+            if not _is_short(cast("str | bytes", row[at])):
+                return False
+        return True
+
+    def _learn(self, types: tuple[type, ...]) -> _Form | None:
+        """What rows of these types are like, once for all of them; None if they are not plain."""
+        form = self._form_of(types)
+        if len(self._forms) >= _FORMS_MAX:
+            self._forms.clear()
+        self._forms[types] = form
+        return form
+
+    def _form_of(self, types: Sequence[type]) -> _Form | None:
+        if len(types) != len(self._kinds):
+            return None
+        for type_, kind, nullable in zip(types, self._kinds, self._nullable, strict=True):
+            if type_ is not kind and not (nullable and type_ is type(None)):
+                return None
+        return (
+            tuple(at for at, type_ in enumerate(types) if type_ is int),
+            tuple(at for at, type_ in enumerate(types) if type_ in (str, bytes)),
+        )
+
+
+def _is_short(value: str | bytes) -> bool:
+    if len(value) > PLAIN_TEXT_CHARS_MAX:
+        return False
+    if isinstance(value, bytes) or value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
