@@ -90,7 +90,7 @@ def test_all_integers_of_64_bits_are_plain(n: int) -> None:
     [
         [],
         (ROW,),
-        iter([ROW]),
+        pytest.param(iter([ROW]), id="an iterator"),
         [ROW[:4]],
         [(*ROW, 1)],
         [{**dict(zip(SCHEMA.names, ROW, strict=True)), "more": 1}],
