@@ -308,6 +308,16 @@ def test_looking_out_for_more_is_short_and_only_after_something_came(host: Host)
 
 
 @needs_rings
+def test_nobody_looks_out_where_there_are_not_cores_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2})
+    for peers, spins in (([1, 2], True), ([1, 2, 3], False)):
+        worker = Neighbours(0, lambda peer, frames: None)
+        worker.join(peers)
+        assert worker._spins == spins
+        worker.close()
+
+
+@needs_rings
 def test_with_many_peers_each_has_less(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     ring = InboundRing

@@ -134,6 +134,11 @@ def test_a_ring_holds_as_much_as_it_is_large(pair: Pair) -> None:
         assert not pair.outbound.put(first + 8, [])
         for number in range(first, first + 8):
             assert _taken(pair, number) == [frame]
+    for number in range(24, 32):
+        assert pair.outbound.put(number, [frame])
+    for number in range(24, 40):
+        assert _taken(pair, number) == [frame]
+        assert pair.outbound.put(number + 8, [frame]), "where one was"
 
 
 def test_a_message_has_so_many_frames_and_no_more() -> None:
@@ -204,6 +209,16 @@ def test_who_sleeps_is_woken_once_and_who_does_not_is_left_alone(pair: Pair) -> 
     assert not pair.is_woken()
 
 
+def test_a_bell_that_has_been_rung_often_is_rung_by_nobody_else(pair: Pair) -> None:
+    write = os.open(f"/proc/self/fd/{pair.wake}", os.O_WRONLY | os.O_NONBLOCK)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(write, bytes(4096))
+    os.close(write)
+    pair.inbound.say_asleep(True)
+    assert pair.outbound.put(0, [b"x"]) and pair.is_woken()
+
+
 def test_who_has_ended_is_not_woken(pair: Pair) -> None:
     pair.inbound.say_asleep(True)
     os.close(pair.wake)
@@ -225,6 +240,17 @@ def test_what_no_worker_writes_is_an_error_that_names_it(pair: Pair, at: int, wo
     if (at, word) == (0, 40):
         assert _taken(pair, 0) == [b"12345678"]
         return
+    with pytest.raises(PeerError, match="worker 7 has written what no worker writes into shared memory"):
+        pair.inbound.take(0)
+
+
+@pytest.mark.parametrize("length", [41, 44, 88])
+def test_a_record_ends_where_another_may_begin_and_not_behind_what_is_written(
+    pair: Pair, length: int
+) -> None:
+    for number in range(2):
+        pair.outbound.put(number, [b"12345678"])  # 40 bytes each
+    pair.words[32] = length
     with pytest.raises(PeerError, match="worker 7 has written what no worker writes into shared memory"):
         pair.inbound.take(0)
 
