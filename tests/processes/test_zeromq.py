@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,13 +80,18 @@ def test_mesh_small_and_large_frames_keep_their_order_and_their_bytes(meshes: Me
         assert bytes(frame) == sent
 
 
-def test_mesh_a_neighbour_that_does_not_read_stops_nobody_and_gets_all_in_order(meshes: Meshes) -> None:
-    for mesh in meshes:  # all know of one another
+def meet(meshes: Meshes) -> None:
+    """All know of one another's memory."""
+    for mesh in meshes:
         for peer in range(3):
             if peer != mesh.index:
                 mesh.send(peer, [b"hello"])
     for mesh in meshes:
         receive(mesh, 2)
+
+
+def test_mesh_a_neighbour_that_does_not_read_stops_nobody_and_gets_all_in_order(meshes: Meshes) -> None:
+    meet(meshes)
     count = 20_000  # of 500 bytes on the average: ten times what shared memory takes
     started = time.monotonic()
     for number in range(count):
@@ -96,6 +102,46 @@ def test_mesh_a_neighbour_that_does_not_read_stops_nobody_and_gets_all_in_order(
     assert sum(len(frames[1]) for _, frames in arrived) == 40 * 300_000 + sum(
         number % 1000 for number in range(count) if number % 500
     )
+
+
+def test_mesh_who_was_woken_by_a_neighbour_sleeps_again(meshes: Meshes) -> None:
+    meet(meshes)
+    _rest(meshes[1])
+    for _ in range(3):
+        neighbour = threading.Timer(0.1, meshes[0].send, (1, [b"x"]))
+        started = time.monotonic()
+        neighbour.start()
+        meshes[1].wait(10)
+        assert time.monotonic() - started < 5
+        neighbour.join()
+        receive(meshes[1], 1)
+        _rest(meshes[1])
+
+
+def _rest(mesh: WorkerMesh) -> None:
+    """Wait until nothing comes any more, news of connections included."""
+    waited, deadline = 0.0, time.monotonic() + 10
+    while waited < 0.2:
+        assert time.monotonic() < deadline, "it never sleeps"
+        assert mesh.recv_nowait() == []
+        started = time.monotonic()
+        mesh.wait(0.25)
+        waited = time.monotonic() - started
+
+
+def test_mesh_does_not_sleep_over_what_a_neighbour_has_sent_beyond_what_is_taken_at_once(
+    meshes: Meshes,
+) -> None:
+    meet(meshes)
+    _rest(meshes[1])
+    for number in range(2 * RECV_COUNT_MAX):
+        meshes[0].send(1, [b"%d" % number])
+    assert len(meshes[1].recv_nowait()) == RECV_COUNT_MAX
+    started = time.monotonic()
+    meshes[1].wait(10)
+    assert time.monotonic() - started < 5
+    (_, frames), *_ = meshes[1].recv_nowait()
+    assert int(bytes(frames[0])) == RECV_COUNT_MAX
 
 
 def test_mesh_takes_so_many_at_once_and_no_more_whichever_way_they_come(meshes: Meshes) -> None:

@@ -292,14 +292,19 @@ def test_what_comes_while_one_falls_asleep_is_not_slept_over(
 
 
 @needs_rings
-def test_looking_out_for_more_is_short_and_only_after_something_came(host: Host) -> None:
+def test_looking_out_for_more_is_short_and_only_after_something_came(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host.meet()
     writer, reader = host.workers
     reader._spins = True  # whatever this machine has
     started = time.monotonic()
     assert not reader.spin()
     assert time.monotonic() - started < 10 * SPIN_SECONDS_MAX + 0.01
+    monkeypatch.setattr(neighbours, "SPIN_SECONDS_MAX", 60.0)  # on a machine that is busy, too
+    assert reader.take(9, 1 << 30) == []
     writer.send(1, [b"x"])
+    assert not reader.spin(), "nothing has come before"
     assert len(reader.take(9, 1 << 30)) == 1
     writer.send(1, [b"y"])
     assert reader.spin()
