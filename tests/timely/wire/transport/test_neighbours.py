@@ -248,6 +248,16 @@ def test_who_sends_without_a_pause_does_not_keep_others_from_being_heard() -> No
     host.close()
 
 
+def test_who_joins_later_is_heard_as_well_as_who_came_first() -> None:
+    worker = Neighbours(0, lambda peer, frames: None)
+    for peer in (1, 2):
+        worker.join([peer])
+    for peer in (1, 2):
+        worker.by_socket(peer, [memoryview(bytes(8)), memoryview(b"x")])
+    assert [peer for peer, _ in worker.take(9, 1 << 30)] == [1, 2]
+    worker.close()
+
+
 @needs_rings
 def test_what_cannot_be_sent_has_no_number(host: Host) -> None:
     host.meet()
