@@ -282,6 +282,23 @@ def test_who_falls_asleep_is_woken_or_does_not_sleep(host: Host) -> None:
 
 
 @needs_rings
+def test_who_waits_for_what_the_socket_brings_sleeps_until_it_is_there_and_then_no_more(host: Host) -> None:
+    host.meet()
+    writer, reader = host.workers
+    writer.send(1, [bytes(RING_BYTES_MAX)])
+    writer.send(1, [b"behind it"])
+    assert reader.take(9, 1 << 30) == [] and reader.fall_asleep(), "else it would look without a pause"
+    reader.wake_up(was_woken=False)
+    host.meet()
+    assert not reader.fall_asleep()
+    reader.wake_up(was_woken=False)
+    assert len(reader.take(1, 1 << 30)) == 1 and not reader.fall_asleep()
+    reader.wake_up(was_woken=False)
+    assert len(reader.take(9, 1 << 30)) == 1 and reader.fall_asleep()
+    reader.wake_up(was_woken=False)
+
+
+@needs_rings
 def test_what_comes_while_one_falls_asleep_is_not_slept_over(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
