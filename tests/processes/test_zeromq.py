@@ -22,6 +22,7 @@ import zmq
 from timely import MisuseError, PeerError
 from timely.limits import COPIED_BYTES_MAX, LOST_SECONDS_MAX, RECV_COUNT_MAX
 from timely.wire.transport import Transport
+from timely.wire.transport.ring import IS_POSSIBLE
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets, WorkerMesh
 
@@ -204,6 +205,18 @@ def test_mesh_waiting_ends_when_something_comes_and_not_much_later(meshes: Meshe
         started = time.monotonic()
         meshes[2].wait(0.05)
         waited = time.monotonic() - started
+
+
+@pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings uses sockets alone")
+def test_mesh_that_is_closed_leaves_no_memory_open(meshes: Meshes) -> None:
+    def memory() -> int:
+        return Path("/proc/self/maps").read_text().count("memfd:naiad-ring")
+
+    meet(meshes)
+    assert memory() > 0
+    for mesh in meshes:
+        mesh.close()
+    assert memory() == 0
 
 
 def test_mesh_frames_of_strangers_are_not_read(meshes: Meshes, tmp_path: Path) -> None:
