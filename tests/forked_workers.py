@@ -215,5 +215,10 @@ def _work(given: list[int], environment: dict[str, str], folder: str) -> NoRetur
 if __name__ == "__main__":
     folder_of_this = str(Path(__file__).parent)
     started_with = os.environ["PYTHONPATH"].split(os.pathsep)
-    _plain_path = [path for path in sys.path if path not in started_with and path != folder_of_this]
+    _plain_path = [
+        path
+        for path in sys.path
+        if path.startswith((sys.base_prefix, sys.prefix))
+        or (path not in started_with and path != folder_of_this)
+    ]
     _serve(socket.socket(fileno=int(sys.argv[2])))

@@ -83,7 +83,7 @@ def test_looks_at_each_row_once_as_it_comes_and_not_at_all_that_wait(monkeypatch
         flow = cluster.install(during_of_many)
         for epoch in range(100):
             flow.input("rows").insert([(epoch, None, 1_000 + epoch)])
-            flow.seal()
+            flow.wait(flow.seal())
         assert looked_at == 100
         flow.seal(through=2_000)
         assert sorted(e for _, e, d in _changes(flow, "there") if d < 0) == list(range(1_000, 1_100))
