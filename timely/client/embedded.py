@@ -4,7 +4,7 @@ Several workers take turns, and talk through memory: all that workers do across 
 and in the same order each time.
 
 Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
-then do all that there is. Who gives rows and seals epochs does not wait for that: small epochs cost a third
+then do all that there is. Who gives rows and seals epochs does not wait for that: small epochs cost half
 if many are worked on at once. What may wait is bounded (`owed.py`).
 """
 
