@@ -1,7 +1,7 @@
 """What is a kernel, and what happens when it is called?
 
 A *kernel* is a free function over integers and int64 arrays; it is compiled at its first call and kept on
-disk, so that the next process loads it within a millisecond, and without numba: that takes a third of a
+disk, so that the next process loads it in a millisecond or a few, and without numba: that takes a third of a
 second and 60 MiB to import, which a process pays that has to compile.
 
 Where the code is kept: in `__pycache__` beside the source; if that is not writable (an installed

@@ -111,8 +111,8 @@ class Replace:
 @dataclass(frozen=True)
 class Describe:
     """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
-    schema or None, converter or None, whether it
-    takes plain rows], …], outputs [[name, description, Arrow schema or None], …], exports,
+    schema or None, converter or None, whether it takes plain rows], …],
+    outputs [[name, description, Arrow schema or None], …], exports,
     stages (lines of text).
     """
 

@@ -212,6 +212,8 @@ class InputHandle:
         """
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
+        if diff not in (1, -1):  # checked here: whoever seals makes words of it, perhaps another client
+            raise MisuseError(f"input {self.name!r}: plain rows are added or removed once, not {diff} times")
         plain = self._plain.checked_rows(rows, diff)
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)

@@ -48,7 +48,7 @@ class Shared(NamedTuple):
 
     log_level: str = "warning"
     check_progress: bool = False
-    silence_seconds: float = 2.5
+    silence_seconds: float = 2.5  # `SILENCE_SECONDS_DEFAULT`, which cannot be imported here
 
 
 class BarrierTask:

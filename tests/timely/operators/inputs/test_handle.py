@@ -272,6 +272,17 @@ def plain() -> tuple[Worker, Instance, InputHandle, PlainIn]:
     return worker, instance, instance.input("numbers"), codec
 
 
+@pytest.mark.parametrize("diff", [0, 2, -2, 1 << 63, (1 << 64) - 1])
+def test_plain_rows_as_often_as_no_client_says_are_refused_before_anybody_seals(diff: int) -> None:
+    worker, instance, handle, _ = plain()
+    handle.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+    with pytest.raises(MisuseError, match="plain rows are added or removed once"):
+        handle.insert_rows(0, [(2,)], diff, AppendId("w", 1))
+    assert handle.rows_waiting == 1 and handle.is_new(AppendId("w", 1))
+    handle.seal()
+    assert entered(worker, instance) == [(0, ((1,), 1))]
+
+
 def test_plain_rows_of_an_epoch_are_one_batch_made_when_it_is_sealed() -> None:
     worker, instance, handle, codec = plain()
     assert handle.insert_rows(0, [(1,), (2,)], 1, AppendId("w", 0)) == 0
