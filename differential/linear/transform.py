@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
+from differential.linear.short import Short, short_of
 from timely.errors import InternalError
 from timely.wire.batch import Batch
 
@@ -24,6 +25,8 @@ class LinearTransform:
         self._function = chain.compile(SYMBOLS)
         self._symbol_words = chain.schema_out.symbol_words
         self.projection: Projection | None = chain.as_projection(SYMBOLS)
+        self.short: Short | None = short_of(self.projection)
+        """The same for kernels, if there is such a form."""
 
     @classmethod
     def of(cls, chain: LinearChain) -> LinearTransform | None:

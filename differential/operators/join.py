@@ -159,11 +159,11 @@ class JoinMachine:
         self.inputs = tuple(inputs)
         self._sources = [[one.source for one in inputs if one.side == side] for side in (LEFT, RIGHT)]
         self._ports = [[n for n, one in enumerate(inputs) if one.side == side] for side in (LEFT, RIGHT)]
-        self._projections = [projection_array(projection, kw, side) for side in (LEFT, RIGHT)]
+        self.projections = [projection_array(projection, kw, side) for side in (LEFT, RIGHT)]
         self._unfinished: deque[_Work] = deque()
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)
-        self._flags = tuple(flags)
+        self.flags = tuple(flags)
 
     def recv(self, port: int, words: Int64s) -> Int64s:
         """Accept rows of this join's own that came in at `port`: the first piece of their pairs.
@@ -195,7 +195,7 @@ class JoinMachine:
 
     def _with_keys(self, delta: Int64s) -> Int64s:
         """The rows of which no key is null."""
-        for flag in self._flags:
+        for flag in self.flags:
             kept = delta[flag] != 0
             if not kept.all():
                 delta = np.ascontiguousarray(delta[:, kept])
@@ -245,7 +245,7 @@ class JoinMachine:
         """
         if delta.shape[1] == 0:
             return self._nothing, 0
-        projection = self._projections[side]
+        projection = self.projections[side]
         try:
             return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_ROWS_MAX)
         except OverflowError:

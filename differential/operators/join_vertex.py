@@ -75,6 +75,12 @@ class JoinVertex(OperatorVertex):
         self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs, self._flags)
         self._machine.show_rows(show_schema(self._schemas[0]), show_schema(self._schemas[1]))
 
+    @property
+    def machine(self) -> JoinMachine:
+        """What does the work. Requires: it has started."""
+        assert self._machine is not None
+        return self._machine
+
     def _source(self, number: int) -> OwnRows | Reader:
         port = self._ports[number]
         if port.reads:

@@ -202,7 +202,7 @@ class ReduceMachine:
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._show_key: ShowRow = show_words
         self._names: tuple[str, ...] = ()
-        self._keeps_answers = answers is None and not self._is_sum
+        self.keeps_answers = answers is None and not self._is_sum
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
@@ -232,6 +232,10 @@ class ReduceMachine:
         """Let rows int64[kw + vw + 2, n] wait for their times; the array is kept, and not changed."""
         self._waiting.add(words)
 
+    def recv_pending(self, pairs: Int64s) -> None:
+        """Let answers be looked at again: (key, time), sorted, different; the array is kept."""
+        self._pending.add(pairs)
+
     def advance(self, frontier: Int64s) -> Int64s:
         """Correct the output at every time that is complete now; returns the corrections, sorted,
         consolidated.
@@ -253,7 +257,7 @@ class ReduceMachine:
                 self._pending.add(pended)
             if self._reader is None:
                 self.input.insert(ready)
-            if self._keeps_answers:
+            if self.keeps_answers:
                 self.output.insert(corrections)
         self.set_since(frontier)
         return corrections
@@ -264,10 +268,23 @@ class ReduceMachine:
             self.input.set_since(frontier)
         else:
             self._reader.set_frontier(frontier)
-        if self._keeps_answers:
+        if self.keeps_answers:
             self.output.set_since(frontier)
         elif self._own_reader is not None:
             self._own_reader.set_frontier(frontier)
+
+    @property
+    def reads(self) -> bool:
+        """Whether others fill the trace that it reads."""
+        return self._reader is not None
+
+    def kernel(self) -> tuple[Literal["least", "sums"] | None, Int64s, Int64s]:
+        """Which kernel does the work, its `shape` (written to as `exact` changes), and what it takes as the
+        aggregates; None: another one, or Python.
+        """
+        if self._least_shape is not None:
+            return "least", self._least_shape, np.zeros((0, 0), np.int64)
+        return "sums" if self._is_sum else None, self._shape, self._parts
 
     @property
     def traces(self) -> list[Trace]:

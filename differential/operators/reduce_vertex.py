@@ -71,6 +71,11 @@ class ReduceVertex(WaitingVertex):
             machine.show_rows(show_schema(key), show_schema(row), show_schema(answer), names)
         self._machine = machine
 
+    @property
+    def machine(self) -> ReduceMachine:
+        """What does the work. Requires: it has started."""
+        return self._machine
+
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows wait; the right to answer at their times is held."""
         if not self._reads:

@@ -219,12 +219,13 @@ class ConsolidateVertex(WaitingVertex):
 
     def __init__(self, words: int, schema: Schema | None = None) -> None:
         super().__init__()
-        self._words = words
+        self.words = words
         self._schema = schema
 
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
-        self._machine = ConsolidateMachine(self._words, self.code.guards)
+        self._machine = ConsolidateMachine(self.words, self.code.guards)
+        self.machine = self._machine
         self._machine.show_rows(show_schema(self._schema))
 
     def symbols(self, mark: Mark) -> None:

@@ -100,6 +100,11 @@ class SharedTrace(Trace):
         self._holds_moved = True
         return reader
 
+    @property
+    def readers(self) -> Sequence[Reader]:
+        """All that read."""
+        return self._readers
+
     def forget(self, reader: Reader) -> None:
         """A reader that has closed."""
         self._readers.remove(reader)
@@ -166,6 +171,18 @@ class SharedTrace(Trace):
         """`add`, for whoever does not ask for the number."""
         if words.shape[1]:
             self.add(words)
+
+    def take_back(self, rows: int, inserts: int) -> None:
+        """See `Trace`; all who read by position have accepted these inserts.
+
+        Requires: they had accepted all that there were before.
+        """
+        assert not self._tail
+        self.sequence += inserts
+        for reader in self._readers:
+            if reader.position is not None:
+                reader.position = self.sequence
+        super().take_back(rows, inserts)
 
     def _accepted(self) -> int:
         """The last insert that every reader has accepted; the very last if nobody reads by position."""

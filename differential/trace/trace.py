@@ -192,6 +192,27 @@ class Trace:
             self._owed += EFFORT_PER_ROW * rows
             self._pay()
 
+    def lend(self) -> Int64s:
+        """The head, with all the room that it may have, for kernels that insert into it by `table` as
+        `insert` does; `take_back` is told of it before anything else happens here.
+        """
+        if self._head_room < HEAD_ROWS_MAX:
+            self._grow_head(HEAD_ROWS_MAX // 2)
+            if self._head_rows:
+                start = self._head.ctypes.data + 8 * self._head_room * self.columns * int(
+                    self.table[-1, SIDE]
+                )
+                self.table[-1, HEADER::3] = start + 8 * self._head_room * np.arange(self.columns)
+        return self._head
+
+    def take_back(self, rows: int, inserts: int) -> None:
+        """So many rows were inserted into the head by others, in so many inserts."""
+        self._head_rows = int(self.table[-1, ROWS])
+        self._unseen += rows
+        self._owed += EFFORT_PER_ROW * rows
+        if self._owed >= EFFORT_ROWS_MIN:
+            self._pay()
+
     def _pay(self) -> None:
         """Do the merging that inserts since the last payment owe."""
         owed, self._owed = self._owed, 0

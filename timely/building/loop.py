@@ -15,6 +15,7 @@ from typing import Literal
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
+from ..operators.region import RegionMaker
 from ..user_code.call_site import call_site
 from .scope import ITERATIONS_MAX, Scope
 from .stream import Draft, Feed, Stream
@@ -60,19 +61,20 @@ class Loop:
         order: LoopOrder = "product",
         iterations_max: int = ITERATIONS_MAX,
         stops: bool = False,
+        region: RegionMaker | None = None,
     ) -> Loop:
         """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations; if it
         `stops` itself, it ends after so many, and drops what would go on.
 
         `order` says how the new counter compares: "product" is the order of differential dataflow,
-        "lexicographic" extends the counters of the loops around it as in Naiad.
+        "lexicographic" extends the counters of the loops around it as in Naiad. `region`: see `Scope`.
         """
         shape = parent.shape.loop() if order == "product" else parent.shape.lexicographic_loop()
         if iterations_max < 1:
             raise GraphError(
                 f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
             )
-        return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site())))
+        return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site()), region))
 
     def loop(self, name: str = "loop", *, order: LoopOrder = "product", times: int | None = None) -> Loop:
         """A loop in this loop; `times`: it ends after so many iterations."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from progress.times.timestamp import TimeShape
 
+from ..operators.region import RegionMaker
 from ..wire.batch import Batch
 
 ITERATIONS_MAX = 1_000_000
@@ -25,7 +26,7 @@ class Scope:
     """The root of a dataflow, or one loop.
 
     A loop that `stops` does so after `iterations_max` iterations, and what would go on is dropped; to others
-    one more is an error. `site` is the user's line.
+    one more is an error. `site` is the user's line. `region` makes one of a loop and all that are in it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Scope:
     iterations_max: int = ITERATIONS_MAX
     stops: bool = False
     site: str = ""
+    region: RegionMaker | None = None
 
     @property
     def level(self) -> int:

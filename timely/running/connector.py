@@ -18,7 +18,7 @@ from ..wire.batch import Batch, Transform
 from ..wire.routing import Routing
 from .rounds import RoundCounts
 
-_LAST_ROUNDS: Final = 6
+LAST_ROUNDS: Final = 6
 """From so many iterations before the limit on it is kept what goes round."""
 
 _LAST_KEPT: Final = 24
@@ -106,35 +106,10 @@ class Connector:
 
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
-        if self.rounds is not None:
-            if self._before is not None:
-                going = self._before(batch)
-                if going is None or going.rows == 0:
-                    return
-                batch = going
-            self.rounds.add((word & self.keep) + self.add, batch.rows)
-        if self.transform is not None:
-            transformed = self.transform(batch)
-            if transformed is None or transformed.rows == 0:
-                return
-            batch = transformed
-        if not self._is_identity:
-            word = (word & self.keep) + self.add
-            batch = batch.shifted(self.keep, self.add)
-            for limit in self._limits:
-                # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
-                reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
-                if reached <= limit.iterations_max - _LAST_ROUNDS:
-                    continue
-                if not limit.stops:
-                    self._note(limit, reached, batch)
-                elif reached > limit.iterations_max:
-                    rest = _until(batch, word, limit)
-                    if rest is None:
-                        return
-                    batch = rest
-        self.rows_sent += batch.rows
-        self.messages_sent += 1
+        carried = self.carry(batch, word)
+        if carried is None:
+            return
+        batch, word = carried
         carrier = self._carrier
         if self.route is None or carrier.workers == 1:
             carrier.count(self.location, word, 1)
@@ -148,6 +123,57 @@ class Connector:
                 carrier.enqueue(self.target, self.port, self.location, word, part)
             else:
                 carrier.send_data(peer, self.index, word, part)
+
+    def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
+        """What becomes of `batch`, sent at `word`, on its way: it and its word as they arrive, or None for no
+        rows.
+        """
+        if self.rounds is not None:
+            if self._before is not None:
+                going = self._before(batch)
+                if going is None or going.rows == 0:
+                    return None
+                batch = going
+            self.rounds.add((word & self.keep) + self.add, batch.rows)
+        if self.transform is not None:
+            transformed = self.transform(batch)
+            if transformed is None or transformed.rows == 0:
+                return None
+            batch = transformed
+        if not self._is_identity:
+            word = (word & self.keep) + self.add
+            batch = batch.shifted(self.keep, self.add)
+            for limit in self._limits:
+                # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
+                reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
+                if reached <= limit.iterations_max - LAST_ROUNDS:
+                    continue
+                if not limit.stops:
+                    self._note(limit, reached, batch)
+                elif reached > limit.iterations_max:
+                    rest = _until(batch, word, limit)
+                    if rest is None:
+                        return None
+                    batch = rest
+        self.rows_sent += batch.rows
+        self.messages_sent += 1
+        return batch, word
+
+    def tell_round(self, word: int, rows: int) -> None:
+        """So many rows have gone round, as `carry` counts them where it is asked."""
+        if self.rounds is not None:
+            self.rounds.add(word, rows)
+
+    @property
+    def whole_transform(self) -> Transform | None:
+        """All that is done to batches but for their times."""
+        return self.transform if self._before is None else self._transformed
+
+    def _transformed(self, batch: Batch) -> Batch | None:
+        going = batch if self._before is None else self._before(batch)
+        if going is None or going.rows == 0 or self.transform is None:
+            return going
+        return self.transform(going)
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor. What went round last is told by its iteration."""

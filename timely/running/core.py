@@ -17,6 +17,7 @@ has told nobody of its changes of counts, so nobody can take its work for done.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
@@ -147,6 +148,15 @@ class Worker:
     def exported(self, owner: int | str, export: str) -> Exported:
         """What the running dataflow `owner` exports as `export`."""
         return exported_by(self._instances, owner, export)
+
+    @property
+    def makes_regions(self) -> bool:
+        """Whether loops may be regions: not with other workers, to whom rows go in each iteration, nor where
+        progress is checked, since a region tells nothing of what goes on in it. `NAIAD_REGIONS=0` says no, to
+        compare.
+        """
+        is_on = os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
+        return is_on and self.workers == 1 and not self._checks_progress
 
     @property
     def instances(self) -> dict[int, Instance]:

@@ -38,6 +38,7 @@ from ..wire.batch import Batch
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .connector import Connector, Target
+from .regions import RegionRunner, make_regions
 from .vertex_runner import Checker, VertexRunner
 
 PATIENCE_STEPS: Final = 16
@@ -55,6 +56,11 @@ class Owner(Protocol):
     @property
     def workers(self) -> int:
         """How many there are in all."""
+        ...
+
+    @property
+    def makes_regions(self) -> bool:
+        """Whether loops may be regions (`regions.py`)."""
         ...
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
@@ -89,7 +95,7 @@ class Instance:
         self.count = self._changes.add  # (location, word, delta): callbacks reach progress tracking by this
         self._ready: list[int] = []
         self._turns: deque[int] = deque()  # stages that were left waiting
-        self._resumed: list[VertexRunner] = []
+        self._resumed: list[VertexRunner | RegionRunner] = []
         self._patient: list[int] = []  # stages that wait until nothing is ready, and for how many steps
         self._postponed = 0
         self._idle_runners: list[VertexRunner] = []
@@ -99,6 +105,9 @@ class Instance:
             VertexRunner(self, stage, declaration.name, declaration.site, code, declaration.outputs)
             for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
+        self.regions: list[RegionRunner] = []
+        self._actors: list[VertexRunner | RegionRunner] = list(self.runners)
+        """Who has the turns of each stage, and then the regions: these have theirs last."""
         self.connectors = self._connect()
         self._port_owner: list[int] = []
         self.tracker = Tracker(frozen.graph, self._make_vertices(), anchor=self.anchor)
@@ -120,6 +129,8 @@ class Instance:
         for runner in self.runners:
             if runner.vertex is not None:
                 runner.vertex.bind(runner)
+        if owner.makes_regions:
+            self._take_together()
         self._mergers = [runner for runner in self.runners if runner.wants_idle()]
         self.imports: list[ImportHandle] = []
         self.feeds: dict[str, ImportHandle] = {}
@@ -261,7 +272,7 @@ class Instance:
         is_ready = self._ready or self._resumed or self._patient or self.recheck
         return not (is_ready or self._changes or self.can_follow())
 
-    def resume_later(self, runner: VertexRunner) -> None:
+    def resume_later(self, runner: VertexRunner | RegionRunner) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
         self._resumed.append(runner)
 
@@ -274,7 +285,7 @@ class Instance:
         if self._resumed:
             for runner in self._resumed.copy():
                 self.let_resume(runner)
-        ready, turns, runners = self._ready, self._turns, self.runners
+        ready, turns, runners = self._ready, self._turns, self._actors
         if self._patient:
             self._postponed += 1
             if not ready or self._postponed >= PATIENCE_STEPS:
@@ -298,7 +309,7 @@ class Instance:
     def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
         """Which actions there are to perform now, in the order in which steps come to them."""
         found: list[Resume | Activate | Publish | Notify | Idle] = []
-        found += [Activate(self.index, runner.stage) for runner in self.runners if runner.is_queued]
+        found += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
         if self._changes or self.can_follow():
             found.append(Publish(self.index))
         if self.recheck:
@@ -315,7 +326,7 @@ class Instance:
         self._patient.clear()
         self._postponed = 0
 
-    def let_resume(self, runner: VertexRunner) -> None:
+    def let_resume(self, runner: VertexRunner | RegionRunner) -> None:
         """Let a stage that asked for another turn have it."""
         self._resumed.remove(runner)
         runner.may_resume = True
@@ -328,10 +339,10 @@ class Instance:
         else:
             self._ready.remove(stage)
             heapq.heapify(self._ready)
-        self._activate(self.runners[stage])
+        self._activate(self._actors[stage])
         self._idle_runners = self._mergers.copy()
 
-    def _activate(self, runner: VertexRunner) -> None:
+    def _activate(self, runner: VertexRunner | RegionRunner) -> None:
         runner.is_queued = False
         try:
             runner.activate()
@@ -369,7 +380,7 @@ class Instance:
     def _tell_tracker(self, changes: list[Change]) -> None:
         for port in self.tracker.apply(changes):
             stage = self._port_owner[port]
-            runner = self.runners[stage]
+            runner = self._actors[stage]
             runner.has_frontier_news = True
             if runner.requested:
                 self.recheck.add(stage)
@@ -433,6 +444,8 @@ class Instance:
             except BaseException as error:
                 add_note(error, f"while times of {runner.title()} were to count from a later epoch")
                 raise
+        for region in self.regions:
+            region.rebase(by)
         # At once, so that no frontier is seen to come and go.
         self._tell_tracker(self._far.rebase(counts, by))
         awaiting, self._awaiting = sorted(self._awaiting), set()
@@ -450,6 +463,8 @@ class Instance:
             imported.symbols(mark)
         for runner in self.runners:
             runner.symbols(mark)
+        for region in self.regions:
+            region.symbols(mark)
         for _, _, batch, _ in self._late:
             mark.holder(batch)
 
@@ -462,7 +477,7 @@ class Instance:
             (sorted(self._ready), self._turns, sorted(self.recheck)),
             (sorted(self._patient), self._postponed),
             [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
-            self.runners,
+            (self.runners, self.regions),
             self.inputs,
             (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
             (self.anchor.epoch, self._far.counts(), sorted(self._awaiting), self._late),
@@ -480,8 +495,8 @@ class Instance:
             yield handle.codec
         for constant in self.constants:
             yield constant.codec
-        for runner in self.runners:
-            yield from (batch for _, _, _, batch in runner.inbox)
+        for actor in self._different():
+            yield from (batch for _, _, _, batch in actor.inbox)
         yield from (batch for _, _, batch, _ in self._late)
 
     def drop(self) -> None:
@@ -495,6 +510,8 @@ class Instance:
         self._idle_runners.clear()
         self._mergers.clear()
         self.runners.clear()
+        self.regions.clear()
+        self._actors.clear()
         self.connectors.clear()
         self.inputs.clear()
         self.constants.clear()
@@ -519,11 +536,26 @@ class Instance:
         """Whether nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self._changes and self.tracker.is_idle()
 
-    def wake(self, runner: VertexRunner) -> None:
+    def wake(self, runner: VertexRunner | RegionRunner) -> None:
         """Let a stage have its turn."""
         if not runner.is_queued:
             runner.is_queued = True
             heapq.heappush(self._ready, runner.stage)
+
+    def _different(self) -> list[VertexRunner | RegionRunner]:
+        """All runners: of stages, and of regions."""
+        return [*self.runners, *self.regions]
+
+    def _take_together(self) -> None:
+        """Let loops be regions, as far as they can. Called once all vertices have started."""
+        self.regions = make_regions(self, self.frozen, self.runners, self.connectors)
+        self._actors += self.regions
+        for region in self.regions:
+            for stage in region.stages:
+                self._actors[stage] = region
+                self.runners[stage].is_queued = False
+            region.has_frontier_news = True
+            self.wake(region)
 
     def _connect(self) -> list[Connector]:
         stages = len(self.runners)
@@ -592,7 +624,7 @@ class Instance:
         self.apply(opening)
         # What no input reaches will never hear that its frontier has changed: it is empty from now on.
         for port, stage in enumerate(self._port_owner):
-            runner = self.runners[stage]
+            runner = self._actors[stage]
             if not len(self.tracker.frontier(port)) and (runner.wants_frontier or runner.wants_end):
                 runner.has_frontier_news = True
                 self.wake(runner)

@@ -20,7 +20,6 @@ from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
 from progress.times.word_antichain import antichain_is_beyond, minimal_words
 from progress.tracking.count_changes import Change
-from progress.tracking.tracker import Tracker
 
 from ..dictionaries import Mark
 from ..operators.vertex import Feeder, Vertex
@@ -66,6 +65,14 @@ class Source(Protocol):
         ...
 
 
+class Frontiers(Protocol):
+    """Knows the frontiers of ports."""
+
+    def frontier(self, port: int) -> Int64s:
+        """See `Tracker.frontier`."""
+        ...
+
+
 class Surroundings(Protocol):
     """The dataflow around a vertex, on its worker. In use is `instance.py`."""
 
@@ -90,7 +97,7 @@ class Surroundings(Protocol):
         ...
 
     @property
-    def tracker(self) -> Tracker:
+    def tracker(self) -> Frontiers:
         """Knows the frontiers of all ports."""
         ...
 
@@ -103,11 +110,11 @@ class Surroundings(Protocol):
         """Who is told what happens, if anybody is."""
         ...
 
-    def wake(self, runner: VertexRunner) -> None:
+    def wake(self, runner: VertexRunner, /) -> None:
         """Let a stage have its turn."""
         ...
 
-    def resume_later(self, runner: VertexRunner) -> None:
+    def resume_later(self, runner: VertexRunner, /) -> None:
         """Let a stage have one turn once others have had theirs."""
         ...
 
@@ -168,6 +175,10 @@ class VertexRunner:
     def title(self) -> str:
         """Who it is, as errors say it."""
         return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
+
+    def move_into(self, surroundings: Surroundings) -> None:
+        """What is around the vertex from now on."""
+        self._surroundings = surroundings
 
     # Called by the vertex.
 

@@ -55,8 +55,12 @@ class PriorityVertex(OperatorVertex):
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """At once: it keeps nothing."""
-        for part in by_time(take_turns(joined_words(messages), *self._turns)):
+        for part in self.turned(joined_words(messages)):
             self.send_rows(part)
+
+    def turned(self, words: Int64s) -> Iterator[Int64s]:
+        """Rows without their priority, when it is their turn."""
+        return by_time(take_turns(words, *self._turns))
 
     def symbols(self, mark: Mark) -> None:
         """None: it keeps nothing."""

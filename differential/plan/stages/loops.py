@@ -31,6 +31,7 @@ from ...operators.arrange import Arranged, JoinPart, Rows, arrange
 from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
 from ...operators.vertices import ConsolidateVertex
+from ...regions.making import make_region
 from ...skew.running.stages import Spread
 from ..facts import goes_straight, is_consolidated
 from ..nodes import ByPriority, LetRec, Node
@@ -86,7 +87,12 @@ class LoopLowering:
         loops = initials[0].loops
         parent = loops[-1].scope if loops else self._dataflow.root
         loop = Loop.inside(
-            self._dataflow, parent, node.name, iterations_max=node.iterations_max, stops=node.stops
+            self._dataflow,
+            parent,
+            node.name,
+            iterations_max=node.iterations_max,
+            stops=node.stops,
+            region=make_region,
         )
         entered = [self._within(initial, (*loops, loop)) for initial in initials]
         variables = tuple(LoopVariable(start, loop) for start in entered)

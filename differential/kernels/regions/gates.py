@@ -1,0 +1,223 @@
+"""A gate opens: what waits there for one time is complete, and is answered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.history.least import reduce_least
+from differential.kernels.history.ready import merge_pending
+from differential.kernels.regions.edges import pass_on
+from differential.kernels.regions.joining import has_room, lines_of, put_into
+from differential.kernels.regions.layout import (
+    FAR,
+    HEAD_IS_FULL,
+    K_GATE,
+    K_LEAST,
+    K_SUM,
+    KEEPS_ANSWERS,
+    KEEPS_ROWS,
+    NO_ROOM,
+    P_ANSWERS,
+    P_EDGE,
+    P_EDGES,
+    P_HELD,
+    P_KEEPS,
+    P_KIND,
+    P_LEVELS,
+    P_PARTS,
+    P_PARTS_COLUMNS,
+    P_PARTS_LINES,
+    P_PENDING,
+    P_PLACES,
+    P_SHAPE,
+    P_SHAPE_WORDS,
+    P_SLOT,
+    P_TRACE,
+    ROWS_MAX,
+    S_AT,
+    S_COLUMNS,
+    S_LEAST,
+    S_ROOM,
+    S_ROWS,
+    TOO_MUCH,
+    X_NOW,
+    X_ROWS,
+    X_SLOT,
+)
+from differential.kernels.regions.slots import drop_rows_at, rows_at, table_at
+from differential.kernels.rows.sort import sort_words
+from differential.kernels.sums.reduce_sums import reduce_few
+from progress.kernel import Int64s, kernel, small_kernel
+
+
+@small_kernel
+def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
+    """The least time that waits at a gate; FAR: none."""
+    least = min(slots[steps[step, P_SLOT], S_LEAST], steps[step, P_HELD])
+    pending = steps[step, P_PENDING]
+    return least if pending < 0 else min(least, slots[pending, S_LEAST])
+
+
+@small_kernel
+def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int, fields: Int64s) -> bool:
+    """Whether a gate opens before another: by epoch, then by the loop's counter, then by the place there, and
+    so on inwards.
+
+    fields   int64[2, levels]: lowest bit and mask of each counter in a word
+    """
+    level = np.int64(0)
+    while True:
+        mine = (time >> fields[0, level]) & fields[1, level]
+        others = (other_time >> fields[0, level]) & fields[1, level]
+        if mine != others:
+            return mine < others
+        if level > 0:
+            place, others_place = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
+            if place != others_place:
+                return place < others_place
+        # In one place both are in one loop, or are one gate.
+        level += 1
+        if level > steps[step, P_LEVELS] or level > steps[other, P_LEVELS]:
+            return False
+
+
+@kernel
+def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s, bound: int) -> int:
+    """The gate that opens next, and its time in `state`; -1: nothing is left to do before `bound`."""
+    chosen, now = np.int64(-1), np.int64(FAR)
+    for step in range(steps.shape[0]):
+        if steps[step, P_KIND] < K_GATE:
+            continue
+        time = least_at(steps, step, slots)
+        if time >= bound:
+            continue
+        if chosen < 0 or comes_first(steps, step, time, chosen, now, fields):
+            chosen, now = step, time
+    state[X_NOW] = now
+    return chosen
+
+
+@kernel
+def frontier_behind(time: int, levels: int, fields: Int64s) -> Int64s:
+    """What may still come at a gate once it has opened at `time`: one step on in some counter, outer ones as
+    they are.
+    """
+    found = np.empty(levels + 1, np.int64)
+    count = np.int64(0)
+    for level in range(levels, -1, -1):
+        shift, mask = fields[0, level], fields[1, level]
+        if (time >> shift) & mask < mask:
+            found[count] = ((time >> shift) + 1) << shift
+            count += 1
+    out = np.empty(count, np.int64)
+    for index in range(count):
+        out[index] = found[index]
+    return out
+
+
+@kernel
+def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s, state: Int64s) -> int:
+    """Take out the pending times that are `now`, put in others: 0, or why not. Nothing has changed then."""
+    columns = slots[slot, S_COLUMNS]
+    rows = slots[slot, S_ROWS]
+    if rows + pended.shape[1] > slots[slot, S_ROOM]:
+        state[X_SLOT] = slot
+        state[X_ROWS] = rows + pended.shape[1]
+        return NO_ROOM
+    drop_rows_at(slots, slot, columns - 1, now)
+    if pended.shape[1] == 0:
+        return 0
+    table = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
+    left = np.empty((columns, slots[slot, S_ROWS]), np.int64)
+    for column in range(columns):
+        for row in range(left.shape[1]):
+            left[column, row] = table[column, row]
+    merged = merge_pending(left, pended)
+    least = np.int64(FAR)
+    for column in range(columns):
+        for row in range(merged.shape[1]):
+            table[column, row] = merged[column, row]
+    for row in range(merged.shape[1]):
+        least = min(least, merged[columns - 1, row])
+    slots[slot, S_ROWS] = merged.shape[1]
+    slots[slot, S_LEAST] = least
+    return 0
+
+
+@kernel
+def answers_of(
+    step: int, steps: Int64s, ready: Int64s, pending: Int64s, traces: Int64s, frontier: Int64s
+) -> tuple[Int64s, Int64s]:
+    """What a reduce says about rows and pending times that are complete: corrections, what stays pending."""
+    shape = table_at(steps[step, P_SHAPE], 1, steps[step, P_SHAPE_WORDS])[0]
+    lines = lines_of(traces, steps[step, P_TRACE], np.int64(0))
+    if steps[step, P_KIND] == K_LEAST:
+        said = lines_of(traces, steps[step, P_ANSWERS], np.int64(0))
+        return reduce_least(ready, pending, lines, said, frontier, shape)
+    parts = table_at(steps[step, P_PARTS], steps[step, P_PARTS_LINES], steps[step, P_PARTS_COLUMNS])
+    return reduce_few(ready, pending, lines, frontier, shape, parts)
+
+
+@kernel
+def keep_all(
+    step: int, steps: Int64s, ready: Int64s, corrections: Int64s, traces: Int64s, state: Int64s
+) -> int:
+    """Rows into their trace, answers into theirs, as far as a gate keeps them: 0, or why not."""
+    keeps = steps[step, P_KEEPS]
+    puts_rows = keeps & KEEPS_ROWS != 0 and ready.shape[1] > 0
+    puts_answers = keeps & KEEPS_ANSWERS != 0 and corrections.shape[1] > 0
+    if puts_rows and not has_room(traces, steps[step, P_TRACE], ready.shape[1], state):
+        return HEAD_IS_FULL
+    if puts_answers and not has_room(traces, steps[step, P_ANSWERS], corrections.shape[1], state):
+        return HEAD_IS_FULL
+    if puts_rows:
+        put_into(traces, steps[step, P_TRACE], ready)
+    if puts_answers:
+        put_into(traces, steps[step, P_ANSWERS], corrections)
+    return 0
+
+
+@kernel
+def open_gate(
+    step: int,
+    steps: Int64s,
+    edges: Int64s,
+    traces: Int64s,
+    slots: Int64s,
+    fields: Int64s,
+    state: Int64s,
+    told: Int64s,
+) -> int:
+    """Answer what waits at a gate for the time in `state`: 0, or why not."""
+    slot, pending, now = steps[step, P_SLOT], steps[step, P_PENDING], state[X_NOW]
+    if steps[step, P_KIND] == K_GATE or steps[step, P_HELD] <= now or slots[slot, S_ROWS] > ROWS_MAX:
+        return TOO_MUCH
+    columns = slots[slot, S_COLUMNS]
+    ready = sort_words(rows_at(slots, slot, columns - 2, now))
+    corrections = ready
+    if steps[step, P_KIND] != K_SUM:
+        waiting = rows_at(slots, pending, slots[pending, S_COLUMNS] - 1, now)
+        if waiting.shape[1] > ROWS_MAX:
+            return TOO_MUCH
+        frontier = frontier_behind(now, steps[step, P_LEVELS], fields)
+        if ready.shape[1] + waiting.shape[1] == 0:
+            drop_rows_at(slots, slot, columns - 2, now)
+            return 0
+        corrections, pended = answers_of(step, steps, ready, waiting, traces, frontier)
+        if corrections.shape[1] > ROWS_MAX:
+            return TOO_MUCH
+    why = pass_on(corrections, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, told)
+    if why != 0:
+        return why
+    if steps[step, P_KIND] != K_SUM:
+        # What cannot be undone comes last: first whether there is room, then all of it.
+        if slots[pending, S_ROWS] + pended.shape[1] > slots[pending, S_ROOM]:
+            state[X_SLOT] = pending
+            state[X_ROWS] = slots[pending, S_ROWS] + pended.shape[1]
+            return NO_ROOM
+        why = keep_all(step, steps, ready, corrections, traces, state)
+        if why != 0:
+            return why
+        put_pending(slots, pending, now, pended, state)
+    drop_rows_at(slots, slot, columns - 2, now)
+    return 0

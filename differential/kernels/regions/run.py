@@ -1,0 +1,108 @@
+"""A loop runs: gate after gate is opened, and what comes out is passed on, until nothing is left.
+
+The gate that opens next is the one whose earliest waiting time comes first: by epoch, then by the counter of
+the outermost loop, then by the place of the gate (or of the loop around it) in that loop, and so on inwards.
+Whatever an opened gate leads to comes later in this order, for what goes round has a larger counter, and what
+does not goes to a later place. So when a gate opens, what waits there for its time is all that will ever come
+for it.
+
+A step is done whole or not at all. What cannot be done here is Python's: the call ends and says which step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.regions.gates import next_gate, open_gate
+from differential.kernels.regions.joining import take_in
+from differential.kernels.regions.layout import (
+    DONE,
+    E_ROWS,
+    K_ARRANGE,
+    K_OTHER,
+    NO_TURNS,
+    P_KIND,
+    P_SLOT,
+    S_LEAST,
+    S_ROWS,
+    TOLD_IS_FULL,
+    TOLD_MAX,
+    TOO_MUCH,
+    X_BOUND,
+    X_OPENED,
+    X_STEP,
+    X_TOLD,
+    X_TURNS,
+)
+from progress.kernel import Int64s, kernel
+
+
+@kernel
+def remember(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
+    """Note in `before` int64[3, room] what a step may change before it is sure to be done."""
+    for slot in range(slots.shape[0]):
+        before[0, slot], before[1, slot] = slots[slot, S_ROWS], slots[slot, S_LEAST]
+    for edge in range(edges.shape[0]):
+        before[2, edge] = edges[edge, E_ROWS]
+    before[2, edges.shape[0]] = state[X_TOLD]
+
+
+@kernel
+def undo(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
+    """As it was when it was noted."""
+    for slot in range(slots.shape[0]):
+        slots[slot, S_ROWS], slots[slot, S_LEAST] = before[0, slot], before[1, slot]
+    for edge in range(edges.shape[0]):
+        edges[edge, E_ROWS] = before[2, edge]
+    state[X_TOLD] = before[2, edges.shape[0]]
+
+
+@kernel
+def run_region(
+    steps: Int64s,
+    matches: Int64s,
+    edges: Int64s,
+    traces: Int64s,
+    slots: Int64s,
+    fields: Int64s,
+    state: Int64s,
+    told: Int64s,
+) -> int:
+    """Do all that is to be done before the time state[X_BOUND], at most state[X_TURNS] gates: why it has
+    ended. What the tables are: `layout.py`.
+    """
+    before = np.empty((3, max(slots.shape[0], edges.shape[0] + 1)), np.int64)
+    while True:
+        goes_on = True
+        while goes_on:  # what is passed on from one to the next, in whichever order they stand
+            goes_on = False
+            for step in range(steps.shape[0]):
+                kind = steps[step, P_KIND]
+                if kind > K_ARRANGE or slots[steps[step, P_SLOT], S_ROWS] == 0:
+                    continue
+                goes_on = True
+                state[X_STEP] = step
+                if kind == K_OTHER:
+                    return TOO_MUCH
+                if state[X_TOLD] + edges.shape[0] > TOLD_MAX:
+                    return TOLD_IS_FULL
+                remember(slots, edges, state, before)
+                why = take_in(step, steps, matches, edges, traces, slots, state, told)
+                if why != 0:
+                    undo(slots, edges, state, before)
+                    return why
+        step = next_gate(steps, slots, fields, state, state[X_BOUND])
+        state[X_STEP] = step
+        if step < 0:
+            return DONE
+        if state[X_TURNS] == 0:
+            return NO_TURNS
+        if state[X_TOLD] + edges.shape[0] > TOLD_MAX:
+            return TOLD_IS_FULL
+        remember(slots, edges, state, before)
+        why = open_gate(step, steps, edges, traces, slots, fields, state, told)
+        if why != 0:
+            undo(slots, edges, state, before)
+            return why
+        state[X_TURNS] -= 1
+        state[X_OPENED] += 1

@@ -1,0 +1,1 @@
+"""Loops that run compiled: how a loop of built-in operators becomes tables for one kernel."""

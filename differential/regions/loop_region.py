@@ -1,0 +1,229 @@
+"""A loop of built-in operators as a region: a kernel goes from gate to gate, Python does what it leaves.
+
+Between two calls of `run` rows may wait in slots: what has come in for epochs that are still open, and what
+is pending. All else is in the machines of the vertices, which are those of ordinary loops.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.kernels.regions.gates import frontier_behind
+from differential.kernels.regions.layout import (
+    DONE,
+    E_ROWS,
+    FAR,
+    HEAD_IS_FULL,
+    NO_ROOM,
+    NO_TURNS,
+    P_HELD,
+    S_LEAST,
+    STATE,
+    TOLD_IS_FULL,
+    TOLD_MAX,
+    TOO_MUCH,
+    X_BOUND,
+    X_NOW,
+    X_ROWS,
+    X_SLOT,
+    X_STEP,
+    X_TOLD,
+    X_TURNS,
+)
+from differential.kernels.regions.run import run_region
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.arrangement import ArrangedBatch
+from differential.operators.join_vertex import JoinVertex
+from differential.operators.reduce_vertex import ReduceVertex
+from differential.regions.tables import Parts
+from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
+from timely.wire.batch import Batch
+
+__all__ = ["LoopRegion"]
+
+TURNS_MAX: Final = 4096
+"""Gates that are opened before others have their turn."""
+
+OTHER_TURNS_MAX: Final = 64
+"""The same of steps that Python does."""
+
+
+class LoopRegion:
+    """See above. `parts`: what it is made of."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._slots = parts.slots
+        self._state = np.zeros(STATE, np.int64)
+        self._told = np.zeros((3, TOLD_MAX), np.int64)
+        self._now: int | None = None
+        self._waits = [
+            *(gate.slot for gate in parts.gates.values()),
+            *(gate.pending for gate in parts.gates.values() if gate.pending >= 0),
+        ]
+        self._turns: dict[int, int] = {}
+        self._since = -1
+
+    def take(self, stage: int, port: int, batch: Batch) -> None:
+        """Rows wait in their slot; inserts of an arrangement are looked at at once."""
+        look = self._parts.looks.get((stage, port))
+        if look is not None:
+            look.take(batch, self._slots)
+            return
+        words = batch.words if isinstance(batch, ArrangedBatch) else words_of(batch)
+        self._slots.put(self._parts.entries[stage, port], words)
+
+    def run(self, bound: int) -> bool:
+        """See `Region`."""
+        parts, state = self._parts, self._state
+        state[X_BOUND], state[X_TURNS], others = bound, TURNS_MAX, OTHER_TURNS_MAX
+        if not self._has_work(bound):
+            return True
+        parts.lend()
+        while True:
+            why = self._call()
+            if why in (DONE, NO_TURNS) or others == 0:
+                break
+            if why == NO_ROOM:
+                self._slots.make_room(int(state[X_SLOT]), int(state[X_ROWS]))
+            elif why == HEAD_IS_FULL:
+                parts.traces.take_back()
+                parts.traces.make_room(int(state[X_SLOT]))
+                parts.lend()
+            elif why == TOLD_IS_FULL:
+                self._tell()
+            else:
+                assert why == TOO_MUCH
+                parts.traces.take_back()
+                self._do(int(state[X_STEP]))
+                parts.lend()
+                others -= 1
+        parts.traces.take_back()
+        self._tell()
+        self._now = None
+        self._send(bound)
+        return why == DONE
+
+    def _has_work(self, bound: int) -> bool:
+        table = self._slots.table
+        if any(self._slots.rows(slot) for slot in self._parts.passing):
+            return True
+        least = min((int(table[slot, S_LEAST]) for slot in self._waits), default=bound)
+        return least < bound or any(gate.held < bound for gate in self._parts.gates.values())
+
+    def _call(self) -> int:
+        parts = self._parts
+        try:
+            return run_region(
+                parts.steps,
+                parts.matches,
+                parts.edges,
+                parts.traces.table,
+                self._slots.table,
+                parts.fields,
+                self._state,
+                self._told,
+            )
+        except OverflowError:
+            # The step is done again, slowly, by who says which row it is.
+            parts.traces.take_back()
+            self._do(int(self._state[X_STEP]))
+            raise
+
+    def _do(self, number: int) -> None:
+        """A step that is Python's."""
+        parts = self._parts
+        gate = parts.gates.get(number)
+        if gate is None:
+            step = parts.others[number]
+            self._turns[step.stage] = self._turns.get(step.stage, 0) + 1
+            step.work(self._slots)
+            return
+        now = int(self._state[X_NOW])
+        self._now = now >> parts.epoch_shift << parts.epoch_shift
+        self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
+        frontier = frontier_behind(now, int(parts.levels[number]), parts.fields)
+        gate.open(frontier, self._slots)
+        parts.steps[number, P_HELD] = gate.held
+
+    def _tell(self) -> None:
+        """Let connectors know what kernels have carried."""
+        parts, state = self._parts, self._state
+        for at in range(int(state[X_TOLD])):
+            number, word, rows = self._told[:, at].tolist()
+            parts.uses[number].tell_round(word, rows)
+        state[X_TOLD] = 0
+        for number in np.flatnonzero(parts.edges[:, E_ROWS]).tolist():
+            use = parts.uses.get(number)
+            if use is not None:
+                use.rows_sent += int(parts.edges[number, E_ROWS])
+                use.messages_sent += 1
+            parts.edges[number, E_ROWS] = 0
+
+    def _send(self, bound: int) -> None:
+        """Hand on what leaves, of each epoch what its iterations add up to."""
+        for slot, use, keep, add in self._parts.leaving:
+            if not self._slots.rows(slot):
+                continue
+            words = self._slots.take(slot)
+            words[-2] = (words[-2] & keep) + add
+            words = sort_consolidate(words)
+            if words.shape[1]:
+                use.send(UpdateBatch(words), int(words[-2].min()))
+
+    def first(self) -> int | None:
+        """See `Region`."""
+        table = self._slots.table
+        least = min((int(table[slot, S_LEAST]) for slot in self._waits), default=FAR)
+        least = min([least, *(gate.held for gate in self._parts.gates.values())])
+        for slot in self._parts.passing:
+            if self._slots.rows(slot):
+                least = min(least, int(self._slots.look(slot)[-2].min()))
+        if self._now is not None:
+            least = min(least, self._now)
+        shift = self._parts.epoch_shift
+        return None if least >= FAR else least >> shift << shift
+
+    def on_since(self, since: int, has_ended: bool) -> None:
+        """See `Region`."""
+        if since > self._since or has_ended:
+            self._since = since
+            frontier = np.array([since], np.int64)
+            for vertex in self._parts.vertices:
+                if isinstance(vertex, ReduceVertex):
+                    vertex.machine.set_since(vertex.frontier(0) if has_ended else frontier)
+                elif has_ended and isinstance(vertex, JoinVertex):
+                    vertex.on_frontier()
+
+    def turns(self) -> dict[int, int]:
+        """See `Region`."""
+        turns, self._turns = self._turns, {}
+        return turns
+
+    def rebase(self, by: Rebase) -> None:
+        """See `Region`."""
+        self._since = by.early_word(self._since) if self._since >= 0 else -1
+        for slot in (*self._parts.passing, *(gate.slot for gate in self._parts.gates.values())):
+            self._slots.rebase(by, slot)
+        for number, gate in self._parts.gates.items():
+            if gate.pending >= 0:
+                self._slots.rebase(by, gate.pending, -1)
+            if gate.held != FAR:
+                gate.held = by.word(gate.held)
+                self._parts.steps[number, P_HELD] = gate.held
+
+    def symbols(self, mark: Mark) -> None:
+        """What waits in slots."""
+        for slot in (*self._parts.passing, *(gate.slot for gate in self._parts.gates.values())):
+            mark.words(self._slots.look(slot)[:-2])
+        for gate in self._parts.gates.values():
+            if gate.pending >= 0:
+                mark.words(self._slots.look(gate.pending)[:-1])
+
+    def compared(self) -> object:
+        """All that decides what it will do, beside its vertices."""
+        return [self._slots.look(slot).tolist() for slot in range(len(self._slots))]

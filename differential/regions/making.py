@@ -1,0 +1,342 @@
+"""From the stages of a loop to a region, if every stage is one that a region knows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.regions.layout import (
+    FAR,
+    K_ARRANGE,
+    K_GATE,
+    K_JOIN,
+    K_LEAST,
+    K_OTHER,
+    K_SUM,
+    K_TOTALS,
+    KEEPS_ANSWERS,
+    KEEPS_ROWS,
+    M_DELAY,
+    M_EDGE,
+    M_EDGES,
+    M_GUARDS,
+    M_KW,
+    M_PROJECTION,
+    M_TRACE,
+    M_VIA,
+    M_WORDS,
+    P_ANSWERS,
+    P_EDGE,
+    P_EDGES,
+    P_GUARDS,
+    P_HELD,
+    P_KEEPS,
+    P_KIND,
+    P_KW,
+    P_LEVELS,
+    P_MATCH,
+    P_MATCHES,
+    P_PARTS,
+    P_PARTS_COLUMNS,
+    P_PARTS_LINES,
+    P_PENDING,
+    P_PLACES,
+    P_SHAPE,
+    P_SHAPE_WORDS,
+    P_SLOT,
+    P_TRACE,
+    S_COLUMNS,
+)
+from differential.operators.arrange import ArrangeVertex
+from differential.operators.join import JoinMachine, OwnRows
+from differential.operators.join_vertex import JoinVertex
+from differential.operators.loops.priority import PriorityVertex
+from differential.operators.reduce_vertex import ReduceVertex
+from differential.operators.vertices import ConsolidateVertex
+from differential.regions.carrying import carrying_of
+from differential.regions.loop_region import LoopRegion
+from differential.regions.places import places_of
+from differential.regions.steps import (
+    ArrangeStep,
+    Edge,
+    Gate,
+    GateMachine,
+    JoinStep,
+    Look,
+    OtherStep,
+    TransformStep,
+)
+from differential.regions.tables import Parts
+from differential.trace.readers import Reader
+from differential.trace.shared import SharedTrace
+from progress.arrays import Int64s
+from timely.operators.region import Link, Member, Region, RegionSite
+
+__all__ = ["make_region"]
+
+_KINDS = (JoinVertex, ReduceVertex, ConsolidateVertex, ArrangeVertex, PriorityVertex)
+
+
+def make_region(site: RegionSite) -> Region | None:
+    """The region of a loop; None if a stage is of another kind, or times are of another order."""
+    if any(type(member.vertex) not in _KINDS for member in site.members):
+        return None
+    for member in site.members:
+        depth = len(member.loops)
+        if member.code.guards != sum(site.layout.guard(level) for level in range(depth + 1)):
+            return None
+    places = places_of(site.members, site.links, site.layout)
+    if places is None:
+        return None
+    return _Maker(site, places).make()
+
+
+class _Maker:
+    """Makes one region."""
+
+    def __init__(self, site: RegionSite, places: dict[int, list[int]]) -> None:
+        self._site = site
+        self._places = places
+        self._members = {member.stage: member for member in site.members}
+        layout = site.layout
+        fields = [[*layout.shifts], [(1 << bits) - 1 for bits in layout.level_bits]]
+        self._parts = Parts(np.array(fields, np.int64), layout.shifts[0])
+        self._edges: dict[tuple[int, int], list[Edge]] = {}
+        """By stage and output: what rows that are sent there go by."""
+        self._ranges: dict[tuple[int, int], tuple[int, int]] = {}
+        """The same as numbers: the first edge, and the one behind the last."""
+        self._pending: dict[int, int] = {}
+        self._shared: dict[int, int] = {}
+        self._raw: list[tuple[int, int, Edge]] = []
+
+    def make(self) -> LoopRegion:
+        """Slots for all that comes in, then edges, then steps, since these name them."""
+        parts = self._parts
+        for member in self._site.members:
+            self._add_slots(member)
+        # Rows of one output have edges one behind the other.
+        outputs = {(link.source, link.output) for link in self._site.links}
+        outputs.update((stage, 0) for stage in self._shared)
+        self._ranges = {output: self._add_edges(*output) for output in sorted(outputs)}
+        for member in self._site.members:
+            self._add_steps(member)
+        self._add_transforms()
+        parts.close()
+        parts.vertices = [member.vertex for member in self._site.members]
+        return LoopRegion(parts)
+
+    def _add_slots(self, member: Member) -> None:
+        """A slot for each input that takes rows."""
+        parts, vertex, stage = self._parts, member.vertex, member.stage
+        if isinstance(vertex, JoinVertex):
+            for port, one in enumerate(vertex.machine.inputs):
+                if isinstance(one.source, OwnRows):
+                    slot = parts.entries[stage, port] = parts.slots.add(one.source.trace.columns)
+                    parts.passing.append(slot)
+        elif isinstance(vertex, ReduceVertex):
+            machine = vertex.machine
+            parts.entries[stage, 0] = parts.slots.add(machine.kw + machine.vw + 2)
+            self._pending[stage] = parts.slots.add(machine.kw + 1)
+            if vertex.arrangement is not None:
+                self._shared[stage] = parts.slots.add(machine.words + 2)
+                parts.passing.append(self._shared[stage])
+        elif isinstance(vertex, ConsolidateVertex):
+            parts.entries[stage, 0] = parts.slots.add(vertex.words + 2)
+        elif isinstance(vertex, ArrangeVertex):
+            slot = parts.entries[stage, 0] = parts.slots.add(vertex.traces()[0].columns)
+            parts.passing.append(slot)
+        else:
+            assert isinstance(vertex, PriorityVertex)
+            (link,) = [link for link in self._site.links if link.source == stage]
+            columns = self._columns(link.target, link.port) + 1
+            slot = parts.entries[stage, 0] = parts.slots.add(columns)
+            parts.passing.append(slot)
+
+    def _columns(self, stage: int, port: int) -> int:
+        return int(self._parts.slots.table[self._parts.entries[stage, port], S_COLUMNS])
+
+    def _width(self, stage: int) -> int:
+        """Words of the rows that a stage sends."""
+        vertex = self._members[stage].vertex
+        if isinstance(vertex, JoinVertex | ReduceVertex):
+            return vertex.machine.words
+        if isinstance(vertex, ArrangeVertex):
+            return vertex.traces()[0].columns - 2
+        assert isinstance(vertex, ConsolidateVertex)
+        return vertex.words
+
+    def _links(self, stage: int, output: int) -> list[Link]:
+        return [link for link in self._site.links if (link.source, link.output) == (stage, output)]
+
+    def _add_edges(self, stage: int, output: int) -> tuple[int, int]:
+        """The edges of an output, one behind the other: the first, and the one behind the last."""
+        parts = self._parts
+        start = len(parts.edge_rows)
+        by: list[Edge] = self._edges.setdefault((stage, output), [])
+        for link in self._links(stage, output):
+            slot = parts.entries.get((link.target, link.port))
+            if link.target < 0:
+                out = parts.slots.add(self._width(stage) + 2)
+                parts.leaving.append((out, link.use, link.keep, link.add))
+                by.append(Edge(out, None, stage))
+                parts.add_edge(out, self._width(stage), None, None)
+            elif slot is not None:
+                edge = Edge(slot, link.use, stage)
+                by.append(edge)
+                columns = self._columns(link.target, link.port) - 2
+                carrying = carrying_of(link)
+                if carrying is not None:
+                    parts.add_edge(slot, columns, carrying, link.use)
+                elif not isinstance(self._members[stage].vertex, PriorityVertex):
+                    raw = parts.slots.add(self._width(stage) + 2)
+                    parts.passing.append(raw)
+                    parts.add_edge(raw, self._width(stage), None, None)
+                    self._raw.append((stage, raw, edge))
+        if output == 0 and stage in self._shared:
+            by.append(Edge(self._shared[stage], None, stage))
+            parts.add_edge(self._shared[stage], self._width(stage), None, None)
+        return start, len(parts.edge_rows)
+
+    def _add_steps(self, member: Member) -> None:
+        vertex, stage = member.vertex, member.stage
+        if isinstance(vertex, JoinVertex):
+            for port, one in enumerate(vertex.machine.inputs):
+                if isinstance(one.source, OwnRows):
+                    self._add_join(stage, vertex.machine, port, one.source)
+                else:
+                    edges = self._edges.get((stage, 0), [])
+                    self._parts.looks[stage, port] = Look(vertex.machine, port, None, edges, stage)
+        elif isinstance(vertex, ReduceVertex):
+            self._add_reduce(member, vertex)
+            if stage in self._shared:
+                trace = vertex.machine.output
+                assert isinstance(trace, SharedTrace)
+                self._add_arrange(stage, 1, self._shared[stage], trace)
+        elif isinstance(vertex, ConsolidateVertex):
+            self._add_gate(member, K_SUM, vertex.machine, -1)
+        elif isinstance(vertex, ArrangeVertex):
+            (trace,) = vertex.traces()
+            assert isinstance(trace, SharedTrace)
+            self._add_arrange(stage, 0, self._parts.entries[stage, 0], trace)
+        else:
+            assert isinstance(vertex, PriorityVertex)
+            number, _ = self._add_step(K_OTHER, stage, self._parts.entries[stage, 0], None)
+            edges = self._edges.get((stage, 0), [])
+            self._parts.others[number] = OtherStep(stage, self._parts.entries[stage, 0], vertex, edges)
+
+    def _add_step(self, kind: int, stage: int, slot: int, output: int | None) -> tuple[int, Int64s]:
+        parts = self._parts
+        line = parts.step_rows.add()
+        line[P_KIND], line[P_SLOT], line[P_HELD] = kind, slot, FAR
+        line[P_TRACE], line[P_ANSWERS], line[P_PENDING] = -1, -1, -1
+        if output is not None:
+            line[P_EDGE], line[P_EDGES] = self._ranges.get((stage, output), (0, 0))
+        return len(parts.step_rows) - 1, line
+
+    def _add_join(self, stage: int, machine: JoinMachine, port: int, source: OwnRows) -> None:
+        """Rows of a join's own."""
+        parts, slot = self._parts, self._parts.entries[stage, port]
+        number, line = self._add_step(K_OTHER if machine.flags else K_JOIN, stage, slot, None)
+        edges = self._edges.get((stage, 0), [])
+        parts.others[number] = JoinStep(stage, slot, machine, port, edges)
+        line[P_MATCH] = len(parts.match_rows)
+        self._add_matches(stage, machine, port, -1)
+        line[P_MATCHES] = len(parts.match_rows)
+        trace = parts.traces.number(source.trace, is_ours=True)
+
+        def refresh() -> None:
+            parts.steps[number, P_TRACE] = -1 if source.is_done else trace
+
+        parts.refreshers.append(refresh)
+
+    def _add_matches(self, stage: int, machine: JoinMachine, port: int, via: int) -> None:
+        """Where rows at a port look for others."""
+        parts, side = self._parts, machine.inputs[port].side
+        for other in machine.inputs:
+            if other.side == side:
+                continue
+            line = parts.match_rows.add()
+            source = other.source
+            read = source.trace if isinstance(source, OwnRows) else source
+            line[M_TRACE] = parts.traces.number(read, is_ours=isinstance(source, OwnRows))
+            line[M_DELAY], line[M_KW], line[M_GUARDS] = source.path.delay, machine.kw, machine.guards
+            projection = machine.projections[side]
+            line[M_PROJECTION], line[M_WORDS] = parts.keep(projection), projection.shape[1]
+            line[M_EDGE], line[M_EDGES] = self._ranges.get((stage, 0), (0, 0))
+            line[M_VIA] = via
+
+    def _add_arrange(self, stage: int, output: int, slot: int, trace: SharedTrace) -> None:
+        """Rows that others look up."""
+        parts = self._parts
+        number, line = self._add_step(K_ARRANGE, stage, slot, output)
+        looks: list[Look] = []
+        readers: set[Reader] = set()
+        line[P_MATCH] = len(parts.match_rows)
+        for link in self._links(stage, output):
+            vertex = self._members[link.target].vertex if link.target >= 0 else None
+            if not isinstance(vertex, JoinVertex):
+                continue
+            machine = vertex.machine
+            edges = self._edges.get((link.target, 0), [])
+            looks.append(Look(machine, link.port, link.use, edges, link.target))
+            reader = machine.inputs[link.port].source
+            assert isinstance(reader, Reader)
+            others = [one.source for one in machine.inputs if one.side != machine.inputs[link.port].side]
+            is_with_itself = any(isinstance(other, Reader) and other in trace.readers for other in others)
+            if machine.flags or is_with_itself:
+                line[P_KIND] = K_OTHER  # whoever looks second must see what the first has not
+            readers.add(reader)
+            carrying = carrying_of(link)
+            if carrying is None:
+                line[P_KIND] = K_OTHER
+                continue
+            via = parts.add_edge(0, 0, carrying, link.use)
+            self._add_matches(link.target, machine, link.port, via)
+        line[P_MATCHES] = len(parts.match_rows)
+        if {reader for reader in trace.readers if reader.position is not None} != readers:
+            line[P_KIND] = K_OTHER
+        line[P_TRACE] = parts.traces.number(trace, is_ours=True)
+        edges = self._edges.get((stage, output), [])
+        parts.others[number] = ArrangeStep(stage, slot, trace, looks, edges)
+
+    def _add_gate(self, member: Member, kind: int, machine: GateMachine, pending: int) -> tuple[int, Int64s]:
+        parts, stage = self._parts, member.stage
+        slot = parts.entries[stage, 0]
+        number, line = self._add_step(kind, stage, slot, 0)
+        parts.gates[number] = Gate(stage, slot, pending, machine, self._edges.get((stage, 0), []))
+        parts.levels[number] = line[P_LEVELS] = len(member.loops)
+        line[P_PENDING] = pending
+        for level, place in enumerate(self._places[stage]):
+            line[P_PLACES + level] = place
+        return number, line
+
+    def _add_reduce(self, member: Member, vertex: ReduceVertex) -> None:
+        machine = vertex.machine
+        kind, shape, aggregates = machine.kernel()
+        number, line = self._add_gate(member, kind_of(kind), machine, self._pending[member.stage])
+        line[P_GUARDS], line[P_KW] = machine.guards, machine.kw
+        if line[P_KIND] == K_GATE:
+            return
+        parts = self._parts
+        line[P_SHAPE], line[P_SHAPE_WORDS] = parts.keep(shape), shape.shape[0]
+        line[P_PARTS] = parts.keep(aggregates)
+        line[P_PARTS_LINES], line[P_PARTS_COLUMNS] = aggregates.shape
+        trace = line[P_TRACE] = parts.traces.number(machine.input, is_ours=not machine.reads)
+        line[P_ANSWERS] = parts.traces.number(machine.output, is_ours=kind == "least")
+        line[P_KEEPS] = (0 if machine.reads else KEEPS_ROWS) | (KEEPS_ANSWERS if machine.keeps_answers else 0)
+        exact = 3 if kind == "least" else 4
+
+        def refresh() -> None:
+            if machine.reads:
+                shape[exact] = parts.traces.exact_from(int(trace))
+
+        parts.refreshers.append(refresh)
+
+    def _add_transforms(self) -> None:
+        for stage, slot, edge in self._raw:
+            number, _ = self._add_step(K_OTHER, stage, slot, None)
+            self._parts.others[number] = TransformStep(stage, slot, edge)
+
+
+def kind_of(kernel: str | None) -> int:
+    """The kind of gate that a reduce is."""
+    return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_GATE)

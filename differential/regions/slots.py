@@ -1,0 +1,99 @@
+"""Where rows of a region wait: arrays that Python owns and a kernel fills."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.regions.layout import (
+    FAR,
+    S_AT,
+    S_COLUMNS,
+    S_LEAST,
+    S_ROOM,
+    S_ROWS,
+    SLOT,
+)
+from progress.arrays import Int64s
+from progress.times.anchor import Rebase
+
+__all__ = ["Slots"]
+
+_ROOM_FIRST: Final = 64
+
+
+class Slots:
+    """All slots of a region, by number. `table` is what kernels see of them."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Int64s] = []
+        self.table: Int64s = np.zeros((0, SLOT), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def add(self, columns: int) -> int:
+        """A new one for rows of so many columns; returns its number."""
+        self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
+        self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
+        number = len(self._arrays) - 1
+        self.table[number, S_COLUMNS], self.table[number, S_LEAST] = columns, FAR
+        self._describe(number)
+        return number
+
+    def rows(self, slot: int) -> int:
+        """How many rows wait there."""
+        return int(self.table[slot, S_ROWS])
+
+    def put(self, slot: int, words: Int64s, time: int = -2) -> None:
+        """Let rows wait; `time`: the column in which their time is."""
+        held, rows = self.rows(slot), words.shape[1]
+        if rows == 0:
+            return
+        self.make_room(slot, held + rows)
+        self._arrays[slot][:, held : held + rows] = words
+        line = self.table[slot]
+        line[S_ROWS] = held + rows
+        line[S_LEAST] = min(int(line[S_LEAST]), int(words[time].min()))
+
+    def take(self, slot: int) -> Int64s:
+        """All rows, which wait no more."""
+        rows = self.rows(slot)
+        taken = self._arrays[slot][:, :rows].copy()
+        self.table[slot, S_ROWS], self.table[slot, S_LEAST] = 0, FAR
+        if self._arrays[slot].shape[1] > 1 << 16:  # the memory of a load is given back
+            self._arrays[slot] = np.empty((taken.shape[0], _ROOM_FIRST), np.int64)
+            self._describe(slot)
+        return taken
+
+    def look(self, slot: int) -> Int64s:
+        """The rows where they are: not to be kept, nor written to."""
+        return self._arrays[slot][:, : self.rows(slot)]
+
+    def make_room(self, slot: int, rows: int) -> None:
+        """Let so many rows fit."""
+        array = self._arrays[slot]
+        if array.shape[1] >= rows:
+            return
+        held = self.rows(slot)
+        larger = np.empty((array.shape[0], max(rows, 2 * array.shape[1])), np.int64)
+        larger[:, :held] = array[:, :held]
+        self._arrays[slot] = larger
+        self._describe(slot)
+
+    def least(self, slot: int) -> int:
+        """The least time of its rows, FAR without any."""
+        return int(self.table[slot, S_LEAST])
+
+    def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
+        """Words of a slot count from a later epoch."""
+        rows = self.rows(slot)
+        if rows:
+            array = self._arrays[slot]
+            array[time, :rows] = by.words(array[time, :rows].copy())
+            self.table[slot, S_LEAST] = int(array[time, :rows].min())
+
+    def _describe(self, slot: int) -> None:
+        array = self._arrays[slot]
+        self.table[slot, S_AT], self.table[slot, S_ROOM] = array.ctypes.data, array.shape[1]

@@ -1,0 +1,218 @@
+"""What a step of a region does when Python does it: as its vertex would, and with the same machines.
+
+A kernel does the same where little is to be done; see `differential/kernels/regions`. Both find rows in the
+same slots and traces, so that either may do any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from differential.columns.overflow import row_overflow
+from differential.columns.update_batch import UpdateBatch, words_of
+from differential.kernels.regions.layout import FAR
+from differential.kernels.rows.sort import sort_consolidate
+from differential.operators.arrangement import ArrangedBatch, arranged
+from differential.operators.join import JoinMachine
+from differential.operators.loops.priority import PriorityVertex
+from differential.regions.slots import Slots
+from differential.trace.shared import SharedTrace
+from progress.arrays import Int64s
+from timely.operators.region import LinkUse
+from timely.wire.batch import Batch
+
+__all__ = ["ArrangeStep", "Edge", "JoinStep", "Look", "OtherStep", "TransformStep", "pass_on"]
+
+
+class Edge:
+    """A connector within a region, or one that leaves it: from what a stage sends to a slot.
+
+    `use` is None if it is only a way: what is put in comes out.
+    """
+
+    __slots__ = ("number", "slot", "stage", "use")
+
+    def __init__(self, slot: int, use: LinkUse | None, stage: int) -> None:
+        self.slot = slot
+        self.use = use
+        self.stage = stage
+        self.number = -1
+
+    def carry(self, words: Int64s, slots: Slots) -> None:
+        """Put rows into the slot, as they arrive there."""
+        if self.use is None:
+            slots.put(self.slot, words)
+            return
+        if words.shape[1] == 0:
+            return
+        carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
+        if carried is not None:
+            slots.put(self.slot, words_of(carried[0]))
+
+
+def pass_on(words: Int64s, edges: Iterable[Edge], slots: Slots) -> None:
+    """Put rows into all slots that edges lead to."""
+    for edge in edges:
+        edge.carry(words, slots)
+
+
+class Step(Protocol):
+    """What is done with the rows of a slot."""
+
+    slot: int
+    stage: int
+
+    def work(self, slots: Slots) -> None:
+        """Take up all that waits in the slot."""
+        ...
+
+
+class JoinStep:
+    """Rows of a join's own, at one of its ports."""
+
+    def __init__(self, stage: int, slot: int, machine: JoinMachine, port: int, edges: Sequence[Edge]) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.machine = machine
+        self.port = port
+        self.edges = edges
+
+    def work(self, slots: Slots) -> None:
+        """Match and keep them."""
+        words = slots.take(self.slot)
+        pairs = self.machine.recv(self.port, np.ascontiguousarray(words))
+        pass_all(self.machine, pairs, self.edges, slots)
+
+
+class Look:
+    """A join that reads an arrangement at one of its ports; `use` is the connector between."""
+
+    def __init__(
+        self, machine: JoinMachine, port: int, use: LinkUse | None, edges: Sequence[Edge], stage: int
+    ) -> None:
+        self.machine = machine
+        self.port = port
+        self.use = use
+        self.edges = edges
+        self.stage = stage
+
+    def take(self, batch: Batch, slots: Slots) -> None:
+        """Match what was inserted."""
+        if self.use is not None:
+            carried = self.use.carry(batch, int(arranged(batch).words[-2].min()))
+            assert carried is not None, "rows of an arrangement are not filtered on their way"
+            batch = carried[0]
+        pairs = self.machine.recv_arranged(self.port, [arranged(batch)])
+        pass_all(self.machine, pairs, self.edges, slots)
+
+
+def pass_all(machine: JoinMachine, pairs: Int64s, edges: Sequence[Edge], slots: Slots) -> None:
+    """Put all pairs of what a join has accepted into slots, piece by piece."""
+    pass_on(pairs, edges, slots)
+    while not machine.is_done:
+        pass_on(machine.work(), edges, slots)
+
+
+class ArrangeStep:
+    """Rows go into a trace that others read, each of whom is told."""
+
+    def __init__(
+        self, stage: int, slot: int, trace: SharedTrace, looks: Sequence[Look], edges: Sequence[Edge]
+    ) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.trace = trace
+        self.looks = looks
+        self.edges = edges
+
+    def work(self, slots: Slots) -> None:
+        """Insert, and let all look."""
+        words = slots.take(self.slot)
+        try:
+            words = sort_consolidate(words)
+        except OverflowError:
+            raise row_overflow([words], self.trace.show) from None
+        if words.shape[1] == 0:
+            return
+        batch = ArrangedBatch(words, self.trace.add(words))
+        for look in self.looks:
+            look.take(batch, slots)
+        pass_on(words, self.edges, slots)
+
+
+class TransformStep:
+    """Rows on a connector whose transform no kernel knows."""
+
+    def __init__(self, stage: int, slot: int, edge: Edge) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.edge = edge
+
+    def work(self, slots: Slots) -> None:
+        """As the connector does."""
+        self.edge.carry(np.ascontiguousarray(slots.take(self.slot)), slots)
+
+
+class OtherStep:
+    """A vertex without state of its own."""
+
+    def __init__(self, stage: int, slot: int, vertex: PriorityVertex, edges: Sequence[Edge]) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.vertex = vertex
+        self.edges = edges
+
+    def work(self, slots: Slots) -> None:
+        """As the vertex does."""
+        for part in self.vertex.turned(np.ascontiguousarray(slots.take(self.slot))):
+            pass_on(part, self.edges, slots)
+
+
+class Gate:
+    """A reduce or a consolidation: rows wait until their times are complete."""
+
+    def __init__(
+        self, stage: int, slot: int, pending: int, machine: GateMachine, edges: Sequence[Edge]
+    ) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.pending = pending
+        self.machine = machine
+        self.edges = edges
+        self.held = FAR
+        """The least time of what waits in the machine."""
+
+    def open(self, frontier: Int64s, slots: Slots) -> None:
+        """Answer what is complete."""
+        machine = self.machine
+        words = slots.take(self.slot)
+        if words.shape[1]:
+            machine.recv(np.ascontiguousarray(words))
+        if self.pending >= 0 and slots.rows(self.pending):
+            machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
+        pass_on(machine.advance(frontier), self.edges, slots)
+        least = machine.capabilities()
+        self.held = int(least[0]) if least.shape[0] else FAR
+
+
+class GateMachine(Protocol):
+    """The machine of a gate."""
+
+    def recv(self, words: Int64s) -> None:
+        """Let rows wait."""
+        ...
+
+    def recv_pending(self, pairs: Int64s) -> None:
+        """Let keys be looked at again at times, which are sorted pairs."""
+        ...
+
+    def advance(self, frontier: Int64s) -> Int64s:
+        """What is to be said."""
+        ...
+
+    def capabilities(self) -> Int64s:
+        """Minimal times at which something may still be said."""
+        ...

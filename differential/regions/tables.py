@@ -1,0 +1,118 @@
+"""A region as tables: what `layout.py` in `differential/kernels/regions` describes; who does each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from differential.kernels.regions.layout import (
+    E_ADD,
+    E_IS_ROUND,
+    E_KEEP,
+    E_LAST,
+    E_MASK,
+    E_PROJECTION,
+    E_SHIFT,
+    E_SIGN,
+    E_SLOT,
+    E_TESTS,
+    E_TESTS_COUNT,
+    E_WORDS,
+    EDGE,
+    FAR,
+    MATCH,
+    STEP,
+)
+from differential.regions.carrying import Carrying
+from differential.regions.slots import Slots
+from differential.regions.steps import Gate, Look, Step
+from differential.regions.traces import Traces
+from progress.arrays import Int64s
+from timely.operators.region import LinkUse
+from timely.operators.vertex import Vertex
+
+__all__ = ["Parts", "Rows"]
+
+
+class Rows:
+    """A table that grows by lines."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._lines: list[Int64s] = []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self) -> Int64s:
+        """One more line, all zeros, to be written to."""
+        self._lines.append(np.zeros(self._width, np.int64))
+        return self._lines[-1]
+
+    def table(self) -> Int64s:
+        """All of them."""
+        return np.array(self._lines, np.int64).reshape(len(self._lines), self._width)
+
+
+@dataclass
+class Parts:
+    """What a region consists of; arrays that tables name by address are in `kept`."""
+
+    fields: Int64s
+    epoch_shift: int
+    slots: Slots = field(default_factory=Slots)
+    traces: Traces = field(default_factory=Traces)
+    step_rows: Rows = field(default_factory=lambda: Rows(STEP))
+    match_rows: Rows = field(default_factory=lambda: Rows(MATCH))
+    edge_rows: Rows = field(default_factory=lambda: Rows(EDGE))
+    uses: dict[int, LinkUse] = field(default_factory=dict)
+    gates: dict[int, Gate] = field(default_factory=dict)
+    others: dict[int, Step] = field(default_factory=dict)
+    levels: dict[int, int] = field(default_factory=dict)
+    looks: dict[tuple[int, int], Look] = field(default_factory=dict)
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)
+    passing: list[int] = field(default_factory=list)
+    leaving: list[tuple[int, LinkUse, int, int]] = field(default_factory=list)
+    vertices: list[Vertex] = field(default_factory=list)
+    refreshers: list[Callable[[], None]] = field(default_factory=list)
+    kept: list[Int64s] = field(default_factory=list)
+    steps: Int64s = field(default_factory=lambda: np.zeros((0, STEP), np.int64))
+    matches: Int64s = field(default_factory=lambda: np.zeros((0, MATCH), np.int64))
+    edges: Int64s = field(default_factory=lambda: np.zeros((0, EDGE), np.int64))
+
+    def close(self) -> None:
+        """All lines are written."""
+        self.steps, self.matches = self.step_rows.table(), self.match_rows.table()
+        self.edges = self.edge_rows.table()
+
+    def keep(self, array: Int64s) -> int:
+        """Hold an array as long as the region is there; returns its address."""
+        array = np.ascontiguousarray(array)
+        self.kept.append(array)
+        return int(array.ctypes.data)
+
+    def add_edge(self, slot: int, words: int, carrying: Carrying | None, use: LinkUse | None) -> int:
+        """A line for an edge; without `carrying` rows arrive as they are, with so many words."""
+        line = self.edge_rows.add()
+        number = len(self.edge_rows) - 1
+        line[E_SLOT], line[E_WORDS], line[E_KEEP], line[E_SIGN], line[E_LAST] = slot, words, -1, 1, FAR
+        if carrying is not None:
+            line[E_KEEP], line[E_ADD], line[E_SIGN] = carrying.keep, carrying.add, carrying.sign
+            line[E_SHIFT], line[E_MASK], line[E_LAST] = carrying.limit
+            line[E_IS_ROUND] = carrying.is_round
+            if carrying.words is not None:
+                line[E_PROJECTION] = self.keep(carrying.words)
+                line[E_WORDS] = carrying.words.shape[1]
+            if carrying.tests.shape[0]:
+                line[E_TESTS], line[E_TESTS_COUNT] = self.keep(carrying.tests), carrying.tests.shape[0]
+        if use is not None:
+            self.uses[number] = use
+        return number
+
+    def lend(self) -> None:
+        """Describe traces as they are now."""
+        self.traces.lend()
+        for refresh in self.refreshers:
+            refresh()

@@ -1,0 +1,89 @@
+"""The traces of a region, as kernels see them: lent to a call, and taken back after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.regions.layout import (
+    T_COLUMNS,
+    T_GUARDS,
+    T_HEAD,
+    T_INSERTED,
+    T_INSERTS,
+    T_LINES,
+    T_ROOM,
+    T_TABLE,
+    T_WIDTH,
+    TRACE,
+)
+from differential.trace.readers import Reader
+from differential.trace.shared import SharedTrace
+from differential.trace.trace import HEAD_ROWS_MAX, Trace
+from progress.arrays import Int64s
+
+__all__ = ["Traces"]
+
+
+class Traces:
+    """Traces that the region writes, and what it reads of those that others write, by number."""
+
+    def __init__(self) -> None:
+        self._read: list[Trace | Reader] = []
+        self._is_ours: list[bool] = []
+        self._lines: list[Int64s] = []
+        self.table: Int64s = np.zeros((0, TRACE), np.int64)
+
+    def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
+        """The number of a trace, or of what a reader sees of one that others write."""
+        for number, known in enumerate(self._read):
+            if known is trace:
+                self._is_ours[number] = self._is_ours[number] or is_ours
+                return number
+        self._read.append(trace)
+        self._is_ours.append(is_ours)
+        self._lines.append(np.empty((0, 0), np.int64))
+        self.table = np.concatenate([self.table, np.zeros((1, TRACE), np.int64)])
+        return len(self._read) - 1
+
+    def of(self, number: int) -> Trace | Reader:
+        """The trace of a number."""
+        return self._read[number]
+
+    def lend(self) -> None:
+        """Describe all as they are: before a call, if anything was inserted or merged by others."""
+        for number, (read, is_ours) in enumerate(zip(self._read, self._is_ours, strict=True)):
+            line = self.table[number]
+            if isinstance(read, Reader):
+                lines = read.table
+            else:
+                if is_ours:
+                    head = read.lend()
+                    line[T_HEAD], line[T_ROOM] = head.ctypes.data, HEAD_ROWS_MAX
+                lines = read.lines
+                line[T_COLUMNS], line[T_GUARDS] = read.columns, read.guards
+            self._lines[number] = lines
+            line[T_TABLE], line[T_LINES], line[T_WIDTH] = lines.ctypes.data, lines.shape[0], lines.shape[1]
+
+    def take_back(self) -> bool:
+        """Let traces know what was inserted; whether that has changed one in another way, by merging."""
+        is_another = False
+        for number in np.flatnonzero(self.table[:, T_INSERTED]).tolist():
+            trace, line = self._read[number], self.table[number]
+            assert isinstance(trace, Trace)
+            before = trace.table
+            trace.take_back(int(line[T_INSERTED]), int(line[T_INSERTS]))
+            line[T_INSERTED] = line[T_INSERTS] = 0
+            is_another = is_another or trace.table is not before
+        return is_another
+
+    def make_room(self, number: int) -> None:
+        """Let the head of one be a run of its own."""
+        trace = self._read[number]
+        assert isinstance(trace, Trace)
+        trace.freeze_head()
+
+    def exact_from(self, number: int) -> int:
+        """See `SharedTrace.exact_from`."""
+        trace = self._read[number]
+        assert isinstance(trace, SharedTrace)
+        return trace.exact_from

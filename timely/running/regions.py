@@ -1,0 +1,336 @@
+"""A region on a worker: the one stage that progress tracking sees in place of all stages of a loop.
+
+The region holds the first epoch in which anything of it is outstanding by what stands for a message on each
+connector that leaves it. Nothing is counted within it, so the frontiers of its ports, as the tracker has
+them, are those of what is outside: as soon as they are past an epoch, the region may finish it.
+
+What a vertex of it sees as frontier is the earlier of that and of what the region holds.
+
+A loop is a region where one worker runs the dataflow alone: with several, rows leave in each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from progress.arrays import Int64s
+from progress.times.anchor import Rebase
+from progress.times.time_words import TimeLayout
+from progress.tracking.tracker import Tracker
+
+from ..building.freeze import FrozenDataflow
+from ..building.scope import Scope
+from ..dictionaries import Mark
+from ..operators.region import Link, Member, Region, RegionSite
+from ..operators.vertex import Feeder
+from ..wire.batch import Batch
+from .connector import LAST_ROUNDS, Connector
+from .vertex_runner import Checker, VertexRunner
+
+__all__ = ["RegionRunner", "make_regions"]
+
+_NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
+
+
+class Place(Protocol):
+    """The dataflow that a region is in. In use is `instance.py`."""
+
+    @property
+    def worker(self) -> int:
+        """Index of this worker."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        ...
+
+    @property
+    def count(self) -> Callable[[int, int, int], None]:
+        """Takes (location, word, delta): one change of an occurrence count."""
+        ...
+
+    @property
+    def tracker(self) -> Tracker:
+        """Knows the frontiers of all ports."""
+        ...
+
+    @property
+    def checker(self) -> Checker | None:
+        """Who is told what happens, if anybody is."""
+        ...
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Who sends to input `port` of a stage on this worker."""
+        ...
+
+    def wake(self, runner: RegionRunner) -> None:
+        """Let it have its turn."""
+        ...
+
+    def resume_later(self, runner: RegionRunner) -> None:
+        """Let it have one turn once others have had theirs."""
+        ...
+
+    def await_epoch(self, stage: int) -> None:
+        """Let a stage have a turn when words count from a later epoch."""
+        ...
+
+
+class RegionRunner:
+    """Runs a region; to its vertices it is what the dataflow is to others."""
+
+    requested: Final[frozenset[int]] = frozenset()
+    wants_frontier = True
+    wants_end = True
+    is_patient = False
+
+    def __init__(
+        self,
+        place: Place,
+        number: int,
+        name: str,
+        layout: TimeLayout,
+        members: Sequence[VertexRunner],
+        first_connector: int,
+        ports: dict[int, tuple[int, int]],
+        leaving: Sequence[Connector],
+    ) -> None:
+        """`ports`: for each connector that leads into it, its stage and port. `number`: its place among those
+        that have turns.
+        """
+        self._place = place
+        self._name = name
+        self._layout = layout
+        self._members = {runner.stage: runner for runner in members}
+        self._first_connector = first_connector
+        self._ports = ports
+        self._leaving = leaving
+        self._watched = [port for runner in members for port in runner.ports]
+        self._held: int | None = None
+        self._since = 0
+        self._frontier: Int64s = np.zeros(1, np.int64)
+        self._ended: set[int] = set()
+        self.region: Region | None = None
+        self.stage = number
+        self.inbox: list[tuple[int, int, int, Batch]] = []
+        self.is_queued = False
+        self.has_frontier_news = False
+        self.wants_resume = False
+        self.may_resume = False
+        self.site = members[0].site
+        self.tracker = self  # of its vertices: it answers `frontier`
+        self.recheck: set[int] = set()
+
+    @property
+    def stages(self) -> Sequence[int]:
+        """Those that are in it."""
+        return list(self._members)
+
+    def title(self) -> str:
+        """Who it is, as errors say it."""
+        return f"the loop {self._name!r} (worker {self._place.worker} of {self._place.workers})"
+
+    def activate(self) -> None:
+        """Take in what has come, and finish what can be."""
+        region = self.region
+        assert region is not None
+        self.has_frontier_news = self.may_resume = self.wants_resume = False
+        inbox, self.inbox = self.inbox, []
+        for _, location, _, batch in inbox:
+            stage, port = self._ports[location - self._first_connector]
+            region.take(stage, port, batch)
+        bound = self._bound()
+        is_done = region.run(bound)
+        first = region.first()
+        self._look_outside(bound, first)
+        self._hold(first)
+        count = self._place.count
+        for _, location, word, _ in inbox:
+            count(location, word, -1)
+        for stage, turns in region.turns().items():
+            self._members[stage].activations += turns
+        if not is_done:
+            self.wants_resume = True
+            self._place.resume_later(self)
+
+    def _look_outside(self, bound: int, first: int | None) -> None:
+        """Note what may still come, and let the region know of it."""
+        assert self.region is not None
+        since = bound if first is None else min(bound, first)
+        ended = set(self._ended)
+        if first is None:
+            tracker = self._place.tracker
+            ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
+        has_ended = ended != self._ended
+        if since != self._since or has_ended:
+            self._since, self._ended = since, ended
+            self._frontier = np.array([since], np.int64)
+            self.region.on_since(since, has_ended)
+
+    def _bound(self) -> int:
+        """The first epoch in which something may still come in, as a word."""
+        least = self._layout.limit
+        shift = self._layout.shifts[0]
+        tracker = self._place.tracker
+        for port in self._watched:
+            frontier = tracker.frontier(port)
+            if frontier.shape[0]:
+                least = min(least, int(frontier[0]) >> shift << shift)
+        return least
+
+    def _hold(self, first: int | None) -> None:
+        """Hold an epoch in the place of the last one."""
+        if first == self._held:
+            return
+        count = self._place.count
+        for connector in self._leaving:
+            if first is not None:
+                count(connector.location, (first & connector.keep) + connector.add, 1)
+            if self._held is not None:
+                count(connector.location, (self._held & connector.keep) + connector.add, -1)
+        self._held = first
+
+    # What its vertices see.
+
+    @property
+    def worker(self) -> int:
+        """Index of this worker."""
+        return self._place.worker
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        return self._place.workers
+
+    @property
+    def checker(self) -> Checker | None:
+        """Who is told what happens, if anybody is."""
+        return self._place.checker
+
+    def frontier(self, port: int) -> Int64s:
+        """At the first epoch of which anything is outstanding, inside or outside."""
+        return _NO_TIMES if port in self._ended else self._frontier
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Who sends to input `port` of a stage on this worker."""
+        return self._place.feeding(stage, port)
+
+    # Called by the instance.
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor."""
+        self.inbox = [
+            (port, location, by.word(word), batch.rebased(-by.step))
+            for port, location, word, batch in self.inbox
+        ]
+        if self._held is not None:
+            self._held = by.word(self._held)
+        self._since = by.early_word(self._since)
+        self._frontier = np.array([self._since], np.int64)
+        assert self.region is not None
+        self.region.rebase(by)
+
+    def symbols(self, mark: Mark) -> None:
+        """What waits here, and what the region keeps beside its vertices."""
+        for _, _, _, batch in self.inbox:
+            mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
+        assert self.region is not None
+        self.region.symbols(mark)
+
+    def compared(self) -> object:
+        """All that decides what it will do, beside its vertices."""
+        return (
+            self.inbox,
+            self._held,
+            (self.is_queued, self.has_frontier_news, self.wants_resume),
+            self.region,
+        )
+
+
+def make_regions(
+    place: Place,
+    frozen: FrozenDataflow,
+    runners: Sequence[VertexRunner],
+    connectors: Sequence[Connector],
+) -> list[RegionRunner]:
+    """The regions of a dataflow whose vertices have started: of each outermost loop of which one can be made.
+
+    Connectors into a region lead to its runner from then on, and its vertices see the region around them.
+    """
+    made: list[RegionRunner] = []
+    for loop in dict.fromkeys(_outermost(stage.scope) for stage in frozen.stages):
+        if loop is not None and loop.region is not None:
+            found = _made_of(place, frozen, runners, connectors, loop, len(runners) + len(made))
+            made += [] if found is None else [found]
+    return made
+
+
+def _made_of(
+    place: Place,
+    frozen: FrozenDataflow,
+    runners: Sequence[VertexRunner],
+    connectors: Sequence[Connector],
+    loop: Scope,
+    number: int,
+) -> RegionRunner | None:
+    inside = {n for n, stage in enumerate(frozen.stages) if _outermost(stage.scope) is loop}
+    members = [runners[stage] for stage in sorted(inside)]
+    loops: dict[Scope, int] = {}
+    described: list[Member] = []
+    for runner in members:
+        if runner.vertex is None:
+            return None
+        around = _chain(frozen.stages[runner.stage].scope)
+        if any(scope.stops for scope in around):
+            return None
+        numbers = tuple(loops.setdefault(scope, len(loops)) for scope in around)
+        described.append(Member(runner.stage, runner.name, runner.vertex, runner.code, numbers))
+    links: list[Link] = []
+    entering: dict[int, tuple[int, int]] = {}
+    leaving: list[Connector] = []
+    for spec, connector in zip(frozen.connectors, connectors, strict=True):
+        if spec.source in inside:
+            target = spec.target if spec.target in inside else -1
+            if target < 0:
+                leaving.append(connector)
+            limits = [(each.shift, each.mask, each.iterations_max - LAST_ROUNDS) for each in spec.limits]
+            links.append(
+                Link(
+                    spec.source, spec.output, target, spec.port, spec.keep, spec.add,
+                    connector.whole_transform, limits, connector.rounds is not None, connector,
+                )
+            )  # fmt: skip
+        elif spec.target in inside:
+            entering[spec.index] = (spec.target, spec.port)
+    if not leaving:
+        return None
+    assert loop.region is not None
+    region = loop.region(RegionSite(described, links, frozen.layout, list(entering.values())))
+    if region is None:
+        return None
+    made = RegionRunner(place, number, loop.name, frozen.layout, members, len(runners), entering, leaving)
+    made.region = region
+    for index in entering:
+        connectors[index].target = made
+    for member in members:
+        member.move_into(made)
+    return made
+
+
+def _outermost(scope: Scope) -> Scope | None:
+    chain = _chain(scope)
+    return chain[0] if chain else None
+
+
+def _chain(scope: Scope) -> list[Scope]:
+    """The loops that a scope is in, itself included, outermost first."""
+    found: list[Scope] = []
+    at: Scope | None = scope
+    while at is not None and at.parent is not None:
+        found.append(at)
+        at = at.parent
+    return found[::-1]
