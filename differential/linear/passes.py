@@ -50,6 +50,7 @@ __all__ = [
     "Weigh",
     "compile_steps",
     "projection_of",
+    "schema_of",
 ]
 
 RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
@@ -142,7 +143,7 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
             if moved is None:
                 return None
             projection = moved
-            schema = _schema_of(step, schema)
+            schema = schema_of(step, schema)
         else:
             return None
     return projection
@@ -204,7 +205,7 @@ class _Plan:
                 self._compute(step)
             else:
                 self._projection = moved
-                self._schema = _schema_of(step, self._schema)
+                self._schema = schema_of(step, self._schema)
         elif isinstance(step, Weigh):
             self.flush()
             self.passes.append(weighed(self._schema, step.by, self._symbols))
@@ -245,13 +246,14 @@ class _Plan:
         if self._conditions:
             self.flush()
         compiler = self._compiler()
-        schema = _schema_of(step, self._schema)
+        schema = schema_of(step, self._schema)
         columns = [(compiler.compile(expr), schema.words_of(name)) for name, expr in step.columns]
         self.passes.append(_compute(columns, schema.width, self._projection.sign))
         self._start(schema)
 
 
-def _schema_of(step: Select, schema: Schema) -> Schema:
+def schema_of(step: Select, schema: Schema) -> Schema:
+    """The columns that a selection makes."""
     return Schema(tuple(Column(name, expr.type_in(schema)) for name, expr in step.columns))
 
 

@@ -5,20 +5,47 @@
     tests    int64[tests, 4]: comparison, word, other word or -1, number to compare with; all must hold
     sign     by which differences are multiplied
 
-Chains that do more have no such form, and are functions on whole columns.
+So filters that compare whole numbers, dates, times (and by == and !=, texts), and columns that are a column
+and a constant added up have such a form, and what only moves words. Chains that do more are functions on
+whole columns; so are those with columns that may be null in a condition or a sum.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from differential.expressions.projection import CONSTANT, Projection
-from differential.kernels.regions.layout import CONSTANT_WORD
+from differential.columns.column_types import ColumnType
+from differential.columns.schema import Schema
+from differential.columns.symbols.table import SymbolTable
+from differential.expressions.evaluation import Compiler
+from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
+from differential.expressions.literals import constant_word
+from differential.expressions.projection import CONSTANT
+from differential.expressions.types import type_of
+from differential.kernels.overflow import INT64_MIN
+from differential.kernels.regions.edges import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, NOT_EQUAL
+from differential.kernels.regions.layout import CONSTANT_WORD, SUM_WORD
+from differential.linear.passes import Filter, Negate, NotNull, Select, Step, schema_of
 from progress.arrays import Int64s
 
 __all__ = ["Short", "short_of"]
+
+_KINDS: Final = {"==": EQUAL, "!=": NOT_EQUAL, "<": LESS, "<=": AT_MOST, ">": GREATER, ">=": AT_LEAST}
+_TURNED: Final = {
+    EQUAL: EQUAL,
+    NOT_EQUAL: NOT_EQUAL,
+    LESS: GREATER,
+    AT_MOST: AT_LEAST,
+    GREATER: LESS,
+    AT_LEAST: AT_MOST,
+}
+_IN_ORDER: Final = frozenset(("int", "date", "timestamp"))
+
+Word = tuple[int, int]
+"""Source and number of a word, as above."""
 
 
 class Short(NamedTuple):
@@ -29,13 +56,110 @@ class Short(NamedTuple):
     sign: int
 
 
-def short_of(projection: Projection | None) -> Short | None:
-    """The form of a chain that only moves words."""
-    if projection is None:
+def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Short | None:
+    """The short form of steps over rows of `schema`; None if they have none."""
+    words: list[Word] = [(word, 0) for word in range(schema.width)]
+    tests: list[tuple[int, int, int, int]] = []
+    sign = 1
+    for step in steps:
+        if isinstance(step, Negate):
+            sign = -sign
+        elif isinstance(step, NotNull):
+            words = [words[source] for source in step.projection().sources]
+            schema = step.schema_out
+        elif isinstance(step, Select):
+            found = _selected(step, schema, words, symbols)
+            if found is None:
+                return None
+            words, schema = found, schema_of(step, schema)
+        elif isinstance(step, Filter):
+            # What a sum does where it leaves 64 bits must not depend on a condition behind it.
+            is_plain = all(source >= CONSTANT_WORD for source, _ in words)
+            more = _tests(step.condition, schema, words, symbols) if is_plain else None
+            if more is None:
+                return None
+            tests += more
+        else:
+            return None
+    return Short(
+        np.array(words, np.int64).reshape(-1, 2).T.copy(), np.array(tests, np.int64).reshape(-1, 4), sign
+    )
+
+
+def _selected(step: Select, schema: Schema, words: list[Word], symbols: SymbolTable) -> list[Word] | None:
+    compiler = Compiler(schema, None, symbols)
+    selected: list[Word] = []
+    for _, expr in step.columns:
+        moved = compiler.projected(expr)
+        if moved is not None:
+            selected += [
+                (CONSTANT_WORD, constant) if source == CONSTANT else words[source]
+                for source, constant in moved
+            ]
+            continue
+        added = _sum(expr, schema, words)
+        if added is None:
+            return None
+        selected.append(added)
+    return selected
+
+
+def _sum(expr: Expr, schema: Schema, words: list[Word]) -> Word | None:
+    """A column of whole numbers plus or minus a constant."""
+    if not isinstance(expr, Operation) or expr.op not in ("+", "-") or expr.to is not None:
         return None
-    pairs = [
-        (CONSTANT_WORD, constant) if source == CONSTANT else (source, 0)
-        for source, constant in zip(projection.sources, projection.constants, strict=True)
-    ]
-    words = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
-    return Short(words, np.zeros((0, 4), np.int64), projection.sign)
+    left, right = expr.operands
+    if isinstance(left, LiteralValue) and expr.op == "+":
+        left, right = right, left
+    if not isinstance(left, ColumnRef) or not isinstance(right, LiteralValue):
+        return None
+    whole = ColumnType("int")
+    if any(type_of(each, schema) != whole for each in (expr, left, right)):
+        return None
+    number = right.value
+    source, before = words[schema.words_of(left.name)[0]]
+    if type(number) is not int or source < 0 or before != 0 or not INT64_MIN < number <= -INT64_MIN - 1:
+        return None
+    return SUM_WORD - source, number if expr.op == "+" else -number
+
+
+def _tests(
+    condition: Expr, schema: Schema, words: list[Word], symbols: SymbolTable
+) -> list[tuple[int, int, int, int]] | None:
+    """Comparisons of columns with columns or constants, joined by `&`."""
+    if not isinstance(condition, Operation):
+        return None
+    if condition.op == "&":
+        found: list[tuple[int, int, int, int]] = []
+        for operand in condition.operands:
+            assert isinstance(operand, Expr)
+            more = _tests(operand, schema, words, symbols)
+            if more is None:
+                return None
+            found += more
+        return found
+    kind = _KINDS.get(condition.op)
+    types = [type_of(operand, schema) for operand in condition.operands] if kind is not None else []
+    if kind is None or types[0] != types[1] or types[0].nullable:
+        return None
+    if types[0].kind not in _IN_ORDER and not (types[0].is_symbol and condition.op in ("==", "!=")):
+        return None
+    sides = [_side(operand, types[0], schema, words, symbols) for operand in condition.operands]
+    if sides[0] is None or sides[1] is None:
+        return None
+    (left, left_number), (right, right_number) = sides
+    if left == CONSTANT_WORD:
+        kind, left, right, right_number = _TURNED[kind], right, left, left_number
+    if left == CONSTANT_WORD:
+        return None
+    return [(kind, left, -1 if right == CONSTANT_WORD else right, right_number)]
+
+
+def _side(
+    expr: object, type_: ColumnType, schema: Schema, words: list[Word], symbols: SymbolTable
+) -> Word | None:
+    if isinstance(expr, ColumnRef):
+        return words[schema.words_of(expr.name)[0]]
+    if isinstance(expr, LiteralValue) and expr.value is not None:
+        return CONSTANT_WORD, constant_word(expr.value, type_, symbols)
+    return None

@@ -25,7 +25,7 @@ class LinearTransform:
         self._function = chain.compile(SYMBOLS)
         self._symbol_words = chain.schema_out.symbol_words
         self.projection: Projection | None = chain.as_projection(SYMBOLS)
-        self.short: Short | None = short_of(self.projection)
+        self.short: Short | None = short_of(chain.steps, chain.schema_in, SYMBOLS)
         """The same for kernels, if there is such a form."""
 
     @classmethod
