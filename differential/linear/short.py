@@ -144,10 +144,10 @@ def _tests(
         return None
     if types[0].kind not in _IN_ORDER and not (types[0].is_symbol and condition.op in ("==", "!=")):
         return None
-    sides = [_side(operand, types[0], schema, words, symbols) for operand in condition.operands]
-    if sides[0] is None or sides[1] is None:
+    first, second = (_side(operand, types[0], schema, words, symbols) for operand in condition.operands)
+    if first is None or second is None:
         return None
-    (left, left_number), (right, right_number) = sides
+    (left, left_number), (right, right_number) = first, second
     if left == CONSTANT_WORD:
         kind, left, right, right_number = _TURNED[kind], right, left, left_number
     if left == CONSTANT_WORD:

@@ -20,7 +20,9 @@ from differential.kernels.regions.layout import (
     NO_ROOM,
     NO_TURNS,
     P_HELD,
+    ROWS_MAX,
     S_LEAST,
+    S_ROWS,
     STATE,
     TOLD_IS_FULL,
     TOLD_MAX,
@@ -61,10 +63,7 @@ class LoopRegion:
         self._state = np.zeros(STATE, np.int64)
         self._told = np.zeros((3, TOLD_MAX), np.int64)
         self._now: int | None = None
-        self._waits = [
-            *(gate.slot for gate in parts.gates.values()),
-            *(gate.pending for gate in parts.gates.values() if gate.pending >= 0),
-        ]
+        self._gates = list(parts.gates.values())
         self._turns: dict[int, int] = {}
         self._since = -1
 
@@ -105,15 +104,20 @@ class LoopRegion:
         parts.traces.take_back()
         self._tell()
         self._now = None
-        self._send(bound)
+        self._send()
         return why == DONE
 
     def _has_work(self, bound: int) -> bool:
+        """Rows of epochs that are still open wait where they came in, as long as they are few."""
         table = self._slots.table
-        if any(self._slots.rows(slot) for slot in self._parts.passing):
-            return True
-        least = min((int(table[slot, S_LEAST]) for slot in self._waits), default=bound)
-        return least < bound or any(gate.held < bound for gate in self._parts.gates.values())
+        return bool(
+            self._least() < bound or any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
+        )
+
+    def _least(self) -> int:
+        """The least time of all that waits."""
+        least = int(self._slots.table[:, S_LEAST].min())
+        return min([least, *(gate.held for gate in self._gates)])
 
     def _call(self) -> int:
         parts = self._parts
@@ -157,14 +161,15 @@ class LoopRegion:
             number, word, rows = self._told[:, at].tolist()
             parts.uses[number].tell_round(word, rows)
         state[X_TOLD] = 0
-        for number in np.flatnonzero(parts.edges[:, E_ROWS]).tolist():
-            use = parts.uses.get(number)
-            if use is not None:
-                use.rows_sent += int(parts.edges[number, E_ROWS])
-                use.messages_sent += 1
-            parts.edges[number, E_ROWS] = 0
+        for number, rows in enumerate(parts.edges[:, E_ROWS].tolist()):
+            if rows:
+                use = parts.uses.get(number)
+                if use is not None:
+                    use.rows_sent += rows
+                    use.messages_sent += 1
+        parts.edges[:, E_ROWS] = 0
 
-    def _send(self, bound: int) -> None:
+    def _send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to."""
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):
@@ -177,12 +182,7 @@ class LoopRegion:
 
     def first(self) -> int | None:
         """See `Region`."""
-        table = self._slots.table
-        least = min((int(table[slot, S_LEAST]) for slot in self._waits), default=FAR)
-        least = min([least, *(gate.held for gate in self._parts.gates.values())])
-        for slot in self._parts.passing:
-            if self._slots.rows(slot):
-                least = min(least, int(self._slots.look(slot)[-2].min()))
+        least = self._least()
         if self._now is not None:
             least = min(least, self._now)
         shift = self._parts.epoch_shift

@@ -113,6 +113,6 @@ class Parts:
 
     def lend(self) -> None:
         """Describe traces as they are now."""
-        self.traces.lend()
-        for refresh in self.refreshers:
-            refresh()
+        if self.traces.lend():
+            for refresh in self.refreshers:
+                refresh()

@@ -31,6 +31,7 @@ class Traces:
         self._read: list[Trace | Reader] = []
         self._is_ours: list[bool] = []
         self._lines: list[Int64s] = []
+        self._heads: list[Int64s | None] = []
         self.table: Int64s = np.zeros((0, TRACE), np.int64)
 
     def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
@@ -42,6 +43,7 @@ class Traces:
         self._read.append(trace)
         self._is_ours.append(is_ours)
         self._lines.append(np.empty((0, 0), np.int64))
+        self._heads.append(None)
         self.table = np.concatenate([self.table, np.zeros((1, TRACE), np.int64)])
         return len(self._read) - 1
 
@@ -49,32 +51,45 @@ class Traces:
         """The trace of a number."""
         return self._read[number]
 
-    def lend(self) -> None:
-        """Describe all as they are: before a call, if anything was inserted or merged by others."""
-        for number, (read, is_ours) in enumerate(zip(self._read, self._is_ours, strict=True)):
-            line = self.table[number]
+    def lend(self) -> bool:
+        """Describe all as they are: before a call, if anything was inserted or merged by others. Whether any
+        is in other memory now.
+        """
+        has_moved = False
+        for number, read in enumerate(self._read):
+            is_ours = self._is_ours[number]
             if isinstance(read, Reader):
                 lines = read.table
             else:
                 if is_ours:
                     head = read.lend()
-                    line[T_HEAD], line[T_ROOM] = head.ctypes.data, HEAD_ROWS_MAX
+                    if head is not self._heads[number]:
+                        self._heads[number] = head
+                        self.table[number, T_HEAD], self.table[number, T_ROOM] = (
+                            head.ctypes.data,
+                            HEAD_ROWS_MAX,
+                        )
                 lines = read.lines
-                line[T_COLUMNS], line[T_GUARDS] = read.columns, read.guards
-            self._lines[number] = lines
-            line[T_TABLE], line[T_LINES], line[T_WIDTH] = lines.ctypes.data, lines.shape[0], lines.shape[1]
+            if lines is not self._lines[number]:
+                has_moved = True
+                self._describe(number, read, lines)
+        return has_moved
 
-    def take_back(self) -> bool:
-        """Let traces know what was inserted; whether that has changed one in another way, by merging."""
-        is_another = False
-        for number in np.flatnonzero(self.table[:, T_INSERTED]).tolist():
-            trace, line = self._read[number], self.table[number]
-            assert isinstance(trace, Trace)
-            before = trace.table
-            trace.take_back(int(line[T_INSERTED]), int(line[T_INSERTS]))
-            line[T_INSERTED] = line[T_INSERTS] = 0
-            is_another = is_another or trace.table is not before
-        return is_another
+    def _describe(self, number: int, read: Trace | Reader, lines: Int64s) -> None:
+        self._lines[number] = lines
+        line = self.table[number]
+        line[T_TABLE], line[T_LINES], line[T_WIDTH] = lines.ctypes.data, lines.shape[0], lines.shape[1]
+        if isinstance(read, Trace):
+            line[T_COLUMNS], line[T_GUARDS] = read.columns, read.guards
+
+    def take_back(self) -> None:
+        """Let traces know what was inserted."""
+        for number, rows in enumerate(self.table[:, T_INSERTED].tolist()):
+            if rows:
+                trace, line = self._read[number], self.table[number]
+                assert isinstance(trace, Trace)
+                trace.take_back(rows, int(line[T_INSERTS]))
+                line[T_INSERTED] = line[T_INSERTS] = 0
 
     def make_room(self, number: int) -> None:
         """Let the head of one be a run of its own."""

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from progress.arrays import Int64s
+from progress.errors import InternalError
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
 from progress.tracking.tracker import Tracker
@@ -110,6 +111,9 @@ class RegionRunner:
         self._ports = ports
         self._leaving = leaving
         self._watched = [port for runner in members for port in runner.ports]
+        by_stage = {runner.stage: runner.ports for runner in members}
+        self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
+        self._entries_ended = -1
         self._held: int | None = None
         self._since = 0
         self._frontier: Int64s = np.zeros(1, np.int64)
@@ -161,9 +165,11 @@ class RegionRunner:
         """Note what may still come, and let the region know of it."""
         assert self.region is not None
         since = bound if first is None else min(bound, first)
-        ended = set(self._ended)
-        if first is None:
-            tracker = self._place.tracker
+        tracker = self._place.tracker
+        entries_ended = [tracker.frontier(port).shape[0] for port in self._entries].count(0)
+        ended = self._ended
+        if first is None and entries_ended != self._entries_ended:
+            self._entries_ended = entries_ended
             ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
         has_ended = ended != self._ended
         if since != self._since or has_ended:
@@ -176,7 +182,7 @@ class RegionRunner:
         least = self._layout.limit
         shift = self._layout.shifts[0]
         tracker = self._place.tracker
-        for port in self._watched:
+        for port in self._entries:
             frontier = tracker.frontier(port)
             if frontier.shape[0]:
                 least = min(least, int(frontier[0]) >> shift << shift)
@@ -218,6 +224,26 @@ class RegionRunner:
     def feeding(self, stage: int, port: int) -> list[Feeder]:
         """Who sends to input `port` of a stage on this worker."""
         return self._place.feeding(stage, port)
+
+    @property
+    def count(self) -> Callable[[int, int, int], None]:
+        """Not for a vertex: the region counts for all."""
+        raise self._alone()
+
+    def wake(self, runner: VertexRunner, /) -> None:
+        """Not for a vertex: the region has turns."""
+        raise self._alone()
+
+    def resume_later(self, runner: VertexRunner, /) -> None:
+        """See `wake`."""
+        raise self._alone()
+
+    def await_epoch(self, stage: int) -> None:
+        """See `wake`."""
+        raise self._alone()
+
+    def _alone(self) -> InternalError:
+        return InternalError(f"a vertex of {self.title()} acts by itself")
 
     # Called by the instance.
 

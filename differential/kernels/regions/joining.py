@@ -7,6 +7,7 @@ import numpy as np
 from differential.kernels.history.match import match_few
 from differential.kernels.regions.edges import pass_on, shifted_by
 from differential.kernels.regions.layout import (
+    FAR,
     HEAD_IS_FULL,
     M_DELAY,
     M_EDGE,
@@ -25,6 +26,7 @@ from differential.kernels.regions.layout import (
     P_TRACE,
     PAIRS_MAX,
     ROWS_MAX,
+    S_LEAST,
     S_ROWS,
     T_COLUMNS,
     T_GUARDS,
@@ -141,4 +143,5 @@ def take_in(
         if trace >= 0:
             put_into(traces, trace, delta)
     slots[slot, S_ROWS] = 0
+    slots[slot, S_LEAST] = FAR
     return 0
