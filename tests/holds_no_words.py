@@ -73,7 +73,7 @@ HOLDS_NO_WORDS = {
         "rounds route routing rows_sent target transform"
     ),
     "ConsolidateMachine": "",
-    "ConsolidateVertex": "_schema _words",
+    "ConsolidateVertex": "_schema words",
     "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _state_from _vertex",
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
@@ -88,15 +88,16 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_awaiting _changes _far _idle_runners _mergers _owner _patient _port_owner _postponed _ready "
-        "_resumed _turns anchor checker connectors constants count first_epoch frozen index "
+        "_actors _awaiting _changes _far _idle_runners _mergers _owner _patient _port_owner _postponed "
+        "_ready _resumed _turns anchor checker connectors constants count first_epoch frozen index "
         "is_standby recheck routing tracker worker workers"
     ),
-    "JoinMachine": "_flags _nothing _ports _projections _shows _sources guards kw words",
+    "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
+    "LoopRegion": "_gates _now _since _state _told _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
@@ -107,10 +108,15 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_is_sum _keeps_answers _least_shape _levels _names _nothing _own_reader _parts "
-        "_reader _shape _show_key aggregate guards input kw output rows_walked vw words"
+        "_is_sum _least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
+        "aggregate guards input keeps_answers kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
+    "RegionRunner": (
+        "_ended _entries _entries_ended _first_connector _frontier _held _layout _leaving _members _name "
+        "_place _ports _since _watched has_frontier_news is_queued may_resume recheck requested stage "
+        "tracker wants_resume"
+    ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",

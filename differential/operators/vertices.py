@@ -225,8 +225,13 @@ class ConsolidateVertex(WaitingVertex):
     def on_start(self) -> None:
         """The machine needs the order of the scope's times."""
         self._machine = ConsolidateMachine(self.words, self.code.guards)
-        self.machine = self._machine
         self._machine.show_rows(show_schema(self._schema))
+
+    @property
+    def machine(self) -> ConsolidateMachine:
+        """What does the work. Requires: it has started."""
+        assert isinstance(self._machine, ConsolidateMachine)
+        return self._machine
 
     def symbols(self, mark: Mark) -> None:
         """Rows that wait."""

@@ -43,6 +43,7 @@ from differential.operators.reduce_vertex import ReduceVertex
 from differential.regions.tables import Parts
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
+from timely.errors import InternalError
 from timely.wire.batch import Batch
 
 __all__ = ["LoopRegion"]
@@ -65,13 +66,20 @@ class LoopRegion:
         self._now: int | None = None
         self._gates = list(parts.gates.values())
         self._turns: dict[int, int] = {}
+        self.at: int | None = None
         self._since = -1
+
+    def __deepcopy__(self, memo: dict[int, object]) -> LoopRegion:
+        """Refused: tables name memory by address. Who copies workers lets loops run as they do elsewhere."""
+        raise InternalError("a loop that is a region cannot be copied")
 
     def take(self, stage: int, port: int, batch: Batch) -> None:
         """Rows wait in their slot; inserts of an arrangement are looked at at once."""
         look = self._parts.looks.get((stage, port))
         if look is not None:
+            self.at = look.stage
             look.take(batch, self._slots)
+            self.at = None
             return
         words = batch.words if isinstance(batch, ArrangedBatch) else words_of(batch)
         self._slots.put(self._parts.entries[stage, port], words)
@@ -144,14 +152,18 @@ class LoopRegion:
         gate = parts.gates.get(number)
         if gate is None:
             step = parts.others[number]
+            self.at = step.stage
             self._turns[step.stage] = self._turns.get(step.stage, 0) + 1
             step.work(self._slots)
+            self.at = None
             return
         now = int(self._state[X_NOW])
         self._now = now >> parts.epoch_shift << parts.epoch_shift
         self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
         frontier = frontier_behind(now, int(parts.levels[number]), parts.fields)
+        self.at = gate.stage
         gate.open(frontier, self._slots)
+        self.at = None
         parts.steps[number, P_HELD] = gate.held
 
     def _tell(self) -> None:

@@ -111,7 +111,8 @@ class _Maker:
     def make(self) -> LoopRegion:
         """Slots for all that comes in, then edges, then steps, since these name them."""
         parts = self._parts
-        for member in self._site.members:
+        # Those of the vertices that have no layout of their own last.
+        for member in sorted(self._site.members, key=lambda one: isinstance(one.vertex, PriorityVertex)):
             self._add_slots(member)
         # Rows of one output have edges one behind the other.
         outputs = {(link.source, link.output) for link in self._site.links}

@@ -83,7 +83,10 @@ class RegionSite(NamedTuple):
 
 
 class Region(Protocol):
-    """See above. Words are those of time words; errors of any method end the dataflow."""
+    """See above. Words are time words; errors of any method end the dataflow."""
+
+    at: int | None
+    """The stage that it is at, for what is said of an error; None: at none in particular."""
 
     def take(self, stage: int, port: int, batch: Batch) -> None:
         """A batch has come in from outside, at a port of a stage. It is kept, or done what may be done at

@@ -125,7 +125,6 @@ class RegionRunner:
         self.has_frontier_news = False
         self.wants_resume = False
         self.may_resume = False
-        self.site = members[0].site
         self.tracker = self  # of its vertices: it answers `frontier`
         self.recheck: set[int] = set()
 
@@ -136,7 +135,16 @@ class RegionRunner:
 
     def title(self) -> str:
         """Who it is, as errors say it."""
+        at = None if self.region is None else self.region.at
+        if at is not None:
+            return self._members[at].title()
         return f"the loop {self._name!r} (worker {self._place.worker} of {self._place.workers})"
+
+    @property
+    def site(self) -> str:
+        """Where it was built, as errors say it."""
+        at = None if self.region is None else self.region.at
+        return self._members[self.stages[0] if at is None else at].site
 
     def activate(self) -> None:
         """Take in what has come, and finish what can be."""

@@ -38,7 +38,7 @@ NOT_COMPARED = {
     | {"on_step", "workers"}
     # counters for people
     | {"messages_recv", "messages_sent", "steps"},
-    Instance: {"_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
+    Instance: {"_actors", "_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
     | {"routing", "worker", "workers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
     | {"_limit", "is_patient"}
