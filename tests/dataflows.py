@@ -15,7 +15,7 @@ from timely.building.exchange import RecordRoute
 from timely.building.freeze import FrozenDataflow
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.vertex_runner import VertexRunner
 
 Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""

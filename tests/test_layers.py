@@ -59,6 +59,7 @@ ROOMS = {
         "aggregates expressions",
         "linear trace",
         "operators",
+        "regions",
         "skew",
         "plan",
         "collections",
@@ -83,6 +84,8 @@ it, never lower it. The present figure: `pytest tests/test_layers.py -k asserts 
 
 WITHOUT_A_TEST_FILE = {
     "progress/kernel.py": "test_kernels_are_uniform.py",
+    "timely/operators/region.py": "timely/running/test_regions.py",
+    "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"

@@ -39,7 +39,7 @@ from timely.operators.inputs.handle import InputHandle
 from timely.operators.pieces import Wanted
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.vertex_runner import VertexRunner
 
 Build = Callable[[Dataflow], None]
 EPOCHS = 4

@@ -44,7 +44,7 @@ from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
 from timely.running.snapshot import counted, first_epochs, owned, view
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.batch import Batch
 from timely.wire.transport.memory import MemoryNetwork
 

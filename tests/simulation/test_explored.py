@@ -20,10 +20,10 @@ from progress.tracking.count_changes import Change
 from timely import Batch, Dataflow, Vertex
 from timely.building.exchange import RecordRoute
 from timely.client.tables import records_of
-from timely.running.connector import Connector
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.connector import Connector
+from timely.running.stages.vertex_runner import VertexRunner
 
 EPOCHS = 2
 Rounds = Counter[tuple[int, object]]

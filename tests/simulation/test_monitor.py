@@ -27,9 +27,9 @@ from progress.tracking.tracker import Tracker
 from timely import Batch, Dataflow, Vertex
 from timely.building.exchange import Broadcast, ToWorker
 from timely.client.embedded import EmbeddedWorkers
-from timely.running.connector import Connector
 from timely.running.core import Worker
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.connector import Connector
+from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.transport.memory import MemoryNetwork
 
 CASES = 12

@@ -52,7 +52,7 @@ class Feeder(NamedTuple):
 
 
 class Runner(Protocol):
-    """What runs a vertex, as the vertex sees it. In use is `running/vertex_runner.py`."""
+    """What runs a vertex, as the vertex sees it. In use is `running/stages/vertex_runner.py`."""
 
     @property
     def code(self) -> TimeCode:

@@ -41,7 +41,7 @@ from progress.tracking.count_changes import Change
 
 from .instance import Instance
 from .snapshot import counted, first_epochs, owned, view
-from .vertex_runner import VertexRunner
+from .stages.vertex_runner import VertexRunner
 
 __all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
 

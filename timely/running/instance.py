@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from progress.errors import InternalError, MisuseError
 from progress.times.anchor import Anchor, Rebase
@@ -37,39 +37,13 @@ from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
-from .connector import Connector, Target
-from .regions import RegionRunner, make_regions
-from .vertex_runner import Checker, VertexRunner
+from .owner import Owner
+from .stages.connector import Connector, Target
+from .stages.regions import RegionRunner, make_regions
+from .stages.vertex_runner import Checker, VertexRunner, feeders
 
 PATIENCE_STEPS: Final = 16
 """Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
-
-
-class Owner(Protocol):
-    """The worker that a dataflow runs on. In use is `core.py`."""
-
-    @property
-    def index(self) -> int:
-        """Which worker it is."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """How many there are in all."""
-        ...
-
-    @property
-    def makes_regions(self) -> bool:
-        """Whether loops may be regions (`regions.py`)."""
-        ...
-
-    def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
-        """A message leaves for another worker."""
-        ...
-
-    def exported(self, owner: int | str, export: str) -> Exported:
-        """What another dataflow lets this one read; `MisuseError` if there is none."""
-        ...
 
 
 class Instance:
@@ -200,13 +174,7 @@ class Instance:
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
         """Who sends to input `port` of a stage on this worker."""
-        found = []
-        for spec in self.frozen.connectors:
-            if spec.target == stage and spec.port == port:
-                runner, connector = self.runners[spec.source], self.connectors[spec.index]
-                is_plain = connector.route is None and connector.transform is None
-                found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
-        return found
+        return feeders(self.frozen, self.runners, self.connectors, stage, port)
 
     def take_changes(self) -> list[Change]:
         """The changes of counts since the last call, consolidated, increments first."""

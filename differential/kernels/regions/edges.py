@@ -33,7 +33,7 @@ from differential.kernels.regions.layout import (
     X_SLOT,
     X_TOLD,
 )
-from differential.kernels.regions.slots import table_at
+from differential.kernels.rows.memory import table_at
 from progress.kernel import Int64s, kernel, small_kernel
 
 EQUAL, LESS, AT_MOST = 0, 1, 2

@@ -44,7 +44,8 @@ from differential.kernels.regions.layout import (
     X_ROWS,
     X_SLOT,
 )
-from differential.kernels.regions.slots import drop_rows_at, rows_at, table_at
+from differential.kernels.regions.slots import drop_rows_at, rows_at
+from differential.kernels.rows.memory import table_at
 from differential.kernels.rows.sort import sort_words
 from differential.kernels.sums.reduce_sums import reduce_few
 from progress.kernel import Int64s, kernel, small_kernel

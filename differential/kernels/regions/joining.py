@@ -41,8 +41,8 @@ from differential.kernels.regions.layout import (
     X_ROWS,
     X_SLOT,
 )
-from differential.kernels.regions.slots import rows_of, table_at
-from differential.kernels.rows.memory import HEADER, LUB, ROWS
+from differential.kernels.regions.slots import rows_of
+from differential.kernels.rows.memory import HEADER, LUB, ROWS, table_at
 from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_words
 from progress.kernel import Int64s, kernel

@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
 import numpy as np
 
 from differential.kernels.regions.layout import FAR, S_AT, S_COLUMNS, S_LEAST, S_ROOM, S_ROWS
-from progress.kernel import Int64s, intrinsic, kernel
-
-
-def _table_at(typing_context, address, lines, columns):  # type: ignore[no-untyped-def]
-    """The words at `address` as int64[lines, columns]. Requires: who made them holds them during the call."""
-    from numba import types
-    from numba.np.arrayobj import make_array, populate_array
-
-    kind = types.Array(types.int64, 2, "C")
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        start, lines, columns = arguments
-        array = make_array(kind)(context, builder)
-        eight = context.get_constant(types.intp, 8)
-        populate_array(
-            array,
-            data=builder.inttoptr(start, array.data.type),
-            shape=[lines, columns],
-            strides=[builder.mul(columns, eight), eight],
-            itemsize=eight,
-            meminfo=None,
-        )
-        return array._getvalue()
-
-    return kind(types.int64, types.int64, types.int64), generate
-
-
-table_at = cast("Callable[[int, int, int], Int64s]", intrinsic(_table_at))
+from differential.kernels.rows.memory import table_at
+from progress.kernel import Int64s, kernel
 
 
 @kernel

@@ -18,7 +18,8 @@ a trace rewrites its table in the same step in which it drops a run, and calls n
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from progress.kernel import CHECK_BOUNDS, Int64s, intrinsic, kernel, small_kernel
 
@@ -140,3 +141,30 @@ def describe_words(words: Int64s, rows: int, table: Int64s, run: int) -> None:
     table[run, ROWS] = rows
     for column in range(words.shape[0]):
         describe_column(table, run, column, words.ctypes.data + 8 * column * words.shape[1])
+
+
+def _table_at(typing_context, address, lines, columns):  # type: ignore[no-untyped-def]
+    """The words at `address` as int64[lines, columns]. Requires: who made them holds them during the call."""
+    from numba import types
+    from numba.np.arrayobj import make_array, populate_array
+
+    kind = types.Array(types.int64, 2, "C")
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        start, lines, columns = arguments
+        array = make_array(kind)(context, builder)
+        eight = context.get_constant(types.intp, 8)
+        populate_array(
+            array,
+            data=builder.inttoptr(start, array.data.type),
+            shape=[lines, columns],
+            strides=[builder.mul(columns, eight), eight],
+            itemsize=eight,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    return kind(types.int64, types.int64, types.int64), generate
+
+
+table_at = cast("Callable[[int, int, int], Int64s]", intrinsic(_table_at))

@@ -21,10 +21,10 @@ from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 from timely import Batch
 from timely.running.checking import SWITCH, ProgressChecker
-from timely.running.connector import Connector
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.connector import Connector
+from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.transport.memory import MemoryNetwork
 
 CASES = 12

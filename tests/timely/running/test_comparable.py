@@ -25,10 +25,10 @@ from timely.client.tables import records_of
 from timely.operators.inputs.handle import InputHandle
 from timely.running.actions import Activate
 from timely.running.comparable import comparable
-from timely.running.connector import Connector
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.connector import Connector
+from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.batch import Records
 from timely.wire.transport.memory import MemoryNetwork
 

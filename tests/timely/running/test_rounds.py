@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from progress.times.anchor import Rebase
 from timely.building.freeze import LoopLimit
-from timely.running.rounds import ROUNDS_KEPT, RoundCounts
+from timely.running.stages.rounds import ROUNDS_KEPT, RoundCounts
 
 ENDLESS = LoopLimit("loop", 0, 0xFFFF, 100)
 

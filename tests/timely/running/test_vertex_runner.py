@@ -16,7 +16,7 @@ from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.vertex_runner import VertexRunner
+from timely.running.stages.vertex_runner import VertexRunner
 
 RECORDS = Records(["x"])
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from progress.times.anchor import Rebase
 
-from ..building.freeze import LoopLimit
+from ...building.freeze import LoopLimit
 
 __all__ = ["ROUNDS_KEPT", "RoundCounts"]
 

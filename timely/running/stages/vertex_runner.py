@@ -21,9 +21,10 @@ from progress.times.time_words import TimeCode
 from progress.times.word_antichain import antichain_is_beyond, minimal_words
 from progress.tracking.count_changes import Change
 
-from ..dictionaries import Mark
-from ..operators.vertex import Feeder, Vertex
-from ..wire.batch import Batch
+from ...building.freeze import FrozenDataflow
+from ...dictionaries import Mark
+from ...operators.vertex import Feeder, Vertex
+from ...wire.batch import Batch
 from .connector import Connector
 
 _RECENT_EVENTS = 6
@@ -530,3 +531,20 @@ class VertexRunner:
             f"  the stage was built at {self.site}\n"
             f"  last events here: {recent or 'none'}"
         )
+
+
+def feeders(
+    frozen: FrozenDataflow,
+    runners: Sequence[VertexRunner],
+    connectors: Sequence[Connector],
+    stage: int,
+    port: int,
+) -> list[Feeder]:
+    """Who sends to input `port` of a stage on one worker."""
+    found = []
+    for spec in frozen.connectors:
+        if spec.target == stage and spec.port == port:
+            runner, connector = runners[spec.source], connectors[spec.index]
+            is_plain = connector.route is None and connector.transform is None
+            found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
+    return found

@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from progress.errors import MisuseError
 from progress.times.anchor import Rebase
 
-from ..building.freeze import LoopLimit, PhysicalConnector
-from ..dictionaries import Mark
-from ..wire.batch import Batch, Transform
-from ..wire.routing import Routing
+from ...building.freeze import LoopLimit, PhysicalConnector
+from ...dictionaries import Mark
+from ...wire.batch import Batch, Transform
+from ...wire.routing import Routing
 from .rounds import RoundCounts
 
 LAST_ROUNDS: Final = 6

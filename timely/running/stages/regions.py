@@ -22,12 +22,12 @@ from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
 from progress.tracking.tracker import Tracker
 
-from ..building.freeze import FrozenDataflow
-from ..building.scope import Scope
-from ..dictionaries import Mark
-from ..operators.region import Link, Member, Region, RegionSite
-from ..operators.vertex import Feeder
-from ..wire.batch import Batch
+from ...building.freeze import FrozenDataflow
+from ...building.scope import Scope
+from ...dictionaries import Mark
+from ...operators.region import Link, Member, Region, RegionSite
+from ...operators.vertex import Feeder
+from ...wire.batch import Batch
 from .connector import LAST_ROUNDS, Connector
 from .vertex_runner import Checker, VertexRunner
 

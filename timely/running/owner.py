@@ -1,0 +1,37 @@
+"""Who a dataflow runs on: what it asks of its worker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..operators.imported import Exported
+from ..wire.batch import Batch
+
+__all__ = ["Owner"]
+
+
+class Owner(Protocol):
+    """The worker that a dataflow runs on. In use is `core.py`."""
+
+    @property
+    def index(self) -> int:
+        """Which worker it is."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many there are in all."""
+        ...
+
+    @property
+    def makes_regions(self) -> bool:
+        """Whether loops may be regions (`regions.py`)."""
+        ...
+
+    def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
+        ...
+
+    def exported(self, owner: int | str, export: str) -> Exported:
+        """What another dataflow lets this one read; `MisuseError` if there is none."""
+        ...
