@@ -4,8 +4,8 @@ A run of a small dataflow in this process calls every kernel that operators use,
 on disk. That it has been done is noted beside the user's caches under a name made of all that the machine
 code depends on, so that later starts pay for reading one file's status.
 
-Half of the time goes into two kernels and what these alone call. So the first process that has to compile,
-here or because of a query of its own, starts a *helper*: another process that begins with those two, and ends
+Half of the time goes into three kernels and what these alone call. So the first process that has to compile,
+here or because of a query of its own, starts a *helper*: another process that begins with those three, and ends
 with the one that started it. Who comes to a kernel that the other has in hand waits for it, see
 `progress/one_process.py`.
 """
@@ -33,6 +33,7 @@ from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
+from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import reduce_few
 from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
 from timely.building.dataflow import Dataflow
@@ -84,20 +85,28 @@ def warm() -> None:
         edges.remove(many)
         flow.wait(flow.seal())
         flow.output("components").snapshot()
+    _compile_loops()
 
 
 def help_to_warm(caller: IO[str]) -> None:
-    """Compile the two kernels that take longest, and end at once when the other end of `caller` is closed."""
+    """Compile the three kernels that take longest, and end at once when the other end of `caller` is closed."""
     on_compile(None)
     threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
     _compile_large_kernels()
 
 
 def _compile_large_kernels() -> None:
-    """The one that more queries need comes first."""
+    """Those that more queries need come first."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(reduce_few, table, table, table, line, line, table)
+    _compile_loops()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
+
+
+def _compile_loops() -> None:
+    """The one that runs loops where one worker runs a dataflow alone."""
+    line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    compile_for(run_region, table, table, table, table, table, table, line, table)
 
 
 class _Told:

@@ -12,7 +12,8 @@ import pytest
 from differential.operators import consolidate, pending, vertices
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
-from timely.running import instance, vertex_runner
+from timely.running import instance
+from timely.running.stages import vertex_runner
 
 __all__ = ["everything_is_much"]
 
