@@ -5,7 +5,7 @@ on disk. That it has been done is noted beside the user's caches under a name ma
 code depends on, so that later starts pay for reading one file's status.
 
 Half of the time goes into three kernels and what these alone call. So the first process that has to compile,
-here or because of a query of its own, starts a *helper*: another process that begins with those three, and ends
+here or because of a query of its own, starts a *helper*: another process that begins with those, and ends
 with the one that started it. Who comes to a kernel that the other has in hand waits for it, see
 `progress/one_process.py`.
 """
@@ -89,7 +89,7 @@ def warm() -> None:
 
 
 def help_to_warm(caller: IO[str]) -> None:
-    """Compile the three kernels that take longest, and end at once when the other end of `caller` is closed."""
+    """Compile what takes longest, and end at once when the other end of `caller` is closed."""
     on_compile(None)
     threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
     _compile_large_kernels()

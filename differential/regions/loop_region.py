@@ -99,7 +99,8 @@ class LoopRegion:
                 self._slots.make_room(int(state[X_SLOT]), int(state[X_ROWS]))
             elif why == HEAD_IS_FULL:
                 parts.traces.take_back()
-                parts.traces.make_room(int(state[X_SLOT]))
+                if not parts.traces.make_room(int(state[X_SLOT]), int(state[X_ROWS])):
+                    self._do(int(state[X_STEP]))
                 parts.lend()
             elif why == TOLD_IS_FULL:
                 self._tell()

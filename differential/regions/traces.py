@@ -18,7 +18,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
-from differential.trace.trace import HEAD_ROWS_MAX, Trace
+from differential.trace.trace import Trace
 from progress.arrays import Int64s
 
 __all__ = ["Traces"]
@@ -65,10 +65,8 @@ class Traces:
                     head = read.lend()
                     if head is not self._heads[number]:
                         self._heads[number] = head
-                        self.table[number, T_HEAD], self.table[number, T_ROOM] = (
-                            head.ctypes.data,
-                            HEAD_ROWS_MAX,
-                        )
+                        self.table[number, T_HEAD] = head.ctypes.data
+                        self.table[number, T_ROOM] = head.shape[1]
                 lines = read.lines
             if lines is not self._lines[number]:
                 has_moved = True
@@ -91,11 +89,12 @@ class Traces:
                 trace.take_back(rows, int(line[T_INSERTS]))
                 line[T_INSERTED] = line[T_INSERTS] = 0
 
-    def make_room(self, number: int) -> None:
-        """Let the head of one be a run of its own."""
+    def make_room(self, number: int, rows: int) -> bool:
+        """Let the head of one be a run of its own; whether so many rows fit into a new one."""
         trace = self._read[number]
         assert isinstance(trace, Trace)
         trace.freeze_head()
+        return rows <= int(self.table[number, T_ROOM])
 
     def exact_from(self, number: int) -> int:
         """See `SharedTrace.exact_from`."""

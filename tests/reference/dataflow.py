@@ -119,7 +119,11 @@ class Cluster:
         self._network = MemoryNetwork(workers, seed)
         self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
         self._left = [0] * workers
-        self.workers = [Worker(index, workers, self._network.transport(index)) for index in range(workers)]
+        # A monitor wants to know of each message, and a region tells of none.
+        self.workers = [
+            Worker(index, workers, self._network.transport(index), regions=not monitored)
+            for index in range(workers)
+        ]
         if monitored:
             Monitor(self.workers, self._network)
         self.instances: list[Instance] = []

@@ -85,7 +85,7 @@ def labels(dataflow: Dataflow) -> None:
 def _worker() -> Worker:
     dataflow = Dataflow("labels")
     labels(dataflow)
-    worker = Worker()
+    worker = Worker(regions=False)
     worker.install(dataflow.freeze())
     return worker
 

@@ -57,7 +57,8 @@ class Worker:
     """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
     With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
-    ask for that, too.
+    ask for that, too. Without `regions`, or with `NAIAD_REGIONS=0`, loops run stage by stage, as with several
+    workers: who copies workers needs that.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Worker:
         workers: int = 1,
         transport: Transport | None = None,
         check_progress: bool = False,
+        regions: bool = True,
     ) -> None:
         if not 0 <= index < workers:
             raise InternalError(f"worker {index} of {workers}")
@@ -80,6 +82,7 @@ class Worker:
         self._ended: dict[int, TimelyError] = {}
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
+        self._lets_regions = regions and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
         self.forgetting = Forgetting(index, workers)
         self.steps = 0
         self.messages_sent = 0
@@ -152,11 +155,9 @@ class Worker:
     @property
     def makes_regions(self) -> bool:
         """Whether loops may be regions: not with other workers, to whom rows go in each iteration, nor where
-        progress is checked, since a region tells nothing of what goes on in it. `NAIAD_REGIONS=0` says no, to
-        compare.
+        progress is checked, since a region tells nothing of what goes on in it.
         """
-        is_on = os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
-        return is_on and self.workers == 1 and not self._checks_progress
+        return self._lets_regions and self.workers == 1 and not self._checks_progress
 
     @property
     def instances(self) -> dict[int, Instance]:
@@ -294,6 +295,8 @@ class Worker:
         """
         if self.on_control is not None:
             raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
+        if any(instance.regions for instance in self._instances.values()):
+            raise InternalError(f"worker {self.index} runs loops as regions and cannot be copied")
         memo: dict[int, object] = {id(self._transport): None}
         for instance in self._instances.values():
             memo.update((id(part), part) for part in instance.shared())

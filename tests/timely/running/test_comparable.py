@@ -34,7 +34,7 @@ from timely.wire.transport.memory import MemoryNetwork
 
 NOT_COMPARED = {
     # who it is, how it was built, and where it is
-    Worker: {"_checks_progress", "_transport", "index", "on_control", "on_failure"}
+    Worker: {"_checks_progress", "_lets_regions", "_transport", "index", "on_control", "on_failure"}
     | {"on_step", "workers"}
     # counters for people
     | {"messages_recv", "messages_sent", "steps"},
