@@ -1,0 +1,355 @@
+"""loop_region.py: a loop that a region runs gives what it gives otherwise, at every epoch.
+
+same_*     random inputs, epochs and turns: what has left is the plain meaning, and the same as without regions
+rare_*     the same where kernels have no room, or leave much to Python, or loops are left in the middle
+kept_*     what is told of loops, how they fail, and what is held of epochs long past
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import collection as plainly
+from reference.collection import Collection as Rows
+from reference.collection import Row, accumulated_at
+from reference.dataflow import Cluster, trace_rows
+from strategies_collections import BINARY, NUMBERS, UNARY, examples, loops_at_random
+
+import differential as dd
+from differential import Collection, col
+from differential.regions import loop_region, slots
+from progress.errors import MisuseError
+from timely.building.dataflow import Dataflow
+
+Two = Callable[[Collection, Collection], Collection]
+TwoPlainly = Callable[[Rows, Rows], Rows]
+
+
+class Step(NamedTuple):
+    """What a client does: changes of both inputs, so many epochs ahead; then it may seal, and let all run."""
+
+    first: Sequence[tuple[Row, int]]
+    second: Sequence[tuple[Row, int]]
+    ahead: int
+    seals: bool
+    runs: bool
+
+
+pairs = st.tuples(st.integers(0, 4), st.integers(0, 4))
+changed = st.lists(st.tuples(pairs, st.sampled_from([1, 1, 1, 2, -1])), max_size=5)
+steps = st.builds(Step, changed, changed, st.integers(0, 2), st.booleans(), st.booleans())
+scripts = st.lists(steps, min_size=1, max_size=8)
+
+
+@contextmanager
+def regions(are_on: bool) -> Iterator[None]:
+    """Loops that are installed meanwhile are regions, or are not."""
+    before = os.environ.get("NAIAD_REGIONS")
+    os.environ["NAIAD_REGIONS"] = "1" if are_on else "0"
+    try:
+        yield
+    finally:
+        del os.environ["NAIAD_REGIONS"]
+        if before is not None:
+            os.environ["NAIAD_REGIONS"] = before
+
+
+def installed(build: Two, are_on: bool, *, bits: tuple[int, ...] | None = None) -> Cluster:
+    """A worker that runs a loop over two inputs of (k, v)."""
+
+    def flow(flow: Dataflow) -> None:
+        first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
+        build(first, second).output("result")
+        if bits is not None:
+            flow.level_bits = bits
+
+    with regions(are_on):
+        return Cluster(flow)
+
+
+def is_region(cluster: Cluster) -> bool:
+    """Whether any loop is one."""
+    return bool(cluster.instances[0].regions)
+
+
+def _complete(cluster: Cluster) -> int:
+    return cluster.instances[0].output("result").complete_before
+
+
+def check(build: Two, plain: TwoPlainly, script: Sequence[Step], *, all_regions: bool = True) -> None:
+    """Both ways are at the plain meaning at every epoch, and know the same epochs as complete."""
+    ours, others = installed(build, True), installed(build, False)
+    assert is_region(ours) or not all_regions
+    assert not is_region(others)
+    given_at: list[tuple[list[tuple[Row, int]], list[tuple[Row, int]]]] = [([], []) for _ in range(32)]
+    sealed = 0
+    for step in [*script, *[Step((), (), 0, True, True)] * 3]:
+        for number, (name, changes) in enumerate((("first", step.first), ("second", step.second))):
+            if changes:
+                given_at[sealed + step.ahead][number].extend(changes)
+                for cluster in (ours, others):
+                    cluster.change(name, changes, sealed + step.ahead)
+        for cluster in (ours, others):
+            if step.seals:
+                cluster.seal()
+            if step.runs:
+                cluster.run()
+        sealed += step.seals
+        if step.runs:
+            assert _complete(ours) == _complete(others) == sealed
+    ours.close()
+    ours.run()
+    others.close()
+    others.run()
+    found, wanted = ours.changes("result"), others.changes("result")
+    so_far = (Rows(), Rows())
+    for epoch in range(sealed):
+        for rows, more in zip(so_far, given_at[epoch], strict=True):
+            for row, diff in more:
+                rows[row] += diff
+        meant = plain(*(plainly.collection(rows) for rows in so_far))
+        assert accumulated_at(found, (epoch,)) == meant, epoch
+        assert accumulated_at(wanted, (epoch,)) == meant, epoch
+    assert found == wanted
+    assert trace_rows(ours) == 0, "nothing will come"
+
+
+# Bodies
+
+
+def _distances(roots: Collection, along: Collection) -> Collection:
+    """The least number of edges from a key of `roots`: a join, one more, the least."""
+    start = roots.filter(col.k >= 0).select(k=col.v, v=0)
+    edges = along.distinct()
+    return start.iterate(
+        lambda found: (
+            found.join(edges.select(k=col.k, to=col.v), on="k")
+            .select(k=col.to, v=col.v + 1)
+            .concat(start)
+            .group_by("k")
+            .agg(v=dd.min("v"))
+        )
+    )
+
+
+def _least(rows: Rows) -> Rows:
+    return plainly.aggregate(rows, [("min", 0)])
+
+
+def _distances_plainly(roots: Rows, along: Rows) -> Rows:
+    start = plainly.map_rows(roots, lambda row: (row[1], 0))
+    edges = plainly.distinct(along)
+
+    def further(found: Rows) -> Rows:
+        paired = plainly.join(found, edges)
+        return plainly.map_rows(paired, lambda row: (row[2], cast(int, row[1]) + 1))
+
+    return plainly.iterate(start, lambda found: _least(plainly.concat(further(found), start)))
+
+
+def _closure(first: Collection, second: Collection) -> Collection:
+    """All pairs that a way leads from to: a variable is joined with itself."""
+    edges = first.concat(second).distinct()
+    return edges.iterate(
+        lambda x: (
+            x.join(x.select(v=col.k, w=col.v), on="v").select(k=col.k, v=col.w).concat(edges).distinct()
+        )
+    )
+
+
+def _closure_plainly(first: Rows, second: Rows) -> Rows:
+    edges = plainly.distinct(plainly.concat(first, second))
+    turned = lambda rows: plainly.map_rows(rows, lambda row: (row[1], row[0]))  # noqa: E731
+
+    def step(x: Rows) -> Rows:
+        longer = plainly.map_rows(plainly.join(turned(x), x), lambda row: (row[1], row[2]))
+        return plainly.distinct(plainly.concat(longer, edges))
+
+    return plainly.iterate(edges, step)
+
+
+def _counted(first: Collection, second: Collection) -> Collection:
+    """Keys with what they count and add up to, as far as it stays below a bound: sums that change."""
+    start, along = first.distinct(), second.distinct()
+
+    def body(x: Collection) -> Collection:
+        moved = x.join(along.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v)
+        totals = moved.concat(start).group_by("k").agg(n=dd.count(), s=dd.sum("v"))
+        return totals.select(k=col.k, v=dd.min_of(col.n + col.s, 9)).concat(start).distinct().concat(x).distinct()
+
+    return start.iterate(body)
+
+
+def _counted_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        moved = plainly.map_rows(plainly.join(x, along), lambda row: (row[2], row[1]))
+        totals = plainly.aggregate(plainly.concat(moved, start), [("count", 0), ("sum", 0)])
+        bounded = plainly.map_rows(
+            totals, lambda row: (row[0], min(cast(int, row[1]) + cast(int, row[2]), 9))
+        )
+        return plainly.distinct(plainly.concat(bounded, start, x))
+
+    return plainly.iterate(start, step)
+
+
+def _in_turns(first: Collection, second: Collection) -> Collection:
+    """Two variables, each of which makes the other."""
+    start, along = first.distinct(), second.distinct()
+
+    def body(odd: Collection, even: Collection) -> dict[str, Collection]:
+        edges = along.select(k=col.k, w=col.v)
+        further = lambda x: x.select(k=col.v, u=col.k).join(edges, on="k").select(k=col.u, v=col.w)  # noqa: E731
+        return {"even": further(odd).concat(start).distinct(), "odd": further(even).distinct()}
+
+    found = dd.iterate({"even": start, "odd": NUMBERS}, body)
+    return found["odd"].concat(found["even"].select(k=col.k, v=col.v + 10))
+
+
+def _in_turns_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def further(x: Rows) -> Rows:
+        turned = plainly.map_rows(x, lambda row: (row[1], row[0]))
+        return plainly.map_rows(plainly.join(turned, along), lambda row: (row[1], row[2]))
+
+    odd, even = Rows(), start
+    while True:
+        more = plainly.distinct(further(even)), plainly.distinct(plainly.concat(further(odd), start))
+        if more == (odd, even):
+            return plainly.concat(odd, plainly.map_rows(even, lambda row: (row[0], cast(int, row[1]) + 10)))
+        odd, even = more
+
+
+def _by_functions(first: Collection, second: Collection) -> Collection:
+    """Functions of Python's in the body: on the way to a gate, and in one."""
+    start, along = first.distinct(), second.distinct()
+
+    def least(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[object, ...]]:
+        del key
+        return [min(cast("tuple[int]", row) for row, _ in group)]
+
+    return start.iterate(
+        lambda x: (
+            x.join(along.select(k=col.k, w=col.v), on="k")
+            .map(lambda row: (row.w, min(row.v + 1, 7)))
+            .select("k", "v")
+            .concat(start)
+            .group_by("k")
+            .reduce(least, "v: int")
+        )
+    )
+
+
+def _by_functions_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        moved = plainly.map_rows(plainly.join(x, along), lambda row: (row[2], min(cast(int, row[1]) + 1, 7)))
+        return _least(plainly.concat(moved, start))
+
+    return plainly.iterate(start, step)
+
+
+def _filtered(first: Collection, second: Collection) -> Collection:
+    """Conditions of all kinds and sums on the way, some of which Python does."""
+    start, along = first.distinct(), second.distinct()
+    return start.iterate(
+        lambda x: (
+            x.filter((col.v != 2) & (col.k <= col.v + 3))
+            .join(along.filter(col.k != col.v).select(k=col.k, w=col.v), on="k")
+            .filter((col.w > 0) & (col.v < 6))
+            .select(k=col.w, v=col.v + 1)
+            .concat(start.filter(3 >= col.k), start.negate().filter(col.v == 4), start)
+            .distinct()
+        )
+    )
+
+
+def _filtered_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        left = plainly.filter_rows(x, lambda r: r[1] != 2 and cast(int, r[0]) <= cast(int, r[1]) + 3)
+        joined = plainly.join(left, plainly.filter_rows(along, lambda r: r[0] != r[1]))
+        going = plainly.filter_rows(joined, lambda r: cast(int, r[2]) > 0 and cast(int, r[1]) < 6)
+        moved = plainly.map_rows(going, lambda row: (row[2], cast(int, row[1]) + 1))
+        begun = plainly.filter_rows(start, lambda r: cast(int, r[0]) <= 3)
+        without = plainly.negate(plainly.filter_rows(start, lambda r: r[1] == 4))
+        return plainly.distinct(plainly.concat(moved, begun, without, start))
+
+    return plainly.iterate(start, step)
+
+
+def _unary(name: str) -> tuple[Two, TwoPlainly]:
+    one = UNARY[name]
+    return (
+        lambda first, second: one.build(first.concat(second)),
+        lambda first, second: one.plain(plainly.concat(first, second)),
+    )
+
+
+def _nested(first: Collection, second: Collection) -> Collection:
+    """What is reached, then from the even ones among it again: a loop in a loop, both of which have gates."""
+    along, own = second.distinct(), first.distinct()
+
+    def reached(x: Collection) -> Collection:
+        edges = along.select(v=col.k, w=col.v)
+        return x.iterate(
+            lambda y: y.join(edges, on="v").select(k=col.k, v=col.w).concat(x).distinct(), name="inner"
+        )
+
+    return own.iterate(
+        lambda x: reached(x).filter(col.v >= 2).select(k=col.v, v=col.k).concat(own).distinct(), name="outer"
+    )
+
+
+def _nested_plainly(first: Rows, second: Rows) -> Rows:
+    along, own = plainly.distinct(second), plainly.distinct(first)
+
+    def reached(x: Rows) -> Rows:
+        def step(y: Rows) -> Rows:
+            turned = plainly.map_rows(y, lambda row: (row[1], row[0]))
+            longer = plainly.map_rows(plainly.join(turned, along), lambda row: (row[1], row[2]))
+            return plainly.distinct(plainly.concat(longer, x))
+
+        return plainly.iterate(x, step)
+
+    def step(x: Rows) -> Rows:
+        far = plainly.filter_rows(reached(x), lambda row: cast(int, row[1]) >= 2)
+        return plainly.distinct(plainly.concat(plainly.map_rows(far, lambda r: (r[1], r[0])), own))
+
+    return plainly.iterate(own, step)
+
+
+BODIES: dict[str, tuple[Two, TwoPlainly]] = {
+    "distances": (_distances, _distances_plainly),
+    "reach": (BINARY["reach in a loop"].build, BINARY["reach in a loop"].plain),
+    "labels": _unary("least label in a loop"),
+    "closure": (_closure, _closure_plainly),
+    "counted": (_counted, _counted_plainly),
+    "in turns": (_in_turns, _in_turns_plainly),
+    "functions": (_by_functions, _by_functions_plainly),
+    "filtered": (_filtered, _filtered_plainly),
+    "nested": (_nested, _nested_plainly),
+}
+
+
+# same_
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_same_as_without_and_as_is_meant_at_every_epoch(name: str) -> None:
+    @examples(1)
+    @given(scripts)
+    def holds(script: list[Step]) -> None:
+        check(*BODIES[name], script)
+
+    holds()

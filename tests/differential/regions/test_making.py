@@ -1,0 +1,57 @@
+"""Which loops are regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import differential as dd
+import timely
+from differential import Collection, col
+from timely.running.core import Worker
+
+Build = Callable[[Collection, Collection], Collection]
+
+
+def _least(nodes: Collection, edges: Collection) -> Collection:
+    def body(labels: Collection) -> Collection:
+        spread = labels.join(edges, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return spread.concat(nodes).group_by("node").agg(label=dd.min("label"))
+
+    return nodes.iterate(body)
+
+
+def _seen(nodes: Collection, edges: Collection) -> Collection:
+    return nodes.iterate(lambda labels: labels.inspect(lambda *_: None).distinct())
+
+
+def _three_times(nodes: Collection, edges: Collection) -> Collection:
+    return nodes.iterate(lambda labels: labels.select(node=col.node, label=col.label).distinct(), times=3)
+
+
+def _regions(build: Build, worker: Worker) -> int:
+    flow = timely.Dataflow("tested")
+    nodes = dd.input(flow, "nodes", "node: int, label: int")
+    build(nodes, dd.input(flow, "edges", "src: int, dst: int")).output("labels")
+    return len(worker.install(flow.freeze()).regions)
+
+
+@pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_seen, 0), (_three_times, 0)])
+def test_loops_of_operators_that_it_knows_are_regions(build: Build, regions: int) -> None:
+    assert _regions(build, Worker()) == regions
+
+
+def test_loops_of_one_dataflow_are_regions_each_and_nested_ones_are_one() -> None:
+    def build(nodes: Collection, edges: Collection) -> Collection:
+        nested = nodes.iterate(lambda labels: _least(labels, edges).concat(nodes).distinct())
+        return nested.concat(_least(nodes, edges))
+
+    assert _regions(build, Worker()) == 2
+
+
+def test_no_loop_is_one_where_that_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _regions(_least, Worker(regions=False)) == 0
+    assert _regions(_least, Worker(check_progress=True)) == 0
+    monkeypatch.setenv("NAIAD_REGIONS", "0")
+    assert _regions(_least, Worker()) == 0

@@ -1,0 +1,116 @@
+"""A region among other stages: what it holds, what its vertices see, and who cannot have one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import timely
+from bench.dataflow.bfs import build
+from differential.columns.update_batch import UpdateBatch
+from differential.regions.loop_region import LoopRegion
+from progress.errors import InternalError
+from timely.operators.capture import FOREVER
+from timely.running.core import Worker
+from timely.running.instance import Instance
+
+
+def _worker() -> tuple[Worker, Instance]:
+    flow = timely.Dataflow("tested")
+    build(flow)
+    worker = Worker()
+    return worker, worker.install(flow.freeze())
+
+
+def _send(instance: Instance, name: str, epoch: int, *rows: tuple[int, ...]) -> None:
+    words = np.array([(*row, _word(instance, epoch), 1) for row in rows], np.int64).T.copy()
+    instance.input(name).append(epoch, UpdateBatch(words))
+
+
+def _word(instance: Instance, epoch: int) -> int:
+    return epoch << instance.frozen.layout.shifts[0]
+
+
+def _seal(instance: Instance) -> None:
+    for handle in instance.inputs.values():
+        handle.seal()
+
+
+def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    run, delays = LoopRegion.run, [True] * 3
+
+    def late(region: LoopRegion, bound: int) -> bool:
+        if region._least() < bound and delays:
+            delays.pop()
+            return False
+        return run(region, bound)
+
+    monkeypatch.setattr(LoopRegion, "run", late)
+    _send(instance, "edges", 0, (0, 1), (1, 2))
+    _send(instance, "roots", 0, (0,))
+    assert instance.epochs_done() == 0
+    _seal(instance)
+    seen: list[tuple[int, int]] = []
+    while worker.step():
+        seen.append((len(delays), instance.epochs_done()))
+    assert not delays and seen[-1] == (0, 1)
+    assert all(done == 0 for left, done in seen if left), "as long as it is not done, the epoch is not"
+    assert region.frontier(region._watched[0]).tolist() == [_word(instance, 1)]
+
+
+def test_rows_of_an_open_epoch_wait_and_hold_it_alone() -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    worker.run_until_idle()
+    assert instance.epochs_done() == 1 and region._held is None
+    _send(instance, "edges", 1, (0, 1))
+    instance.input("edges").seal()
+    worker.run_until_idle()
+    assert instance.epochs_done() == 1
+    assert region._held == _word(instance, 1)
+    instance.input("roots").seal()
+    worker.run_until_idle()
+    assert instance.epochs_done() == 2 and region._held is None
+
+
+def test_what_has_ended_is_kept_no_more() -> None:
+    worker, instance = _worker()
+    _send(instance, "edges", 0, (0, 1), (1, 2), (2, 3))
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    worker.run_until_idle()
+    rows = [trace.rows for runner in instance.runners for trace in getattr(runner.vertex, "traces", list)()]
+    assert sum(rows) > 0
+    for handle in instance.inputs.values():
+        handle.close()
+    worker.run_until_idle()
+    rows = [trace.rows for runner in instance.runners for trace in getattr(runner.vertex, "traces", list)()]
+    assert sum(rows) == 0
+    assert instance.epochs_done() == FOREVER and instance.is_complete()
+
+
+def test_errors_name_the_stage_and_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+
+    def fail(inner: LoopRegion, bound: int) -> bool:
+        inner.at = region.stages[-1]
+        raise RuntimeError("it does not work")
+
+    monkeypatch.setattr(LoopRegion, "run", fail)
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    with pytest.raises(RuntimeError) as caught:
+        worker.run_until_idle()
+    (note,) = caught.value.__notes__
+    assert "'group by node" in note and "bfs.py" in note
+
+
+def test_who_runs_regions_cannot_be_copied() -> None:
+    worker, _ = _worker()
+    with pytest.raises(InternalError, match="runs loops as regions"):
+        worker.fork(None)
