@@ -1,8 +1,6 @@
 """loop_region.py: a loop that a region runs gives what it gives otherwise, at every epoch.
 
-same_*     random inputs, epochs and turns: what has left is the plain meaning, and the same as without regions
-rare_*     the same where kernels have no room, or leave much to Python, or loops are left in the middle
-kept_*     what is told of loops, how they fail, and what is held of epochs long past
+same_*   random inputs, epochs and turns: what has left is the plain meaning, and the same as without regions
 """
 
 from __future__ import annotations
@@ -19,12 +17,10 @@ from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row, accumulated_at
 from reference.dataflow import Cluster, trace_rows
-from strategies_collections import BINARY, NUMBERS, UNARY, examples, loops_at_random
+from strategies_collections import BINARY, NUMBERS, UNARY, examples
 
 import differential as dd
 from differential import Collection, col
-from differential.regions import loop_region, slots
-from progress.errors import MisuseError
 from timely.building.dataflow import Dataflow
 
 Two = Callable[[Collection, Collection], Collection]
@@ -157,9 +153,7 @@ def _closure(first: Collection, second: Collection) -> Collection:
     """All pairs that a way leads from to: a variable is joined with itself."""
     edges = first.concat(second).distinct()
     return edges.iterate(
-        lambda x: (
-            x.join(x.select(v=col.k, w=col.v), on="v").select(k=col.k, v=col.w).concat(edges).distinct()
-        )
+        lambda x: x.join(x.select(v=col.k, w=col.v), on="v").select(k=col.k, v=col.w).concat(edges).distinct()
     )
 
 
@@ -181,7 +175,13 @@ def _counted(first: Collection, second: Collection) -> Collection:
     def body(x: Collection) -> Collection:
         moved = x.join(along.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v)
         totals = moved.concat(start).group_by("k").agg(n=dd.count(), s=dd.sum("v"))
-        return totals.select(k=col.k, v=dd.min_of(col.n + col.s, 9)).concat(start).distinct().concat(x).distinct()
+        return (
+            totals.select(k=col.k, v=dd.min_of(col.n + col.s, 9))
+            .concat(start)
+            .distinct()
+            .concat(x)
+            .distinct()
+        )
 
     return start.iterate(body)
 
@@ -239,8 +239,7 @@ def _by_functions(first: Collection, second: Collection) -> Collection:
     return start.iterate(
         lambda x: (
             x.join(along.select(k=col.k, w=col.v), on="k")
-            .map(lambda row: (row.w, min(row.v + 1, 7)))
-            .select("k", "v")
+            .map(lambda row: (row.w, min(row.v + 1, 7)), "k: int, v: int")
             .concat(start)
             .group_by("k")
             .reduce(least, "v: int")
@@ -267,7 +266,7 @@ def _filtered(first: Collection, second: Collection) -> Collection:
             .join(along.filter(col.k != col.v).select(k=col.k, w=col.v), on="k")
             .filter((col.w > 0) & (col.v < 6))
             .select(k=col.w, v=col.v + 1)
-            .concat(start.filter(3 >= col.k), start.negate().filter(col.v == 4), start)
+            .concat(start.filter(col.k <= 3), start.negate().filter(col.v == 4), start)
             .distinct()
         )
     )
