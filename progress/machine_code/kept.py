@@ -35,6 +35,10 @@ _DIGEST_BYTES: Final = 16
 _FORM: Final = 1
 """Of these files; another number for another form."""
 _BUILDERS: Final = ("numba", "llvmlite")
+_NOT_OF_THE_CODE: Final = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
+"""What numba is told that its code does not depend on: no kernel has threads of its own. Workers that Spark
+hosts are told a number of threads, and others are not: they would replace each other's files at every start.
+"""
 
 
 class Code(NamedTuple):
@@ -167,10 +171,10 @@ def build() -> tuple[str, ...]:
         spec = importlib.util.find_spec(name)  # which does not import it
         assert spec is not None and spec.origin is not None, f"{name} is not installed"
         parts.append(f"{name} {stamp_of_file(str(Path(spec.origin).with_name('_version.py')))}")
-    told = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_")]
+    numba_s = {name for name in os.environ if name.startswith("NUMBA_")} - _NOT_OF_THE_CODE
     here = Path(__file__).parent
     parts += [stamp_of_file(str(here / f"{name}.py")) for name in ("calling", "compiling", "image")]
-    return (*parts, *sorted(each for each in told if not each.startswith("NUMBA_CACHE_DIR=")))
+    return (*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from progress.machine_code.image import Image
-from progress.machine_code.kept import Code, keep, look_up
+from progress.machine_code.kept import Code, build, keep, look_up
 
 STAMP = ("a", "b")
 
@@ -93,3 +93,13 @@ def test_files_of_one_name_in_two_folders_are_told_apart(
         keep(source, "step", STAMP, code(words))
     assert same(look_up(sources[0], "step", STAMP), code([0]))
     assert same(look_up(sources[1], "step", STAMP), code([8]))
+
+
+def test_build_is_another_one_by_what_changes_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that Spark hosts are told a number of threads, their driver is not: both use the same files."""
+    plain = build.__wrapped__()
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
+    assert build.__wrapped__() == plain
+    monkeypatch.setenv("NUMBA_OPT", "1")
+    assert build.__wrapped__() == (*plain, "NUMBA_OPT=1")
