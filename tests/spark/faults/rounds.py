@@ -124,7 +124,7 @@ class Round:
 
     name: str
     seed: int
-    epochs: int = 5
+    epochs: int
     rows: int = 40
     lives: int = 0
     struck: list[Fault] = field(default_factory=list)

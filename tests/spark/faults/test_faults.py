@@ -30,8 +30,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_rounds_every_epoch_is_in_every_sink_once_and_right(kind: str, number: int, seed: int) -> None:
-    game = Round(kind, seed + number)
+def test_rounds_every_epoch_is_in_every_sink_once_and_right(
+    kind: str, number: int, seed: int, effort: int
+) -> None:
+    """Four epochs have room for all faults of a round; each further one is Spark's work alone."""
+    game = Round(kind, seed + number, epochs=4 if effort == 1 else 5)
     try:
         game.run()
     except BaseException as error:
@@ -55,7 +58,7 @@ def test_chosen_are_twenty_faults_of_all_kinds() -> None:
     }
 
 
-@pytest.mark.parametrize("epochs", [5, 6])
+@pytest.mark.parametrize("epochs", [4, 5, 6])
 def test_chosen_are_faults_that_can_strike(epochs: int) -> None:
     for kind in KINDS.values():
         for seed in range(200):
