@@ -48,10 +48,10 @@ from timely.wire.batch import Batch
 
 __all__ = ["LoopRegion"]
 
-TURNS_MAX: Final = 4096
+_TURNS_MAX: Final = 4096
 """Gates that are opened before others have their turn."""
 
-OTHER_TURNS_MAX: Final = 64
+_OTHER_TURNS_MAX: Final = 64
 """The same of steps that Python does."""
 
 
@@ -87,7 +87,7 @@ class LoopRegion:
     def run(self, bound: int) -> bool:
         """See `Region`."""
         parts, state = self._parts, self._state
-        state[X_BOUND], state[X_TURNS], others = bound, TURNS_MAX, OTHER_TURNS_MAX
+        state[X_BOUND], state[X_TURNS], others = bound, _TURNS_MAX, _OTHER_TURNS_MAX
         if not self._has_work(bound):
             return True
         parts.lend()

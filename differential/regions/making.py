@@ -313,7 +313,7 @@ class _Maker:
     def _add_reduce(self, member: Member, vertex: ReduceVertex) -> None:
         machine = vertex.machine
         kind, shape, aggregates = machine.kernel()
-        number, line = self._add_gate(member, kind_of(kind), machine, self._pending[member.stage])
+        number, line = self._add_gate(member, _kind_of(kind), machine, self._pending[member.stage])
         line[P_GUARDS], line[P_KW] = machine.guards, machine.kw
         if line[P_KIND] == K_GATE:
             return
@@ -338,6 +338,6 @@ class _Maker:
             self._parts.others[number] = TransformStep(stage, slot, edge)
 
 
-def kind_of(kernel: str | None) -> int:
+def _kind_of(kernel: str | None) -> int:
     """The kind of gate that a reduce is."""
     return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_GATE)

@@ -34,17 +34,17 @@ def places_of(
     return places
 
 
-Child = tuple[int, int]
+_Child = tuple[int, int]
 """(0, loop) or (1, stage)."""
 
 
-def _child(stage: int, loops: Sequence[int], depth: int) -> Child:
+def _child(stage: int, loops: Sequence[int], depth: int) -> _Child:
     return (0, loops[depth]) if len(loops) > depth else (1, stage)
 
 
-def _children(inside: Sequence[Member], depth: int) -> dict[Child, int]:
+def _children(inside: Sequence[Member], depth: int) -> dict[_Child, int]:
     """Each with its first stage, by which those that nothing else orders are in order."""
-    found: dict[Child, int] = {}
+    found: dict[_Child, int] = {}
     for member in inside:
         found.setdefault(_child(member.stage, member.loops, depth), member.stage)
     return found
@@ -52,7 +52,7 @@ def _children(inside: Sequence[Member], depth: int) -> dict[Child, int]:
 
 def _direct(
     links: Sequence[Link], loops_of: dict[int, tuple[int, ...]], loop: int, depth: int, layout: TimeLayout
-) -> set[tuple[Child, Child]]:
+) -> set[tuple[_Child, _Child]]:
     """What leads from child to child within one iteration of the loop, which is so deep."""
     outer = sum(
         ((1 << bits) - 1) << shift
@@ -71,14 +71,14 @@ def _direct(
     return found
 
 
-def _order(children: dict[Child, int], direct: set[tuple[Child, Child]]) -> dict[Child, int] | None:
+def _order(children: dict[_Child, int], direct: set[tuple[_Child, _Child]]) -> dict[_Child, int] | None:
     """A topological order, as numbers."""
     before = dict.fromkeys(children, 0)
     for _, after in direct:
         before[after] += 1
     ready = [(first, child) for child, first in children.items() if before[child] == 0]
     heapq.heapify(ready)
-    order: dict[Child, int] = {}
+    order: dict[_Child, int] = {}
     while ready:
         _, child = heapq.heappop(ready)
         order[child] = len(order)

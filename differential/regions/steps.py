@@ -24,7 +24,19 @@ from progress.arrays import Int64s
 from timely.operators.region import LinkUse
 from timely.wire.batch import Batch
 
-__all__ = ["ArrangeStep", "Edge", "JoinStep", "Look", "OtherStep", "TransformStep", "pass_on"]
+__all__ = [
+    "ArrangeStep",
+    "Edge",
+    "Gate",
+    "GateMachine",
+    "JoinStep",
+    "Look",
+    "OtherStep",
+    "Step",
+    "TransformStep",
+    "pass_all",
+    "pass_on",
+]
 
 
 class Edge:

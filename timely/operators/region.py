@@ -22,7 +22,7 @@ from ..dictionaries import Mark
 from ..wire.batch import Batch
 from .vertex import Vertex
 
-__all__ = ["Link", "Member", "Region", "RegionMaker", "RegionSite"]
+__all__ = ["Link", "LinkUse", "Member", "Region", "RegionMaker", "RegionSite"]
 
 
 class Member(NamedTuple):

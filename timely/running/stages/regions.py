@@ -31,7 +31,7 @@ from ...wire.batch import Batch
 from .connector import LAST_ROUNDS, Connector
 from .vertex_runner import Checker, VertexRunner
 
-__all__ = ["RegionRunner", "make_regions"]
+__all__ = ["Place", "RegionRunner", "make_regions"]
 
 _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
