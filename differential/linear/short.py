@@ -44,7 +44,7 @@ _TURNED: Final = {
 }
 _IN_ORDER: Final = frozenset(("int", "date", "timestamp"))
 
-Word = tuple[int, int]
+_Word = tuple[int, int]
 """Source and number of a word, as above."""
 
 
@@ -58,7 +58,7 @@ class Short(NamedTuple):
 
 def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Short | None:
     """The short form of steps over rows of `schema`; None if they have none."""
-    words: list[Word] = [(word, 0) for word in range(schema.width)]
+    words: list[_Word] = [(word, 0) for word in range(schema.width)]
     tests: list[tuple[int, int, int, int]] = []
     sign = 1
     for step in steps:
@@ -86,9 +86,9 @@ def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Sho
     )
 
 
-def _selected(step: Select, schema: Schema, words: list[Word], symbols: SymbolTable) -> list[Word] | None:
+def _selected(step: Select, schema: Schema, words: list[_Word], symbols: SymbolTable) -> list[_Word] | None:
     compiler = Compiler(schema, None, symbols)
-    selected: list[Word] = []
+    selected: list[_Word] = []
     for _, expr in step.columns:
         moved = compiler.projected(expr)
         if moved is not None:
@@ -104,7 +104,7 @@ def _selected(step: Select, schema: Schema, words: list[Word], symbols: SymbolTa
     return selected
 
 
-def _sum(expr: Expr, schema: Schema, words: list[Word]) -> Word | None:
+def _sum(expr: Expr, schema: Schema, words: list[_Word]) -> _Word | None:
     """A column of whole numbers plus or minus a constant."""
     if not isinstance(expr, Operation) or expr.op not in ("+", "-") or expr.to is not None:
         return None
@@ -124,7 +124,7 @@ def _sum(expr: Expr, schema: Schema, words: list[Word]) -> Word | None:
 
 
 def _tests(
-    condition: Expr, schema: Schema, words: list[Word], symbols: SymbolTable
+    condition: Expr, schema: Schema, words: list[_Word], symbols: SymbolTable
 ) -> list[tuple[int, int, int, int]] | None:
     """Comparisons of columns with columns or constants, joined by `&`."""
     if not isinstance(condition, Operation):
@@ -156,8 +156,8 @@ def _tests(
 
 
 def _side(
-    expr: object, type_: ColumnType, schema: Schema, words: list[Word], symbols: SymbolTable
-) -> Word | None:
+    expr: object, type_: ColumnType, schema: Schema, words: list[_Word], symbols: SymbolTable
+) -> _Word | None:
     if isinstance(expr, ColumnRef):
         return words[schema.words_of(expr.name)[0]]
     if isinstance(expr, LiteralValue) and expr.value is not None:
