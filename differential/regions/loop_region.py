@@ -67,7 +67,7 @@ class LoopRegion:
         self._gates = list(parts.gates.values())
         self._turns: dict[int, int] = {}
         self.at: int | None = None
-        self._since = -1
+        self._since = 0
 
     def __deepcopy__(self, memo: dict[int, object]) -> LoopRegion:
         """Refused: tables name memory by address. Who copies workers lets loops run as they do elsewhere."""
@@ -219,7 +219,7 @@ class LoopRegion:
 
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
-        self._since = by.early_word(self._since) if self._since >= 0 else -1
+        self._since = by.early_word(self._since)
         for slot in (*self._parts.passing, *(gate.slot for gate in self._parts.gates.values())):
             self._slots.rebase(by, slot)
         for number, gate in self._parts.gates.items():
