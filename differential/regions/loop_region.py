@@ -32,6 +32,7 @@ from differential.kernels.regions.layout import (
     X_ROWS,
     X_SLOT,
     X_STEP,
+    X_TELLS,
     X_TOLD,
     X_TURNS,
 )
@@ -62,7 +63,8 @@ class LoopRegion:
         self._parts = parts
         self._slots = parts.slots
         self._state = np.zeros(STATE, np.int64)
-        self._told = np.zeros((3, TOLD_MAX), np.int64)
+        self._state[X_TELLS] = parts.tells
+        self._told = np.zeros((3, max(TOLD_MAX, 2 * parts.tells)), np.int64)
         self._now: int | None = None
         self._gates = list(parts.gates.values())
         self._turns: dict[int, int] = {}

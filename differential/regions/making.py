@@ -45,7 +45,6 @@ from differential.kernels.regions.layout import (
     P_SLOT,
     P_TRACE,
     S_COLUMNS,
-    TOLD_MAX,
 )
 from differential.operators.arrange import ArrangeVertex
 from differential.operators.join import JoinMachine, OwnRows
@@ -109,10 +108,8 @@ class _Maker:
         self._shared: dict[int, int] = {}
         self._raw: list[tuple[int, int, Edge]] = []
 
-    def make(self) -> LoopRegion | None:
-        """None if there is more in it than what a call may tell of rounds.
-
-        Slots for all that comes in, then edges, then steps, since these name them."""
+    def make(self) -> LoopRegion:
+        """Slots for all that comes in, then edges, then steps, since these name them."""
         parts = self._parts
         # Those of the vertices that have no layout of their own last.
         for member in sorted(self._site.members, key=lambda one: isinstance(one.vertex, PriorityVertex)):
@@ -124,8 +121,6 @@ class _Maker:
         for member in self._site.members:
             self._add_steps(member)
         self._add_transforms()
-        if len(parts.edge_rows) > TOLD_MAX // 2:
-            return None
         parts.close()
         parts.vertices = [member.vertex for member in self._site.members]
         return LoopRegion(parts)

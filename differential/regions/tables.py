@@ -22,7 +22,14 @@ from differential.kernels.regions.layout import (
     E_WORDS,
     EDGE,
     FAR,
+    M_EDGE,
+    M_EDGES,
+    M_VIA,
     MATCH,
+    P_EDGE,
+    P_EDGES,
+    P_MATCH,
+    P_MATCHES,
     STEP,
 )
 from differential.regions.carrying import Carrying
@@ -86,6 +93,25 @@ class Parts:
         """All lines are written."""
         self.steps, self.matches = self.step_rows.table(), self.match_rows.table()
         self.edges = self.edge_rows.table()
+
+    @property
+    def tells(self) -> int:
+        """How much a step may tell of rounds at most: each match goes by edges of its own."""
+
+        def rounds(first: int, last: int) -> int:
+            return int(np.count_nonzero(self.edges[first:last, E_IS_ROUND]))
+
+        looks = [
+            rounds(line[M_EDGE], line[M_EDGES]) + (line[M_VIA] >= 0 and rounds(line[M_VIA], line[M_VIA] + 1))
+            for line in self.matches.tolist()
+        ]
+        return max(
+            (
+                rounds(line[P_EDGE], line[P_EDGES]) + sum(looks[line[P_MATCH] : line[P_MATCHES]])
+                for line in self.steps.tolist()
+            ),
+            default=0,
+        )
 
     def keep(self, array: Int64s) -> int:
         """Hold an array as long as the region is there; returns its address."""

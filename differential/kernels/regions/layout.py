@@ -147,7 +147,9 @@ X_TURNS: Final = 5
 X_TOLD: Final = 6
 """Entries of what is told of rounds."""
 X_OPENED: Final = 7
-STATE: Final = 8
+X_TELLS: Final = 8
+"""How much a step may tell of rounds at most."""
+STATE: Final = 9
 
 TOLD_MAX: Final = 1024
 

@@ -26,11 +26,11 @@ from differential.kernels.regions.layout import (
     S_LEAST,
     S_ROWS,
     TOLD_IS_FULL,
-    TOLD_MAX,
     TOO_MUCH,
     X_BOUND,
     X_OPENED,
     X_STEP,
+    X_TELLS,
     X_TOLD,
     X_TURNS,
 )
@@ -84,7 +84,7 @@ def run_region(
                 state[X_STEP] = step
                 if kind == K_OTHER:
                     return TOO_MUCH
-                if state[X_TOLD] + edges.shape[0] > TOLD_MAX:
+                if state[X_TOLD] + state[X_TELLS] > told.shape[1]:
                     return TOLD_IS_FULL
                 remember(slots, edges, state, before)
                 why = take_in(step, steps, matches, edges, traces, slots, state, told)
@@ -97,7 +97,7 @@ def run_region(
             return DONE
         if state[X_TURNS] == 0:
             return NO_TURNS
-        if state[X_TOLD] + edges.shape[0] > TOLD_MAX:
+        if state[X_TOLD] + state[X_TELLS] > told.shape[1]:
             return TOLD_IS_FULL
         remember(slots, edges, state, before)
         why = open_gate(step, steps, edges, traces, slots, fields, state, told)

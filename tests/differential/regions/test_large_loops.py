@@ -1,0 +1,163 @@
+"""Loops too long, too wide or too many for one call of a kernel: what they give, and what is told of them.
+
+Each is run as a region and as ordinary loops; both must say the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+import differential as dd
+import timely
+from differential import Collection, col
+
+Row = tuple[object, ...]
+Changes = Sequence[tuple[Row, int]]
+Told = tuple[list[Counter[Row]], object]
+
+
+def _distances(edges: Collection, roots: Collection, limit: int = 1_000_000) -> Collection:
+    own = roots.select("node", far=0)
+
+    def body(reached: Collection) -> Collection:
+        further = reached.join(edges, on={"node": "src"}).select(node=col.dst, far=col.far + 1)
+        return further.concat(own).group_by("node").agg(far=dd.min("far"))
+
+    return own.iterate(body, iterations_max=limit)
+
+
+def _labels(edges: Collection, roots: Collection) -> Collection:
+    both = edges.concat(edges.select(src=col.dst, dst=col.src))
+    nodes = both.select(node=col.src, label=col.src).concat(roots.select("node", label=col.node)).distinct()
+
+    def body(labels: Collection) -> Collection:
+        spread = labels.join(both, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return spread.concat(nodes).group_by("node").agg(label=dd.min("label"))
+
+    return nodes.iterate(body)
+
+
+def _told(
+    build: Callable[[Collection, Collection], Collection],
+    epochs: Sequence[Changes],
+    type_: str,
+    is_region: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    bits: tuple[int, ...] | None = None,
+    at_once: int = 1,
+) -> Told:
+    """The output after each wait, and what is said of iterations at the end."""
+    monkeypatch.setenv("NAIAD_REGIONS", "1" if is_region else "0")
+
+    def flow_of(flow: timely.Dataflow) -> None:
+        flow.level_bits = bits
+        edges = dd.input(flow, "edges", f"src: {type_}, dst: {type_}")
+        build(edges, dd.input(flow, "roots", f"node: {type_}")).output("out")
+
+    found: list[Counter[Row]] = []
+    now: Counter[Row] = Counter()
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(flow_of)
+        flow.input("roots").insert([(0 if type_ == "int" else "0",)])
+        for number, changes in enumerate(epochs, 1):
+            for diff, call in ((1, flow.input("edges").insert), (-1, flow.input("edges").remove)):
+                rows = [row for row, each in changes if each == diff]
+                if rows:
+                    call(rows)
+            epoch = flow.seal()
+            if number % at_once == 0:
+                flow.wait(epoch)
+                for *row, _, diff in zip(*flow.output("out").changes().to_pydict().values(), strict=True):
+                    now[tuple(row)] += diff
+                flow.output("out").forget()
+                found.append(Counter({row: count for row, count in now.items() if count}))
+        iterations = sorted(flow.iterations().to_pylist(), key=str)
+    return found, iterations
+
+
+def _random_changes(seed: int, nodes: int, first: int, changes: int, each: int) -> list[Changes]:
+    rng = random.Random(seed)
+    present = [(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(first)]
+    epochs: list[Changes] = [[(row, 1) for row in present]]
+    for _ in range(changes):
+        gone = [present.pop(rng.randrange(len(present))) for _ in range(each)]
+        new = [(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(each)]
+        present += new
+        epochs.append([*((row, -1) for row in gone), *((row, 1) for row in new)])
+    return epochs
+
+
+def _path(edges: int) -> Changes:
+    return [((node, node + 1), 1) for node in range(edges)]
+
+
+def _star(diff: int, rays: int) -> Changes:
+    return [((0, node), diff) for node in range(1, rays)]
+
+
+Case = tuple[Callable[[Collection, Collection], Collection], list[Changes], dict[str, object]]
+
+CASES: dict[str, Case] = {
+    # More rounds than are told at once, more gates than are opened at once; heads that fill up.
+    "long": (
+        _distances,
+        [[((n, n + 1), 1) for n in range(3_000)], [((0, 7), 1)], [((1_500, 1_501), -1)]],
+        {},
+    ),
+    # More rows in an iteration than a kernel takes, in the load and in a change.
+    "wide": (_labels, _random_changes(1, 4_000, 9_000, 8, 700), {}),
+    "star": (
+        _distances,
+        [[((0, n), 1) for n in range(1, 3_000)], [((0, n), -1) for n in range(1, 2_000)]],
+        {},
+    ),
+    # So many small changes that heads are frozen and runs merged between calls.
+    "many": (_labels, _random_changes(2, 300, 350, 400, 3), {}),
+    # Words count from a later epoch again and again.
+    "few bits": (_labels, _random_changes(3, 60, 70, 60, 2), {"bits": (3, 14)}),
+    "at once": (_distances, _random_changes(4, 60, 90, 60, 2), {"at_once": 10}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_regions_and_ordinary_loops_say_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, epochs, more = CASES[case]
+    ours, rounds = _told(build, epochs, "int", True, monkeypatch, **more)  # type: ignore[arg-type]
+    others, known = _told(build, epochs, "int", False, monkeypatch, **more)  # type: ignore[arg-type]
+    assert ours == others
+    assert any(ours)
+    if case != "at once":  # where epochs wait together ordinary loops tell of rows by the first of them
+        assert rounds == known
+
+
+def test_texts_are_known_as_long_as_they_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAIAD_SYMBOLS_MIN", "1")
+    epochs = [
+        [((str(a), str(b)), diff) for (a, b), diff in changes]
+        for changes in _random_changes(5, 40, 50, 40, 2)
+    ]
+    ours, _ = _told(_distances, epochs, "str", True, monkeypatch)
+    others, _ = _told(_distances, epochs, "str", False, monkeypatch)
+    assert ours == others
+    assert any(ours)
+
+
+@pytest.mark.parametrize("limit", [3, 40])
+def test_a_loop_without_an_end_ends_with_the_same_words(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+    for is_region in (True, False):
+        with pytest.raises(timely.TimelyError) as caught:
+            _told(
+                lambda edges, roots: _distances(edges, roots, limit),
+                [_path(100)],
+                "int",
+                is_region,
+                monkeypatch,
+            )
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert f"limit of {limit} iterations" in said[0] and "Rows that came and went" in said[0]
