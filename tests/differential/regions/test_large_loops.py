@@ -41,6 +41,11 @@ def _labels(edges: Collection, roots: Collection) -> Collection:
     return nodes.iterate(body)
 
 
+def _delayed(edges: Collection, roots: Collection) -> Collection:
+    """Of each epoch a half comes with the rows of an epoch that is open for long."""
+    return _labels(edges.filter(col.src % 2 == 0).concat(edges.filter(col.src % 2 == 1).delay(2)), roots)
+
+
 def _told(
     build: Callable[[Collection, Collection], Collection],
     epochs: Sequence[Changes],
@@ -119,6 +124,8 @@ CASES: dict[str, Case] = {
     "many": (_labels, _random_changes(2, 300, 350, 400, 3), {}),
     # Words count from a later epoch again and again.
     "few bits": (_labels, _random_changes(3, 60, 70, 60, 2), {"bits": (3, 14)}),
+    # Rows of later epochs are among those that are too many for a kernel.
+    "delayed": (_delayed, _random_changes(6, 3_000, 4_000, 6, 900), {}),
     "at once": (_distances, _random_changes(4, 60, 90, 60, 2), {"at_once": 10}),
 }
 
