@@ -41,6 +41,17 @@ def _labels(edges: Collection, roots: Collection) -> Collection:
     return nodes.iterate(body)
 
 
+def _siblings(edges: Collection, roots: Collection) -> Collection:
+    """Both sides of the join are one arrangement, of what goes round."""
+    start = edges.concat(roots.select(src=col.node, dst=col.node)).distinct()
+
+    def body(near: Collection) -> Collection:
+        pairs = near.join(near.select("src", other=col.dst), on="src")
+        return pairs.select(src=col.dst, dst=col.other).concat(start).distinct()
+
+    return start.iterate(body)
+
+
 def _delayed(edges: Collection, roots: Collection) -> Collection:
     """Of each epoch a half comes with the rows of an epoch that is open for long."""
     return _labels(edges.filter(col.src % 2 == 0).concat(edges.filter(col.src % 2 == 1).delay(2)), roots)
@@ -126,6 +137,7 @@ CASES: dict[str, Case] = {
     "few bits": (_labels, _random_changes(3, 60, 70, 60, 2), {"bits": (3, 14)}),
     # Rows of later epochs are among those that are too many for a kernel.
     "delayed": (_delayed, _random_changes(6, 3_000, 4_000, 6, 900), {}),
+    "siblings": (_siblings, _random_changes(7, 14, 12, 25, 2), {}),
     "at once": (_distances, _random_changes(4, 60, 90, 60, 2), {"at_once": 10}),
 }
 
