@@ -27,11 +27,9 @@ from differential.kernels.regions.layout import (
     P_ANSWERS,
     P_EDGE,
     P_EDGES,
-    P_GUARDS,
     P_HELD,
     P_KEEPS,
     P_KIND,
-    P_KW,
     P_LEVELS,
     P_MATCH,
     P_MATCHES,
@@ -178,10 +176,10 @@ class _Maker:
             if link.target < 0:
                 out = parts.slots.add(self._width(stage) + 2)
                 parts.leaving.append((out, link.use, link.keep, link.add))
-                by.append(Edge(out, None, stage))
+                by.append(Edge(out, None))
                 parts.add_edge(out, self._width(stage), None, None)
             elif slot is not None:
-                edge = Edge(slot, link.use, stage)
+                edge = Edge(slot, link.use)
                 by.append(edge)
                 columns = self._columns(link.target, link.port) - 2
                 carrying = carrying_of(link)
@@ -193,7 +191,7 @@ class _Maker:
                     parts.add_edge(raw, self._width(stage), None, None)
                     self._raw.append((stage, raw, edge))
         if output == 0 and stage in self._shared:
-            by.append(Edge(self._shared[stage], None, stage))
+            by.append(Edge(self._shared[stage], None))
             parts.add_edge(self._shared[stage], self._width(stage), None, None)
         return start, len(parts.edge_rows)
 
@@ -314,7 +312,6 @@ class _Maker:
         machine = vertex.machine
         kind, shape, aggregates = machine.kernel()
         number, line = self._add_gate(member, _kind_of(kind), machine, self._pending[member.stage])
-        line[P_GUARDS], line[P_KW] = machine.guards, machine.kw
         if line[P_KIND] == K_GATE:
             return
         parts = self._parts

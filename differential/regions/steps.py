@@ -45,13 +45,11 @@ class Edge:
     `use` is None if it is only a way: what is put in comes out.
     """
 
-    __slots__ = ("number", "slot", "stage", "use")
+    __slots__ = ("slot", "use")
 
-    def __init__(self, slot: int, use: LinkUse | None, stage: int) -> None:
+    def __init__(self, slot: int, use: LinkUse | None) -> None:
         self.slot = slot
         self.use = use
-        self.stage = stage
-        self.number = -1
 
     def carry(self, words: Int64s, slots: Slots) -> None:
         """Put rows into the slot, as they arrive there."""

@@ -117,17 +117,12 @@ def frontier_behind(time: int, levels: int, fields: Int64s) -> Int64s:
 
 
 @kernel
-def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s, state: Int64s) -> int:
-    """Take out the pending times that are `now`, put in others: 0, or why not. Nothing has changed then."""
+def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s) -> None:
+    """Take out the pending times that are `now`, put in others. Requires: there is room."""
     columns = slots[slot, S_COLUMNS]
-    rows = slots[slot, S_ROWS]
-    if rows + pended.shape[1] > slots[slot, S_ROOM]:
-        state[X_SLOT] = slot
-        state[X_ROWS] = rows + pended.shape[1]
-        return NO_ROOM
     drop_rows_at(slots, slot, columns - 1, now)
     if pended.shape[1] == 0:
-        return 0
+        return
     table = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
     left = np.empty((columns, slots[slot, S_ROWS]), np.int64)
     for column in range(columns):
@@ -142,7 +137,6 @@ def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s, state: Int64
         least = min(least, merged[columns - 1, row])
     slots[slot, S_ROWS] = merged.shape[1]
     slots[slot, S_LEAST] = least
-    return 0
 
 
 @kernel
@@ -219,6 +213,6 @@ def open_gate(
         why = keep_all(step, steps, ready, corrections, traces, state)
         if why != 0:
             return why
-        put_pending(slots, pending, now, pended, state)
+        put_pending(slots, pending, now, pended)
     drop_rows_at(slots, slot, columns - 2, now)
     return 0

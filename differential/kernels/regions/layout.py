@@ -54,13 +54,11 @@ P_SHAPE_WORDS: Final = 11
 P_PARTS: Final = 12
 P_PARTS_LINES: Final = 13
 P_PARTS_COLUMNS: Final = 14
-P_GUARDS: Final = 15
-P_KW: Final = 16
-P_HELD: Final = 17
+P_HELD: Final = 15
 """The least time of what is kept for a gate outside of slots; FAR: nothing is."""
-P_LEVELS: Final = 18
+P_LEVELS: Final = 16
 """How many loops a gate is in, and where in each: its place, or that of the inner loop that it is in."""
-P_PLACES: Final = 19
+P_PLACES: Final = 17
 STEP: Final = P_PLACES + 8
 
 K_OTHER: Final = 0
@@ -146,10 +144,9 @@ X_TURNS: Final = 5
 """Gates that may be opened before the call ends."""
 X_TOLD: Final = 6
 """Entries of what is told of rounds."""
-X_OPENED: Final = 7
-X_TELLS: Final = 8
+X_TELLS: Final = 7
 """How much a step may tell of rounds at most."""
-STATE: Final = 9
+STATE: Final = 8
 
 TOLD_MAX: Final = 1024
 

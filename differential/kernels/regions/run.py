@@ -28,7 +28,6 @@ from differential.kernels.regions.layout import (
     TOLD_IS_FULL,
     TOO_MUCH,
     X_BOUND,
-    X_OPENED,
     X_STEP,
     X_TELLS,
     X_TOLD,
@@ -105,4 +104,3 @@ def run_region(
             undo(slots, edges, state, before)
             return why
         state[X_TURNS] -= 1
-        state[X_OPENED] += 1
