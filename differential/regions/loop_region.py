@@ -67,6 +67,13 @@ class LoopRegion:
         self._told = np.zeros((3, max(TOLD_MAX, 2 * parts.tells)), np.int64)
         self._now: int | None = None
         self._gates = list(parts.gates.values())
+        # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
+        # arrangement makes at once are not sent before their epoch is closed.
+        self._waiting = [
+            *parts.passing,
+            *(gate.slot for gate in self._gates),
+            *(slot for slot, *_ in parts.leaving),
+        ]
         self._turns: dict[int, int] = {}
         self.at: int | None = None
         self._since = 0
@@ -222,7 +229,7 @@ class LoopRegion:
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
         self._since = by.early_word(self._since)
-        for slot in (*self._parts.passing, *(gate.slot for gate in self._parts.gates.values())):
+        for slot in self._waiting:
             self._slots.rebase(by, slot)
         for number, gate in self._parts.gates.items():
             if gate.pending >= 0:
@@ -233,7 +240,7 @@ class LoopRegion:
 
     def symbols(self, mark: Mark) -> None:
         """What waits in slots."""
-        for slot in (*self._parts.passing, *(gate.slot for gate in self._parts.gates.values())):
+        for slot in self._waiting:
             mark.words(self._slots.look(slot)[:-2])
         for gate in self._parts.gates.values():
             if gate.pending >= 0:

@@ -293,9 +293,15 @@ class _Maker:
         line[P_MATCHES] = len(parts.match_rows)
         if {reader for reader in trace.readers if reader.position is not None} != readers:
             line[P_KIND] = K_OTHER
-        line[P_TRACE] = parts.traces.number(trace, is_ours=True)
+        at = parts.traces.number(trace, is_ours=True)
         edges = self._edges.get((stage, output), [])
         parts.others[number] = ArrangeStep(stage, slot, trace, looks, edges)
+
+        def refresh() -> None:
+            # Where the other sides of all joins have ended, its rows are looked up by nobody.
+            parts.steps[number, P_TRACE] = -1 if trace.is_done else at
+
+        parts.refreshers.append(refresh)
 
     def _add_gate(self, member: Member, kind: int, machine: GateMachine, pending: int) -> tuple[int, Int64s]:
         parts, stage = self._parts, member.stage

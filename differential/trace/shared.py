@@ -105,6 +105,11 @@ class SharedTrace(Trace):
         """All that read."""
         return self._readers
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all who have read will ask about no time any more: what comes is not kept then."""
+        return bool(self._readers) and all(reader.is_done for reader in self._readers)
+
     def forget(self, reader: Reader) -> None:
         """A reader that has closed."""
         self._readers.remove(reader)
@@ -113,7 +118,7 @@ class SharedTrace(Trace):
         """A reader asks about fewer times, or, if it `ends`, about none any more."""
         self._holds_moved = True
         if ends:
-            if all(other.is_done for other in self._readers):
+            if self.is_done:
                 self._drop()
             else:
                 self._settle_tail()  # its position counts no more
@@ -158,7 +163,7 @@ class SharedTrace(Trace):
             if reader.position is not None and not reader.is_done:
                 break
         else:
-            if not self._readers or not all(reader.is_done for reader in self._readers):
+            if not self.is_done:
                 super().insert(words)
             return self.sequence
         self._tail.append(TailPiece(self.sequence, self.sequence, words, self.guards))

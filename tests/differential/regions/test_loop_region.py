@@ -21,7 +21,10 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples
 
 import differential as dd
 from differential import Collection, col
+from differential.columns.column_types import Int64s
+from differential.regions.loop_region import LoopRegion
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 
 Two = Callable[[Collection, Collection], Collection]
 TwoPlainly = Callable[[Rows, Rows], Rows]
@@ -352,3 +355,96 @@ def test_same_as_without_and_as_is_meant_at_every_epoch(name: str) -> None:
         check(*BODIES[name], script)
 
     holds()
+
+
+# Between two calls
+
+
+def _without_gates_behind(first: Collection, second: Collection) -> Collection:
+    """The pairs of two joins with one arrangement are what leaves, as soon as they are made."""
+    along = second.select(k=col.k, w=col.v)
+
+    def body(x: Collection) -> Collection:
+        turned = x.select(k=col.v, v=col.k + 100).filter(col.v < 104)
+        pairs = turned.join(along, on="k").select(k=col.w, v=col.v)
+        return x.join(along, on="k").filter(col.v < 4).select(k=col.w, v=col.v + 1).concat(first, pairs)
+
+    return first.iterate(body)
+
+
+def test_rows_on_their_way_out_count_from_a_later_epoch_and_are_known_too() -> None:
+    found = []
+    for are_on in (True, False):
+        cluster = installed(_without_gates_behind, are_on, bits=(3, 14))
+        (instance,) = cluster.instances
+        first, second = instance.inputs["first"], instance.inputs["second"]
+        cluster.change("first", [((0, 0), 1)], 0)
+        cluster.change("second", [((0, 1), 1)], 0)
+        cluster.seal()
+        cluster.run()
+        for epoch in range(1, 10):  # the second input is ahead; in the first one epoch 5 is open for long
+            if epoch == 5:
+                cluster.change("second", [((0, 2), 1)], epoch)
+            second.seal()
+            cluster.run()
+        cluster.change("second", [((0, 3), 1)], 10)  # it waits, so that the anchor moves
+        waited = 0
+        for _ in range(1, 12):
+            first.seal()
+            cluster.run()
+            if are_on and instance.anchor.epoch < _complete(cluster) <= 5:
+                region = instance.regions[0].region
+                assert isinstance(region, LoopRegion)
+                slots = [slot for slot, *_ in region._parts.leaving if region._slots.rows(slot)]
+                shown: list[int] = []
+                region.symbols(cast(Mark, _Shown(shown)))
+                for slot in slots:
+                    waited += 1
+                    assert set(region._slots.look(slot)[:-2].ravel().tolist()) <= set(shown)
+        assert waited or not are_on
+        cluster.close()
+        cluster.run()
+        found.append(cluster.changes("result"))
+    assert found[0] == found[1]
+    assert sorted(found[0]) == [(0,), (5,), (10,)]
+
+
+class _Shown:
+    """In the place of a `Mark`: notes words."""
+
+    def __init__(self, words: list[int]) -> None:
+        self._words = words
+
+    def words(self, words: Int64s) -> None:
+        self._words += words.ravel().tolist()
+
+
+def _ways(first: Collection, second: Collection) -> Collection:
+    """From how many reached keys an edge leads to a key: answers that the loop itself looks up by key."""
+    along, start = second.select(k=col.k, w=col.v), first.select(k=col.k, v=1)
+    return start.iterate(
+        lambda x: x.join(along, on="k").select(k=col.w, v=1).concat(start).group_by("k").agg(v=dd.count())
+    )
+
+
+def test_answers_are_not_kept_where_nothing_more_comes_to_look_them_up() -> None:
+    found, kept = [], []
+    for are_on in (True, False):
+        cluster = installed(_ways, are_on)
+        (instance,) = cluster.instances
+        cluster.change("second", [((k, k + 1), 1) for k in range(5)], 0)
+        cluster.change("first", [((0, 0), 1)], 0)
+        cluster.seal()
+        cluster.run()
+        instance.inputs["second"].close()
+        cluster.run()
+        for epoch in range(1, 200):
+            changed = [((k, 0), 1 if epoch % 2 else -1) for k in range(4)]
+            cluster.change("first", [*changed, ((epoch + 10, 0), 1)], epoch)
+            instance.inputs["first"].seal()
+            cluster.run()
+        assert is_region(cluster) == are_on
+        found.append(cluster.changes("result"))
+        kept.append(trace_rows(cluster))
+    assert found[0] == found[1]
+    assert kept[0] <= kept[1]
