@@ -27,6 +27,8 @@ CHAINS = {
     "taken": lambda c: c.select({"a": col.a - 7}),
     "filtered": lambda c: c.filter((col.a < col.b) & (col.a <= 3)),
     "unequal": lambda c: c.filter(col.a != col.b).select({"b": col.b}),
+    "turned": lambda c: c.filter((dd.lit(3) > col.a) & (dd.lit(-2) <= col.b)),
+    "turned, too": lambda c: c.filter((dd.lit(0) < col.a) & (dd.lit(5) >= col.b) & (dd.lit(1) != col.a)),
     "text": lambda c: c.filter(col.s == "x").negate(),
     "renamed": lambda c: c.select({"z": col.a, "w": col.b}).filter(col.z > 0).select({"v": col.w + 2}),
 }
@@ -90,3 +92,9 @@ def test_columns_that_may_be_null_have_none_in_a_condition() -> None:
     moved = LinearChain.over("a: int?, b: int").select({"c": col.a})
     short = short_of(moved.steps, moved.schema_in, SymbolTable())
     assert short is not None and short.words[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("condition", [col.a == col.b, col.a > 0, col.b != col.a])
+def test_conditions_on_what_may_be_null_have_none(condition: dd.Expr) -> None:
+    chain = LinearChain.over("a: int?, b: int?").filter(condition)
+    assert short_of(chain.steps, chain.schema_in, SymbolTable()) is None

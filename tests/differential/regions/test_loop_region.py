@@ -22,6 +22,7 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples
 import differential as dd
 from differential import Collection, col
 from differential.columns.column_types import Int64s
+from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
@@ -442,9 +443,13 @@ def test_same_as_without_and_as_is_meant_at_every_epoch(name: str) -> None:
     few = (3, 12, 12) if name == "nested" else (3, 14)
 
     @examples(1)
-    @given(scripts, st.sampled_from([None, few]))
-    def holds(script: list[Step], bits: tuple[int, ...] | None) -> None:
-        check(*BODIES[name], script, bits)
+    @given(scripts, st.sampled_from([None, few]), st.sampled_from([1, 3, 4096]))
+    def holds(script: list[Step], bits: tuple[int, ...] | None, turns: int) -> None:
+        # After so many gates others have their turn: what is still to be done must not be forgotten then.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop_region, "_TURNS_MAX", turns)
+            patch.setattr(loop_region, "_OTHER_TURNS_MAX", min(turns, 64))
+            check(*BODIES[name], script, bits)
 
     holds()
 

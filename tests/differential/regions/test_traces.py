@@ -11,6 +11,7 @@ import differential.trace.trace as trace_module
 from differential.kernels.regions.joining import has_room, lines_of, put_into
 from differential.kernels.regions.layout import STATE, X_ROWS, X_SLOT
 from differential.kernels.rows.columns import decode_words
+from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.sort import sort_consolidate
 from differential.regions.traces import Traces
 from differential.trace.shared import SharedTrace
@@ -68,6 +69,18 @@ def test_inserts_of_kernels_are_those_of_python(
         lent.check_invariants()
         assert _total(lent) == _total(plain)
     assert lent.rows > 0 or not _total(plain)
+
+
+def test_a_small_head_is_read_in_its_new_memory_as_soon_as_it_is_lent() -> None:
+    trace = Trace(1, 1, GUARDS)
+    trace.insert(_rows(random.Random(0), 3))
+    before = decode_words(trace.table, 0, 4)
+    head = trace.lend()
+    assert head.shape[1] == trace_module.HEAD_ROWS_MAX
+    start = head.ctypes.data
+    columns = trace.table[-1, HEADER::3].tolist()
+    assert all(start <= at < start + head.nbytes for at in columns), "not in memory that is given back"
+    assert np.array_equal(decode_words(trace.table, 0, 4), before)
 
 
 def test_rows_that_no_head_holds_are_said_to_be_too_many() -> None:

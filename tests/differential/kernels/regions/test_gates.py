@@ -5,26 +5,39 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.kernels.regions.gates import frontier_behind, next_gate
+from differential.kernels.regions.gates import frontier_behind, keep_all, next_gate
 from differential.kernels.regions.layout import (
     FAR,
+    HEAD_IS_FULL,
     K_GATE,
     K_JOIN,
+    KEEPS_ANSWERS,
+    KEEPS_ROWS,
+    P_ANSWERS,
     P_HELD,
+    P_KEEPS,
     P_KIND,
     P_LEVELS,
     P_PENDING,
     P_PLACES,
     P_SLOT,
+    P_TRACE,
     S_LEAST,
     SLOT,
     STATE,
     STEP,
+    T_INSERTED,
+    T_ROOM,
     X_NOW,
+    X_ROWS,
+    X_SLOT,
 )
+from differential.regions.traces import Traces
+from differential.trace.trace import Trace
 from progress import ROOT, TimeCode, TimeLayout
 
 LAYOUT = TimeLayout((4, 3, 3))
@@ -37,16 +50,19 @@ Gate = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _gates() -> st.SearchStrategy[list[Gate]]:
-    """Of a loop with a gate at place 0, an inner loop at place 1 with two gates, and a gate at place 2."""
+    """Of a loop with a gate at place 0, an inner loop at place 1 with two gates, a gate at place 2, and an
+    inner loop at place 3 with one; steps are in any order.
+    """
     counter = st.integers(0, 2)
     times = [
         st.tuples(counter, counter),
         st.tuples(counter, counter, counter),
         st.tuples(counter, counter, counter),
         st.tuples(counter, counter),
+        st.tuples(counter, counter, counter),
     ]
-    places = [(0,), (1, 0), (1, 1), (2,)]
-    return st.tuples(*times).map(lambda found: list(zip(found, places, strict=True)))
+    places = [(0,), (1, 0), (1, 1), (2,), (3, 0)]
+    return st.tuples(*times).flatmap(lambda found: st.permutations(list(zip(found, places, strict=True))))
 
 
 def _key(gate: Gate) -> tuple[int, ...]:
@@ -119,3 +135,21 @@ def test_behind_is_exactly_what_is_later_in_order(time: tuple[int, ...]) -> None
 def test_behind_the_last_value_of_a_counter_only_outer_ones_go_on() -> None:
     time = CODES[0].pack((1, FIELDS[1, 1]))
     assert frontier_behind(time, 1, FIELDS).tolist() == [CODES[0].pack((2, 0))]
+
+
+@pytest.mark.parametrize(("rows", "answers"), [(2, 1), (1, 2), (2, 2), (1, 1)])
+def test_rows_and_answers_are_kept_both_or_neither(rows: int, answers: int) -> None:
+    kept, said = Trace(1, 1, CODES[0].guards), Trace(1, 1, CODES[0].guards)
+    traces, state, steps = Traces(), np.zeros(STATE, np.int64), np.zeros((1, STEP), np.int64)
+    line = steps[0]
+    line[P_TRACE], line[P_ANSWERS] = traces.number(kept, is_ours=True), traces.number(said, is_ours=True)
+    line[P_KEEPS] = KEEPS_ROWS | KEEPS_ANSWERS
+    traces.lend()
+    traces.table[:, T_ROOM] = 1
+    words = [np.array([[*range(n)], [0] * n, [0] * n, [1] * n], np.int64) for n in (rows, answers)]
+    why = keep_all(0, steps, *words, traces.table, state)
+    assert why == (HEAD_IS_FULL if rows + answers > 2 else 0)
+    if why:
+        full = line[P_TRACE] if rows > 1 else line[P_ANSWERS]
+        assert (state[X_SLOT], state[X_ROWS]) == (full, 2)
+    assert traces.table[:, T_INSERTED].tolist() == ([0, 0] if why else [1, 1])
