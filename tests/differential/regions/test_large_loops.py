@@ -42,7 +42,7 @@ def _labels(edges: Collection, roots: Collection) -> Collection:
 
 
 def _siblings(edges: Collection, roots: Collection) -> Collection:
-    """Both sides of the join are one arrangement, of what goes round."""
+    """Both sides of the join are what goes round."""
     start = edges.concat(roots.select(src=col.node, dst=col.node)).distinct()
 
     def body(near: Collection) -> Collection:

@@ -55,6 +55,9 @@ def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.M
     seen: list[tuple[int, int]] = []
     while worker.step():
         seen.append((len(delays), instance.epochs_done()))
+        if delays:
+            at = {word for port in region._watched for word in region.frontier(port).tolist()}
+            assert at == {_word(instance, 0)}, "what its vertices keep is still asked for"
     assert not delays and seen[-1] == (0, 1)
     assert all(done == 0 for left, done in seen if left), "as long as it is not done, the epoch is not"
     assert region.frontier(region._watched[0]).tolist() == [_word(instance, 1)]
