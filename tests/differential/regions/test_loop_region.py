@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +23,10 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples
 import differential as dd
 from differential import Collection, col
 from differential.columns.column_types import Int64s
+from differential.kernels.regions.layout import P_HELD
 from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
+from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
 
@@ -545,3 +548,27 @@ def test_answers_are_not_kept_where_nothing_more_comes_to_look_them_up() -> None
         kept.append(trace_rows(cluster))
     assert found[0] == found[1]
     assert kept[0] <= kept[1]
+
+
+def test_all_that_waits_counts_from_a_later_epoch() -> None:
+    """Also where the anchor moves in the middle of an epoch, with times pending and rows in machines."""
+    cluster = installed(_distances, True)
+    region, layout = cluster.instances[0].regions[0].region, cluster.instances[0].frozen.layout
+    assert isinstance(region, LoopRegion)
+    by, slots = Rebase(2, layout.shifts[0]), region._slots
+    word = 5 << layout.shifts[0] | 3
+    pending = {gate.pending for gate in region._gates if gate.pending >= 0}
+    assert pending
+    for slot in range(len(slots)):
+        time = -1 if slot in pending else -2
+        words: Int64s = np.ones((len(slots.look(slot)), 1), np.int64)
+        words[time] = word
+        slots.put(slot, words, time)
+    for gate in region._gates:
+        gate.held = word
+    region.rebase(by)
+    for slot in range(len(slots)):
+        assert slots.look(slot)[-1 if slot in pending else -2].tolist() == [by.word(word)], slot
+        assert slots.least(slot) == by.word(word)
+    for number, gate in region._parts.gates.items():
+        assert gate.held == region._parts.steps[number, P_HELD] == by.word(word)
