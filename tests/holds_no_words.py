@@ -97,7 +97,7 @@ HOLDS_NO_WORDS = {
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
-    "LoopRegion": "_gates _now _since _state _told _turns at",
+    "LoopRegion": "_gates _is_done _since _state _told _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",

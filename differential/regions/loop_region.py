@@ -1,5 +1,8 @@
 """A loop of built-in operators as a region: a kernel goes from gate to gate, Python does what it leaves.
 
+Epochs are done in *stretches*: all that are closed when one begins, iteration by iteration, together. What is
+closed meanwhile waits for the next one. So what a gate is told of what may still come only ever grows.
+
 Between two calls of `run` rows may wait in slots: what has come in for epochs that are still open, and what
 is pending. All else is in the machines of the vertices, which are those of ordinary loops.
 """
@@ -11,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from differential.columns.update_batch import UpdateBatch, words_of
-from differential.kernels.regions.gates import frontier_behind
+from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
     E_ROWS,
@@ -19,7 +22,7 @@ from differential.kernels.regions.layout import (
     HEAD_IS_FULL,
     NO_ROOM,
     NO_TURNS,
-    P_HELD,
+    P_NEXT,
     ROWS_MAX,
     S_LEAST,
     S_ROWS,
@@ -28,7 +31,8 @@ from differential.kernels.regions.layout import (
     TOLD_MAX,
     TOO_MUCH,
     X_BOUND,
-    X_NOW,
+    X_COUNTERS,
+    X_FROM,
     X_ROWS,
     X_SLOT,
     X_STEP,
@@ -64,8 +68,10 @@ class LoopRegion:
         self._slots = parts.slots
         self._state = np.zeros(STATE, np.int64)
         self._state[X_TELLS] = parts.tells
+        self._state[X_COUNTERS] = (1 << parts.epoch_shift) - 1
         self._told = np.zeros((3, max(TOLD_MAX, 2 * parts.tells)), np.int64)
-        self._now: int | None = None
+        self._is_done = True
+        """The last stretch."""
         self._gates = list(parts.gates.values())
         # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
         # arrangement makes at once are not sent before their epoch is closed.
@@ -95,10 +101,34 @@ class LoopRegion:
 
     def run(self, bound: int) -> bool:
         """See `Region`."""
+        while self._has_work(bound):
+            if not self._go_on():
+                return False
+            self._is_done = True
+        return True
+
+    def _has_work(self, bound: int) -> bool:
+        """Rows of epochs that are still open wait where they came in, as long as they are few."""
+        state, table = self._state, self._slots.table
+        if self._is_done and bound > state[X_BOUND]:
+            state[X_FROM], state[X_BOUND] = state[X_BOUND], bound
+            self._slots.bound = bound
+            self._is_done = self._least() >= bound
+            if not self._is_done:
+                self._begin()
+        return not self._is_done or any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
+
+    def _begin(self) -> None:
+        """A stretch: see what waits in it at gates."""
+        parts = self._parts
+        find_next(parts.steps, self._slots.table, self._state)
+        for number, gate in parts.gates.items():
+            parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
+
+    def _go_on(self) -> bool:
+        """With a stretch, for a while; whether it is done."""
         parts, state = self._parts, self._state
-        state[X_BOUND], state[X_TURNS], others = bound, _TURNS_MAX, _OTHER_TURNS_MAX
-        if not self._has_work(bound):
-            return True
+        state[X_TURNS], others = _TURNS_MAX, _OTHER_TURNS_MAX
         parts.lend()
         while True:
             why = self._call()
@@ -121,21 +151,13 @@ class LoopRegion:
                 others -= 1
         parts.traces.take_back()
         self._tell()
-        self._now = None
         self._send()
         return why == DONE
-
-    def _has_work(self, bound: int) -> bool:
-        """Rows of epochs that are still open wait where they came in, as long as they are few."""
-        table = self._slots.table
-        return bool(
-            self._least() < bound or any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
-        )
 
     def _least(self) -> int:
         """The least time of all that waits."""
         least = int(self._slots.table[:, S_LEAST].min())
-        return min([least, *(gate.held for gate in self._gates)])
+        return min([least, *(int(gate.held[0]) for gate in self._gates if gate.held.shape[0])])
 
     def _call(self) -> int:
         parts = self._parts
@@ -167,14 +189,12 @@ class LoopRegion:
             step.work(self._slots)
             self.at = None
             return
-        now = int(self._state[X_NOW])
-        self._now = now >> parts.epoch_shift << parts.epoch_shift
         self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
-        frontier = frontier_behind(now, int(parts.levels[number]), parts.fields)
+        frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
         self.at = gate.stage
         gate.open(frontier, self._slots)
         self.at = None
-        parts.steps[number, P_HELD] = gate.held
+        parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
     def _tell(self) -> None:
         """Let connectors know what kernels have carried."""
@@ -205,8 +225,6 @@ class LoopRegion:
     def first(self) -> int | None:
         """See `Region`."""
         least = self._least()
-        if self._now is not None:
-            least = min(least, self._now)
         shift = self._parts.epoch_shift
         return None if least >= FAR else least >> shift << shift
 
@@ -229,14 +247,15 @@ class LoopRegion:
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
         self._since = by.early_word(self._since)
+        for each in (X_FROM, X_BOUND):
+            self._state[each] = by.early_word(int(self._state[each]))
+        self._slots.bound = int(self._state[X_BOUND])
         for slot in self._waiting:
             self._slots.rebase(by, slot)
-        for number, gate in self._parts.gates.items():
+        for gate in self._gates:
             if gate.pending >= 0:
                 self._slots.rebase(by, gate.pending, -1)
-            if gate.held != FAR:
-                gate.held = by.word(gate.held)
-                self._parts.steps[number, P_HELD] = gate.held
+            gate.held = by.words(gate.held)
 
     def symbols(self, mark: Mark) -> None:
         """What waits in slots."""

@@ -27,12 +27,12 @@ from differential.kernels.regions.layout import (
     P_ANSWERS,
     P_EDGE,
     P_EDGES,
-    P_HELD,
     P_KEEPS,
     P_KIND,
     P_LEVELS,
     P_MATCH,
     P_MATCHES,
+    P_NEXT,
     P_PARTS,
     P_PARTS_COLUMNS,
     P_PARTS_LINES,
@@ -225,7 +225,7 @@ class _Maker:
     def _add_step(self, kind: int, stage: int, slot: int, output: int | None) -> tuple[int, Int64s]:
         parts = self._parts
         line = parts.step_rows.add()
-        line[P_KIND], line[P_SLOT], line[P_HELD] = kind, slot, FAR
+        line[P_KIND], line[P_SLOT], line[P_NEXT] = kind, slot, FAR
         line[P_TRACE], line[P_ANSWERS], line[P_PENDING] = -1, -1, -1
         if output is not None:
             line[P_EDGE], line[P_EDGES] = self._ranges.get((stage, output), (0, 0))

@@ -11,6 +11,7 @@ from differential.kernels.regions.layout import (
     S_AT,
     S_COLUMNS,
     S_LEAST,
+    S_NEXT,
     S_ROOM,
     S_ROWS,
     SLOT,
@@ -24,11 +25,17 @@ _ROOM_FIRST: Final = 64
 
 
 class Slots:
-    """All slots of a region, by number. `table` is what kernels see of them."""
+    """All slots of a region, by number. `table` is what kernels see of them.
 
-    def __init__(self) -> None:
+    counters: the bits of a time word that are not its epoch's
+    """
+
+    def __init__(self, counters: int) -> None:
+        self._counters = counters
         self._arrays: list[Int64s] = []
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
+        self.bound = 0
+        """The epochs before that of this time word are closed."""
 
     def __len__(self) -> int:
         return len(self._arrays)
@@ -38,7 +45,8 @@ class Slots:
         self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
         self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
         number = len(self._arrays) - 1
-        self.table[number, S_COLUMNS], self.table[number, S_LEAST] = columns, FAR
+        self.table[number, S_COLUMNS] = columns
+        self.table[number, S_LEAST] = self.table[number, S_NEXT] = FAR
         self._describe(number)
         return number
 
@@ -55,13 +63,22 @@ class Slots:
         self._arrays[slot][:, held : held + rows] = words
         line = self.table[slot]
         line[S_ROWS] = held + rows
-        line[S_LEAST] = min(int(line[S_LEAST]), int(words[time].min()))
+        least = int(words[time].min())
+        line[S_LEAST] = min(int(line[S_LEAST]), least)
+        if least < self.bound:
+            line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(words[time]))
+
+    def next_of(self, times: Int64s) -> int:
+        """The least counters of times of closed epochs, FAR if none is of any."""
+        counters = times[times < self.bound] & self._counters
+        return int(counters.min()) if counters.shape[0] else FAR
 
     def take(self, slot: int) -> Int64s:
         """All rows, which wait no more."""
         rows = self.rows(slot)
         taken = self._arrays[slot][:, :rows].copy()
-        self.table[slot, S_ROWS], self.table[slot, S_LEAST] = 0, FAR
+        self.table[slot, S_ROWS] = 0
+        self.table[slot, S_LEAST] = self.table[slot, S_NEXT] = FAR
         if self._arrays[slot].shape[1] > 1 << 16:  # the memory of a load is given back
             self._arrays[slot] = np.empty((taken.shape[0], _ROOM_FIRST), np.int64)
             self._describe(slot)

@@ -13,7 +13,6 @@ import numpy as np
 
 from differential.columns.overflow import row_overflow
 from differential.columns.update_batch import UpdateBatch, words_of
-from differential.kernels.regions.layout import FAR
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
@@ -192,8 +191,8 @@ class Gate:
         self.pending = pending
         self.machine = machine
         self.edges = edges
-        self.held = FAR
-        """The least time of what waits in the machine."""
+        self.held: Int64s = np.empty(0, np.int64)
+        """The minimal times of what waits in the machine."""
 
     def open(self, frontier: Int64s, slots: Slots) -> None:
         """Answer what is complete."""
@@ -204,8 +203,7 @@ class Gate:
         if self.pending >= 0 and slots.rows(self.pending):
             machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
         pass_on(machine.advance(frontier), self.edges, slots)
-        least = machine.capabilities()
-        self.held = int(least[0]) if least.shape[0] else FAR
+        self.held = machine.capabilities()
 
 
 class GateMachine(Protocol):

@@ -69,7 +69,6 @@ class Parts:
 
     fields: Int64s
     epoch_shift: int
-    slots: Slots = field(default_factory=Slots)
     traces: Traces = field(default_factory=Traces)
     step_rows: Rows = field(default_factory=lambda: Rows(STEP))
     match_rows: Rows = field(default_factory=lambda: Rows(MATCH))
@@ -88,6 +87,10 @@ class Parts:
     steps: Int64s = field(default_factory=lambda: np.zeros((0, STEP), np.int64))
     matches: Int64s = field(default_factory=lambda: np.zeros((0, MATCH), np.int64))
     edges: Int64s = field(default_factory=lambda: np.zeros((0, EDGE), np.int64))
+    slots: Slots = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = Slots((1 << self.epoch_shift) - 1)
 
     def close(self) -> None:
         """All lines are written."""

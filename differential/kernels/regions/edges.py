@@ -25,10 +25,13 @@ from differential.kernels.regions.layout import (
     S_AT,
     S_COLUMNS,
     S_LEAST,
+    S_NEXT,
     S_ROOM,
     S_ROWS,
     SUM_WORD,
     TOO_MUCH,
+    X_BOUND,
+    X_COUNTERS,
     X_ROWS,
     X_SLOT,
     X_TOLD,
@@ -99,6 +102,7 @@ def pass_on(
     and `state` have to be told.
     """
     columns, rows = words.shape
+    bound, counters = state[X_BOUND], state[X_COUNTERS]
     for number in range(first, last):
         slot = edges[number, E_SLOT]
         start = slots[slot, S_ROWS]
@@ -110,7 +114,7 @@ def pass_on(
         tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
         keep, add = edges[number, E_KEEP], edges[number, E_ADD]
         shift, mask, final = edges[number, E_SHIFT], edges[number, E_MASK], edges[number, E_LAST]
-        at, least = start, np.int64(FAR)
+        at, least, following = start, np.int64(FAR), np.int64(FAR)
         for row in range(rows):
             if not passes(words, row, tests):
                 continue
@@ -120,9 +124,12 @@ def pass_on(
             put_row(words, row, edges, number, target, at)
             target[edges[number, E_WORDS], at] = time
             least = min(least, time)
+            if time < bound:
+                following = min(following, time & counters)
             at += 1
         slots[slot, S_ROWS] = at
         slots[slot, S_LEAST] = min(slots[slot, S_LEAST], least)
+        slots[slot, S_NEXT] = min(slots[slot, S_NEXT], following)
         edges[number, E_ROWS] += at - start
         if edges[number, E_IS_ROUND] != 0 and at > start:
             tell(told, state, number, least, at - start)

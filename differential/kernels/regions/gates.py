@@ -1,4 +1,4 @@
-"""A gate opens: what waits there for one time is complete, and is answered."""
+"""A gate opens: what waits there for one iteration is complete, in all closed epochs, and is answered."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from differential.kernels.regions.layout import (
     P_ANSWERS,
     P_EDGE,
     P_EDGES,
-    P_HELD,
     P_KEEPS,
     P_KIND,
     P_LEVELS,
+    P_NEXT,
     P_PARTS,
     P_PARTS_COLUMNS,
     P_PARTS_LINES,
@@ -37,14 +37,17 @@ from differential.kernels.regions.layout import (
     S_AT,
     S_COLUMNS,
     S_LEAST,
+    S_NEXT,
     S_ROOM,
     S_ROWS,
     TOO_MUCH,
+    X_BOUND,
+    X_FROM,
     X_NOW,
     X_ROWS,
     X_SLOT,
 )
-from differential.kernels.regions.slots import drop_rows_at, rows_at
+from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at
 from differential.kernels.rows.memory import table_at
 from differential.kernels.rows.sort import sort_words
 from differential.kernels.sums.reduce_sums import reduce_few
@@ -53,29 +56,29 @@ from progress.kernel import Int64s, kernel, small_kernel
 
 @small_kernel
 def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
-    """The least time that waits at a gate; FAR: none."""
-    least = min(slots[steps[step, P_SLOT], S_LEAST], steps[step, P_HELD])
+    """The least counters that wait at a gate; FAR: none."""
+    least = min(slots[steps[step, P_SLOT], S_NEXT], steps[step, P_NEXT])
     pending = steps[step, P_PENDING]
-    return least if pending < 0 else min(least, slots[pending, S_LEAST])
+    return least if pending < 0 else min(least, slots[pending, S_NEXT])
 
 
 @small_kernel
 def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int, fields: Int64s) -> bool:
-    """Whether a gate opens before another: by epoch, then by the loop's counter, then by the place there, and
-    so on inwards.
+    """Whether a gate opens before another: by the outermost loop's counter, then by the place there, and so
+    on inwards.
 
-    fields   int64[2, levels]: lowest bit and mask of each counter in a word
+    time, other_time   time words, whose epochs are left out
+    fields             int64[2, levels]: lowest bit and mask of each counter in a word, the epoch's first
     """
-    level = np.int64(0)
+    level = np.int64(1)
     while True:
         mine = (time >> fields[0, level]) & fields[1, level]
         others = (other_time >> fields[0, level]) & fields[1, level]
         if mine != others:
             return mine < others
-        if level > 0:
-            place, others_place = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
-            if place != others_place:
-                return place < others_place
+        place, others_place = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
+        if place != others_place:
+            return place < others_place
         # In one place both are in one loop, or are one gate.
         level += 1
         if level > steps[step, P_LEVELS] or level > steps[other, P_LEVELS]:
@@ -83,14 +86,14 @@ def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int
 
 
 @kernel
-def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s, bound: int) -> int:
-    """The gate that opens next, and its time in `state`; -1: nothing is left to do before `bound`."""
+def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> int:
+    """The gate that opens next, and its counters in `state`; -1: nothing is left to do in closed epochs."""
     chosen, now = np.int64(-1), np.int64(FAR)
     for step in range(steps.shape[0]):
         if steps[step, P_KIND] < K_GATE:
             continue
         time = least_at(steps, step, slots)
-        if time >= bound:
+        if time == FAR:
             continue
         if chosen < 0 or comes_first(steps, step, time, chosen, now, fields):
             chosen, now = step, time
@@ -99,28 +102,41 @@ def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s, bound
 
 
 @kernel
-def frontier_behind(time: int, levels: int, fields: Int64s) -> Int64s:
-    """What may still come at a gate once it has opened at `time`: one step on in some counter, outer ones as
-    they are.
+def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
+    """What may still come at a gate in so many loops once it has opened for the counters in `state`: in the
+    first epoch that is not done one step on in some counter, outer ones as they are; what is not closed.
     """
+    now, start, bound = state[X_NOW], state[X_FROM], state[X_BOUND]
     found = np.empty(levels + 1, np.int64)
     count = np.int64(0)
-    for level in range(levels, -1, -1):
+    for level in range(levels, 0, -1):
         shift, mask = fields[0, level], fields[1, level]
-        if (time >> shift) & mask < mask:
-            found[count] = ((time >> shift) + 1) << shift
+        if (now >> shift) & mask < mask:
+            found[count] = start + (((now >> shift) + 1) << shift)
             count += 1
-    out = np.empty(count, np.int64)
-    for index in range(count):
-        out[index] = found[index]
-    return out
+    if bound >> fields[0, 0] < fields[1, 0]:  # else all epochs are closed
+        found[count] = bound
+        count += 1
+    return found[:count].copy()
 
 
 @kernel
-def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s) -> None:
-    """Take out the pending times that are `now`, put in others. Requires: there is room."""
+def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
+    """Epochs have been closed, up to the bound in `state`: which counters wait first at each gate."""
+    for step in range(steps.shape[0]):
+        if steps[step, P_KIND] < K_GATE:
+            continue
+        slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
+        slots[slot, S_NEXT] = next_of(slots, slot, slots[slot, S_COLUMNS] - 2, state)
+        if pending >= 0:
+            slots[pending, S_NEXT] = next_of(slots, pending, slots[pending, S_COLUMNS] - 1, state)
+
+
+@kernel
+def put_pending(slots: Int64s, slot: int, pended: Int64s, state: Int64s) -> None:
+    """Take out the pending times of which it is the turn, put in others. Requires: there is room."""
     columns = slots[slot, S_COLUMNS]
-    drop_rows_at(slots, slot, columns - 1, now)
+    drop_rows_at(slots, slot, columns - 1, state)
     if pended.shape[1] == 0:
         return
     table = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
@@ -137,6 +153,7 @@ def put_pending(slots: Int64s, slot: int, now: int, pended: Int64s) -> None:
         least = min(least, merged[columns - 1, row])
     slots[slot, S_ROWS] = merged.shape[1]
     slots[slot, S_LEAST] = least
+    slots[slot, S_NEXT] = next_of(slots, slot, columns - 1, state)
 
 
 @kernel
@@ -183,20 +200,22 @@ def open_gate(
     state: Int64s,
     told: Int64s,
 ) -> int:
-    """Answer what waits at a gate for the time in `state`: 0, or why not."""
-    slot, pending, now = steps[step, P_SLOT], steps[step, P_PENDING], state[X_NOW]
-    if steps[step, P_KIND] == K_GATE or steps[step, P_HELD] <= now or slots[slot, S_ROWS] > ROWS_MAX:
+    """Answer what waits at a gate for the counters in `state`: 0, or why not."""
+    slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
+    if steps[step, P_KIND] == K_GATE or steps[step, P_NEXT] <= state[X_NOW]:
+        return TOO_MUCH
+    if slots[slot, S_ROWS] > ROWS_MAX:
         return TOO_MUCH
     columns = slots[slot, S_COLUMNS]
-    ready = sort_words(rows_at(slots, slot, columns - 2, now))
+    ready = sort_words(rows_at(slots, slot, columns - 2, state))
     corrections = ready
     if steps[step, P_KIND] != K_SUM:
-        waiting = rows_at(slots, pending, slots[pending, S_COLUMNS] - 1, now)
+        waiting = rows_at(slots, pending, slots[pending, S_COLUMNS] - 1, state)
         if waiting.shape[1] > ROWS_MAX:
             return TOO_MUCH
-        frontier = frontier_behind(now, steps[step, P_LEVELS], fields)
+        frontier = frontier_behind(steps[step, P_LEVELS], fields, state)
         if ready.shape[1] + waiting.shape[1] == 0:
-            drop_rows_at(slots, slot, columns - 2, now)
+            drop_rows_at(slots, slot, columns - 2, state)
             return 0
         corrections, pended = answers_of(step, steps, ready, waiting, traces, frontier)
         if corrections.shape[1] > ROWS_MAX:
@@ -213,6 +232,6 @@ def open_gate(
         why = keep_all(step, steps, ready, corrections, traces, state)
         if why != 0:
             return why
-        put_pending(slots, pending, now, pended)
-    drop_rows_at(slots, slot, columns - 2, now)
+        put_pending(slots, pending, pended, state)
+    drop_rows_at(slots, slot, columns - 2, state)
     return 0

@@ -27,6 +27,7 @@ from differential.kernels.regions.layout import (
     PAIRS_MAX,
     ROWS_MAX,
     S_LEAST,
+    S_NEXT,
     S_ROWS,
     T_COLUMNS,
     T_GUARDS,
@@ -143,5 +144,5 @@ def take_in(
         if trace >= 0:
             put_into(traces, trace, delta)
     slots[slot, S_ROWS] = 0
-    slots[slot, S_LEAST] = FAR
+    slots[slot, S_LEAST] = slots[slot, S_NEXT] = FAR
     return 0

@@ -27,8 +27,10 @@ S_COLUMNS: Final = 1
 S_ROOM: Final = 2
 S_ROWS: Final = 3
 S_LEAST: Final = 4
-"""The least of the time words of its rows, FAR without any. Kept for slots of gates."""
-SLOT: Final = 5
+"""The least of the time words of its rows, FAR without any. Kept where rows wait between calls."""
+S_NEXT: Final = 5
+"""The least counters of its rows of epochs that are closed, FAR without any. Kept for slots of gates."""
+SLOT: Final = 6
 
 # steps
 P_KIND: Final = 0
@@ -54,8 +56,8 @@ P_SHAPE_WORDS: Final = 11
 P_PARTS: Final = 12
 P_PARTS_LINES: Final = 13
 P_PARTS_COLUMNS: Final = 14
-P_HELD: Final = 15
-"""The least time of what is kept for a gate outside of slots; FAR: nothing is."""
+P_NEXT: Final = 15
+"""The least counters in closed epochs of what is kept for a gate outside of slots; FAR: nothing is."""
 P_LEVELS: Final = 16
 """How many loops a gate is in, and where in each: its place, or that of the inner loop that it is in."""
 P_PLACES: Final = 17
@@ -137,16 +139,20 @@ X_SLOT: Final = 1
 X_ROWS: Final = 2
 """For how many rows."""
 X_NOW: Final = 3
-"""The time at which the last gate was opened."""
-X_BOUND: Final = 4
-"""Nothing is to be done at this time, or later."""
-X_TURNS: Final = 5
+"""The counters for which the last gate was opened: a time word without its epoch."""
+X_FROM: Final = 4
+"""All is done before the epoch of this time …"""
+X_BOUND: Final = 5
+"""… and the epochs before this one are closed."""
+X_TURNS: Final = 6
 """Gates that may be opened before the call ends."""
-X_TOLD: Final = 6
+X_TOLD: Final = 7
 """Entries of what is told of rounds."""
-X_TELLS: Final = 7
+X_TELLS: Final = 8
 """How much a step may tell of rounds at most."""
-STATE: Final = 8
+X_COUNTERS: Final = 9
+"""The bits of a time word that are not its epoch's."""
+STATE: Final = 10
 
 TOLD_MAX: Final = 1024
 

@@ -1,10 +1,10 @@
 """A loop runs: gate after gate is opened, and what comes out is passed on, until nothing is left.
 
-The gate that opens next is the one whose earliest waiting time comes first: by epoch, then by the counter of
-the outermost loop, then by the place of the gate (or of the loop around it) in that loop, and so on inwards.
-Whatever an opened gate leads to comes later in this order, for what goes round has a larger counter, and what
-does not goes to a later place. So when a gate opens, what waits there for its time is all that will ever come
-for it.
+The gate that opens next is the one whose earliest waiting counters come first: by the counter of the
+outermost loop, then by the place of the gate (or of the loop around it) in that loop, and so on inwards. It
+opens for all epochs that are closed at once. Whatever an opened gate leads to comes later in this order, for
+what goes round has a larger counter, and what does not goes to a later place. So when a gate opens, what
+waits there for its counters is all that will ever come for them in these epochs.
 
 A step is done whole or not at all. What cannot be done here is Python's: the call ends and says which step.
 """
@@ -24,10 +24,10 @@ from differential.kernels.regions.layout import (
     P_KIND,
     P_SLOT,
     S_LEAST,
+    S_NEXT,
     S_ROWS,
     TOLD_IS_FULL,
     TOO_MUCH,
-    X_BOUND,
     X_STEP,
     X_TELLS,
     X_TOLD,
@@ -38,9 +38,10 @@ from progress.kernel import Int64s, kernel
 
 @kernel
 def remember(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
-    """Note in `before` int64[3, room] what a step may change before it is sure to be done."""
+    """Note in `before` int64[4, room] what a step may change before it is sure to be done."""
     for slot in range(slots.shape[0]):
         before[0, slot], before[1, slot] = slots[slot, S_ROWS], slots[slot, S_LEAST]
+        before[3, slot] = slots[slot, S_NEXT]
     for edge in range(edges.shape[0]):
         before[2, edge] = edges[edge, E_ROWS]
     before[2, edges.shape[0]] = state[X_TOLD]
@@ -51,6 +52,7 @@ def undo(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
     """As it was when it was noted."""
     for slot in range(slots.shape[0]):
         slots[slot, S_ROWS], slots[slot, S_LEAST] = before[0, slot], before[1, slot]
+        slots[slot, S_NEXT] = before[3, slot]
     for edge in range(edges.shape[0]):
         edges[edge, E_ROWS] = before[2, edge]
     state[X_TOLD] = before[2, edges.shape[0]]
@@ -67,10 +69,10 @@ def run_region(
     state: Int64s,
     told: Int64s,
 ) -> int:
-    """Do all that is to be done before the time state[X_BOUND], at most state[X_TURNS] gates: why it has
-    ended. What the tables are: `layout.py`.
+    """Do all that is to be done in closed epochs, at most state[X_TURNS] gates: why it has ended. What the
+    tables are: `layout.py`.
     """
-    before = np.empty((3, max(slots.shape[0], edges.shape[0] + 1)), np.int64)
+    before = np.empty((4, max(slots.shape[0], edges.shape[0] + 1)), np.int64)
     while True:
         goes_on = True
         while goes_on:  # what is passed on from one to the next, in whichever order they stand
@@ -90,7 +92,7 @@ def run_region(
                 if why != 0:
                     undo(slots, edges, state, before)
                     return why
-        step = next_gate(steps, slots, fields, state, state[X_BOUND])
+        step = next_gate(steps, slots, fields, state)
         state[X_STEP] = step
         if step < 0:
             return DONE

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.regions.layout import FAR, S_AT, S_COLUMNS, S_LEAST, S_ROOM, S_ROWS
+from differential.kernels.regions.layout import (
+    FAR,
+    S_AT,
+    S_COLUMNS,
+    S_LEAST,
+    S_NEXT,
+    S_ROOM,
+    S_ROWS,
+    X_BOUND,
+    X_COUNTERS,
+    X_NOW,
+)
 from differential.kernels.rows.memory import table_at
 from progress.kernel import Int64s, kernel
 
@@ -22,17 +33,31 @@ def rows_of(slots: Int64s, slot: int) -> Int64s:
 
 
 @kernel
-def rows_at(slots: Int64s, slot: int, column: int, time: int) -> Int64s:
-    """A copy of the rows of a slot whose word in `column` is `time`."""
+def next_of(slots: Int64s, slot: int, column: int, state: Int64s) -> int:
+    """The least counters of the rows of epochs that are closed, whose times are in `column`; FAR: none is."""
+    source = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
+    least = np.int64(FAR)
+    for row in range(slots[slot, S_ROWS]):
+        if source[column, row] < state[X_BOUND]:
+            least = min(least, source[column, row] & state[X_COUNTERS])
+    return least
+
+
+@kernel
+def rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> Int64s:
+    """A copy of the rows of a slot of which it is the turn: of all closed epochs, with the counters in
+    `state`. Times are in `column`.
+    """
+    bound, mask, now = state[X_BOUND], state[X_COUNTERS], state[X_NOW]
     columns, rows, room = slots[slot, S_COLUMNS], slots[slot, S_ROWS], slots[slot, S_ROOM]
     source = table_at(slots[slot, S_AT], columns, room)
     count = np.int64(0)
     for row in range(rows):
-        count += source[column, row] == time
+        count += source[column, row] < bound and source[column, row] & mask == now
     out = np.empty((columns, count), np.int64)
     at = np.int64(0)
     for row in range(rows):
-        if source[column, row] == time:
+        if source[column, row] < bound and source[column, row] & mask == now:
             for each in range(columns):
                 out[each, at] = source[each, row]
             at += 1
@@ -40,16 +65,19 @@ def rows_at(slots: Int64s, slot: int, column: int, time: int) -> Int64s:
 
 
 @kernel
-def drop_rows_at(slots: Int64s, slot: int, column: int, time: int) -> None:
-    """Take out the rows whose word in `column` is `time`; the others keep their order."""
+def drop_rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> None:
+    """Take out the rows of which it is the turn; the others keep their order."""
+    bound, mask, now = state[X_BOUND], state[X_COUNTERS], state[X_NOW]
     columns, rows, room = slots[slot, S_COLUMNS], slots[slot, S_ROWS], slots[slot, S_ROOM]
     table = table_at(slots[slot, S_AT], columns, room)
     kept = np.int64(0)
-    least = np.int64(FAR)
+    least, following = np.int64(FAR), np.int64(FAR)
     for row in range(rows):
         word = table[column, row]
-        if word == time:
-            continue
+        if word < bound:
+            if word & mask == now:
+                continue
+            following = min(following, word & mask)
         least = min(least, word)
         if kept < row:
             for each in range(columns):
@@ -57,3 +85,4 @@ def drop_rows_at(slots: Int64s, slot: int, column: int, time: int) -> None:
         kept += 1
     slots[slot, S_ROWS] = kept
     slots[slot, S_LEAST] = least
+    slots[slot, S_NEXT] = following

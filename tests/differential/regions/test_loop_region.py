@@ -23,7 +23,7 @@ from strategies_collections import BINARY, NUMBERS, UNARY, examples
 import differential as dd
 from differential import Collection, col
 from differential.columns.column_types import Int64s
-from differential.kernels.regions.layout import P_HELD
+from differential.kernels.regions.layout import X_BOUND, X_FROM
 from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
 from progress.times.anchor import Rebase
@@ -35,23 +35,25 @@ TwoPlainly = Callable[[Rows, Rows], Rows]
 
 
 class Step(NamedTuple):
-    """What a client does: changes of both inputs, so many epochs ahead; then it may seal some inputs, and let
-    all run.
+    """What a client does: changes of both inputs, so many epochs ahead; then it may seal some inputs. Then
+    the worker has so many turns.
     """
 
     first: Sequence[tuple[Row, int]]
     second: Sequence[tuple[Row, int]]
     ahead: int
     seals: Sequence[str]
-    runs: bool
+    turns: int
 
 
 pairs = st.tuples(st.integers(0, 4), st.integers(0, 4))
 changed = st.lists(st.tuples(pairs, st.sampled_from([1, 1, 1, 2, -1])), max_size=5)
 BOTH = ("first", "second")
+ALL = -1
+"""Turns, until nothing moves any more."""
 # One input may be ahead of the other: then rows of epochs that are open for long wait in the loop.
 sealing = st.sampled_from([BOTH, BOTH, ("first",), ("second",), ()])
-steps = st.builds(Step, changed, changed, st.integers(0, 2), sealing, st.booleans())
+steps = st.builds(Step, changed, changed, st.integers(0, 2), sealing, st.sampled_from([0, 1, 2, 3, ALL, ALL]))
 scripts = st.lists(steps, min_size=1, max_size=10)
 
 
@@ -96,7 +98,7 @@ def check(build: Two, plain: TwoPlainly, script: Sequence[Step], bits: tuple[int
     assert is_region(ours) and not is_region(others)
     given_at: list[list[list[tuple[Row, int]]]] = [[[] for _ in BOTH] for _ in range(32)]
     sealed = dict.fromkeys(BOTH, 0)
-    for step in [*script, *[Step((), (), 0, BOTH, True)] * 3]:
+    for step in [*script, *[Step((), (), 0, BOTH, ALL)] * 3]:
         for number, (name, changes) in enumerate(zip(BOTH, (step.first, step.second), strict=True)):
             if changes:
                 given_at[sealed[name] + step.ahead][number].extend(changes)
@@ -105,11 +107,13 @@ def check(build: Two, plain: TwoPlainly, script: Sequence[Step], bits: tuple[int
         for cluster in (ours, others):
             for name in step.seals:
                 cluster.instances[0].inputs[name].seal()
-            if step.runs:
+            for _ in range(step.turns):
+                cluster.step(0)
+            if step.turns == ALL:
                 cluster.run()
         for name in step.seals:
             sealed[name] += 1
-        if step.runs:
+        if step.turns == ALL:
             assert _complete(ours) == _complete(others) == min(sealed.values())
     ours.close()
     ours.run()
@@ -565,10 +569,13 @@ def test_all_that_waits_counts_from_a_later_epoch() -> None:
         words[time] = word
         slots.put(slot, words, time)
     for gate in region._gates:
-        gate.held = word
+        gate.held = np.array([word], np.int64)
+    region._state[X_FROM], region._state[X_BOUND] = 1 << layout.shifts[0], 6 << layout.shifts[0]
     region.rebase(by)
     for slot in range(len(slots)):
         assert slots.look(slot)[-1 if slot in pending else -2].tolist() == [by.word(word)], slot
         assert slots.least(slot) == by.word(word)
-    for number, gate in region._parts.gates.items():
-        assert gate.held == region._parts.steps[number, P_HELD] == by.word(word)
+    for gate in region._gates:
+        assert gate.held.tolist() == [by.word(word)]
+    assert (region._state[X_FROM], region._state[X_BOUND]) == (0, 4 << layout.shifts[0])
+    assert slots.bound == region._state[X_BOUND]

@@ -6,15 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.kernels.regions.layout import FAR
-from differential.kernels.regions.slots import drop_rows_at, rows_at, rows_of
+from differential.kernels.regions.layout import FAR, S_NEXT, STATE, X_BOUND, X_COUNTERS, X_NOW
+from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at, rows_of
 from differential.regions.slots import Slots
 from progress.times.anchor import Rebase
+
+COUNTERS = 3
+"""The bits of a time below its epoch."""
 
 Row = tuple[int, int, int]
 """A word, a time, a difference."""
 
-ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(-2, 2)), max_size=200)
+ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 15), st.integers(-2, 2)), max_size=200)
 
 
 def _words(rows: list[Row]) -> np.ndarray:
@@ -25,11 +28,19 @@ def _rows(words: np.ndarray) -> list[Row]:
     return [(int(a), int(b), int(c)) for a, b, c in words.T.tolist()]
 
 
-@given(ROWS, ROWS, st.integers(0, 4))
-def test_rows_of_one_time_are_taken_out_and_the_others_stay_in_order(
-    first: list[Row], second: list[Row], time: int
+def _next(rows: list[Row], bound: int) -> int:
+    return min([time & COUNTERS for _, time, _ in rows if time < bound], default=FAR)
+
+
+@given(ROWS, ROWS, st.integers(0, 3), st.integers(0, 4))
+def test_rows_of_one_iteration_and_all_closed_epochs_are_taken_out_and_the_others_stay_in_order(
+    first: list[Row], second: list[Row], counters: int, closed: int
 ) -> None:
-    slots = Slots()
+    bound = closed * (COUNTERS + 1)
+    state = np.zeros(STATE, np.int64)
+    state[[X_BOUND, X_COUNTERS, X_NOW]] = bound, COUNTERS, counters
+    slots = Slots(COUNTERS)
+    slots.bound = bound
     slots.add(3)
     slot = slots.add(3)
     slots.put(slot, _words(first))
@@ -37,17 +48,22 @@ def test_rows_of_one_time_are_taken_out_and_the_others_stay_in_order(
     every = first + second
     assert _rows(rows_of(slots.table, slot)) == every
     assert slots.least(slot) == min([row[1] for row in every], default=FAR)
-    assert _rows(rows_at(slots.table, slot, 1, time)) == [row for row in every if row[1] == time]
-    drop_rows_at(slots.table, slot, 1, time)
-    left = [row for row in every if row[1] != time]
+    assert slots.table[slot, S_NEXT] == next_of(slots.table, slot, 1, state) == _next(every, bound)
+    turn = [row for row in every if row[1] < bound and row[1] % (COUNTERS + 1) == counters]
+    assert _rows(rows_at(slots.table, slot, 1, state)) == turn
+    drop_rows_at(slots.table, slot, 1, state)
+    left = [row for row in every if row not in turn]
+    assert slots.table[slot, S_NEXT] == _next(left, bound)
     assert slots.rows(slot) == len(left)
     assert slots.least(slot) == min([row[1] for row in left], default=FAR)
     assert _rows(slots.take(slot)) == left
-    assert slots.rows(slot) == 0 and slots.least(slot) == FAR and slots.rows(0) == 0
+    assert (
+        slots.table[slot, S_NEXT] == slots.least(slot) == FAR and slots.rows(slot) == 0 and slots.rows(0) == 0
+    )
 
 
 def test_memory_of_many_rows_is_given_back() -> None:
-    slots = Slots()
+    slots = Slots(COUNTERS)
     slot = slots.add(2)
     many = np.zeros((2, 100_000), np.int64)
     slots.put(slot, many)
@@ -58,7 +74,7 @@ def test_memory_of_many_rows_is_given_back() -> None:
 
 
 def test_words_count_from_a_later_epoch() -> None:
-    slots = Slots()
+    slots = Slots(COUNTERS)
     slot = slots.add(3)
     slots.put(slot, _words([(7, 9, 1), (8, 8, 1)]))
     slots.rebase(Rebase(2, 2), slot)
