@@ -79,6 +79,7 @@ class LoopRegion:
             *parts.passing,
             *(gate.slot for gate in self._gates),
             *(slot for slot, *_ in parts.leaving),
+            *(out.slot for out in parts.outs),
         ]
         self._turns: dict[int, int] = {}
         self.at: int | None = None
@@ -102,7 +103,9 @@ class LoopRegion:
     def run(self, bound: int) -> bool:
         """See `Region`."""
         while self._has_work(bound):
-            if not self._go_on():
+            why = self._work(_TURNS_MAX, _OTHER_TURNS_MAX)
+            self.send()
+            if why != DONE:
                 return False
             self._is_done = True
         return True
@@ -125,10 +128,10 @@ class LoopRegion:
         for number, gate in parts.gates.items():
             parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
-    def _go_on(self) -> bool:
-        """With a stretch, for a while; whether it is done."""
+    def _work(self, turns: int, others: int) -> int:
+        """Open so many gates, do so many steps that are Python's; why it has ended."""
         parts, state = self._parts, self._state
-        state[X_TURNS], others = _TURNS_MAX, _OTHER_TURNS_MAX
+        state[X_TURNS] = turns
         parts.lend()
         while True:
             why = self._call()
@@ -151,8 +154,7 @@ class LoopRegion:
                 others -= 1
         parts.traces.take_back()
         self._tell()
-        self._send()
-        return why == DONE
+        return why
 
     def _least(self) -> int:
         """The least time of all that waits."""
@@ -190,6 +192,7 @@ class LoopRegion:
             self.at = None
             return
         self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
+        self._state[X_TURNS] -= 1
         frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
         self.at = gate.stage
         gate.open(frontier, self._slots)
@@ -211,7 +214,7 @@ class LoopRegion:
                     use.messages_sent += 1
         parts.edges[:, E_ROWS] = 0
 
-    def _send(self) -> None:
+    def send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to."""
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from differential.columns.update_batch import KeyRoute, UnitRoute
 from differential.kernels.regions.layout import (
+    BY_KEY,
+    BY_UNIT,
     FAR,
     K_ARRANGE,
     K_GATE,
@@ -51,6 +56,7 @@ from differential.operators.loops.priority import PriorityVertex
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.operators.vertices import ConsolidateVertex
 from differential.regions.carrying import carrying_of
+from differential.regions.joint_loop import JointLoop
 from differential.regions.loop_region import LoopRegion
 from differential.regions.places import places_of
 from differential.regions.steps import (
@@ -63,7 +69,7 @@ from differential.regions.steps import (
     OtherStep,
     TransformStep,
 )
-from differential.regions.tables import Parts
+from differential.regions.tables import Out, Parts, Routed
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from progress.arrays import Int64s
@@ -82,6 +88,8 @@ def make_region(site: RegionSite) -> Region | None:
         depth = len(member.loops)
         if member.code.guards != sum(site.layout.guard(level) for level in range(depth + 1)):
             return None
+    if site.workers > 1 and not _are_known([link.route for link in site.links if link.target >= 0]):
+        return None
     places = places_of(site.members, site.links, site.layout)
     if places is None:
         return None
@@ -105,6 +113,8 @@ class _Maker:
         self._pending: dict[int, int] = {}
         self._shared: dict[int, int] = {}
         self._raw: list[tuple[int, int, Edge]] = []
+        self._divided: dict[int, list[int]] = {}
+        """By slot, where rows for it wait, for each worker."""
 
     def make(self) -> LoopRegion:
         """Slots for all that comes in, then edges, then steps, since these name them."""
@@ -121,7 +131,7 @@ class _Maker:
         self._add_transforms()
         parts.close()
         parts.vertices = [member.vertex for member in self._site.members]
-        return LoopRegion(parts)
+        return LoopRegion(parts) if self._site.workers == 1 else JointLoop(parts)
 
     def _add_slots(self, member: Member) -> None:
         """A slot for each input that takes rows."""
@@ -179,12 +189,13 @@ class _Maker:
                 by.append(Edge(out, None))
                 parts.add_edge(out, self._width(stage), None, None)
             elif slot is not None:
-                edge = Edge(slot, link.use)
+                routed = self._routed(slot, link.route)
+                edge = Edge(slot, link.use, () if routed is None else routed.slots)
                 by.append(edge)
                 columns = self._columns(link.target, link.port) - 2
                 carrying = carrying_of(link)
                 if carrying is not None:
-                    parts.add_edge(slot, columns, carrying, link.use)
+                    parts.add_edge(slot, columns, carrying, link.use, routed)
                 elif not isinstance(self._members[stage].vertex, PriorityVertex):
                     raw = parts.slots.add(self._width(stage) + 2)
                     parts.passing.append(raw)
@@ -194,6 +205,23 @@ class _Maker:
             by.append(Edge(self._shared[stage], None))
             parts.add_edge(self._shared[stage], self._width(stage), None, None)
         return start, len(parts.edge_rows)
+
+    def _routed(self, slot: int, route: object | None) -> Routed | None:
+        """How the rows for a slot are divided between workers; None if they stay."""
+        site, parts = self._site, self._parts
+        if site.workers == 1 or not isinstance(route, KeyRoute | UnitRoute):
+            return None
+        if slot not in self._divided:
+            columns = int(parts.slots.table[slot, S_COLUMNS])
+            every = [
+                slot if peer == site.worker else parts.slots.add(columns) for peer in range(site.workers)
+            ]
+            parts.outs += [Out(out, peer, slot) for peer, out in enumerate(every) if peer != site.worker]
+            self._divided[slot] = every
+        parts.symbol_words.setdefault(slot, set()).update(route.symbol_words)
+        kind, by = (BY_KEY, route.kw) if isinstance(route, KeyRoute) else (BY_UNIT, route.at)
+        assert site.routing.versions == 1, "only a stage that is no part of a region moves keys"
+        return Routed(kind, by, site.routing.owners, self._divided[slot])
 
     def _add_steps(self, member: Member) -> None:
         vertex, stage = member.vertex, member.stage
@@ -339,6 +367,11 @@ class _Maker:
         for stage, slot, edge in self._raw:
             number, _ = self._add_step(K_OTHER, stage, slot, None)
             self._parts.others[number] = TransformStep(stage, slot, edge)
+
+
+def _are_known(routes: Sequence[object]) -> bool:
+    """Whether rows are divided as a kernel can."""
+    return all(route is None or isinstance(route, KeyRoute | UnitRoute) for route in routes)
 
 
 def _kind_of(kernel: str | None) -> int:

@@ -41,14 +41,16 @@ __all__ = [
 class Edge:
     """A connector within a region, or one that leaves it: from what a stage sends to a slot.
 
-    `use` is None if it is only a way: what is put in comes out.
+    `use` is None if it is only a way: what is put in comes out. `outs`: for each worker the slot of its
+    rows, if they are divided.
     """
 
-    __slots__ = ("slot", "use")
+    __slots__ = ("outs", "slot", "use")
 
-    def __init__(self, slot: int, use: LinkUse | None) -> None:
+    def __init__(self, slot: int, use: LinkUse | None, outs: Sequence[int] = ()) -> None:
         self.slot = slot
         self.use = use
+        self.outs = outs
 
     def carry(self, words: Int64s, slots: Slots) -> None:
         """Put rows into the slot, as they arrive there."""
@@ -58,8 +60,14 @@ class Edge:
         if words.shape[1] == 0:
             return
         carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
-        if carried is not None:
+        if carried is None:
+            return
+        if not self.outs:
             slots.put(self.slot, words_of(carried[0]))
+            return
+        for slot, part in zip(self.outs, self.use.divided(*carried), strict=True):
+            if part is not None:
+                slots.put(slot, words_of(part))
 
 
 def pass_on(words: Int64s, edges: Iterable[Edge], slots: Slots) -> None:

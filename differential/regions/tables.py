@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from differential.kernels.regions.layout import (
     E_ADD,
+    E_BUCKETS,
     E_IS_ROUND,
     E_KEEP,
     E_LAST,
     E_MASK,
+    E_OUTS,
+    E_OWNERS,
     E_PROJECTION,
+    E_ROUTE,
+    E_ROUTED_BY,
     E_SHIFT,
     E_SIGN,
     E_SLOT,
     E_TESTS,
     E_TESTS_COUNT,
     E_WORDS,
+    E_WORKERS,
     EDGE,
     FAR,
     M_EDGE,
@@ -40,7 +47,34 @@ from progress.arrays import Int64s
 from timely.operators.region import LinkUse
 from timely.operators.vertex import Vertex
 
-__all__ = ["Parts", "Rows"]
+__all__ = ["Out", "Parts", "Routed", "Rows"]
+
+
+class Out(NamedTuple):
+    """A slot for rows that go to another worker.
+
+    slot     where they wait here
+    peer     whose they are
+    target   the slot in which they wait with that worker
+    """
+
+    slot: int
+    peer: int
+    target: int
+
+
+class Routed(NamedTuple):
+    """How an edge divides its rows between workers.
+
+    kind     `BY_KEY` or `BY_UNIT`; by: words of the key, or which word says the bucket
+    owners   int64[1, buckets]: the worker of each bucket
+    slots    for each worker where its rows wait here
+    """
+
+    kind: int
+    by: int
+    owners: Int64s
+    slots: Sequence[int]
 
 
 class Rows:
@@ -81,6 +115,8 @@ class Parts:
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
     leaving: list[tuple[int, LinkUse, int, int]] = field(default_factory=list)
+    outs: list[Out] = field(default_factory=list)
+    symbol_words: dict[int, set[int]] = field(default_factory=dict)
     vertices: list[Vertex] = field(default_factory=list)
     refreshers: list[Callable[[], None]] = field(default_factory=list)
     kept: list[Int64s] = field(default_factory=list)
@@ -122,7 +158,14 @@ class Parts:
         self.kept.append(array)
         return int(array.ctypes.data)
 
-    def add_edge(self, slot: int, words: int, carrying: Carrying | None, use: LinkUse | None) -> int:
+    def add_edge(
+        self,
+        slot: int,
+        words: int,
+        carrying: Carrying | None,
+        use: LinkUse | None,
+        routed: Routed | None = None,
+    ) -> int:
         """A line for an edge; without `carrying` rows arrive as they are, with so many words."""
         line = self.edge_rows.add()
         number = len(self.edge_rows) - 1
@@ -136,6 +179,11 @@ class Parts:
                 line[E_WORDS] = carrying.words.shape[1]
             if carrying.tests.shape[0]:
                 line[E_TESTS], line[E_TESTS_COUNT] = self.keep(carrying.tests), carrying.tests.shape[0]
+        if routed is not None:
+            line[E_ROUTE], line[E_ROUTED_BY] = routed.kind, routed.by
+            line[E_OWNERS], line[E_BUCKETS] = self.keep(routed.owners), routed.owners.shape[1]
+            line[E_OUTS] = self.keep(np.array([routed.slots], np.int64))
+            line[E_WORKERS] = len(routed.slots)
         if use is not None:
             self.uses[number] = use
         return number

@@ -14,7 +14,7 @@ Pure: changes of counts in, those for the tracker out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
@@ -46,6 +46,13 @@ class FarPointstamps:
         if least is not None and least >= self.stand_in:
             least = min(word for _, word in self.pointstamps)
         return None if least is None else least >> self._shift
+
+    def first_epoch_among(self, locations: Container[int]) -> int | None:
+        """How many epochs behind the anchor the first far one at any of these locations is; None: none is far
+        there.
+        """
+        found = [word for location, word in self.pointstamps if location in locations]
+        return min(found) >> self._shift if found else None
 
     def is_wide(self, changes: Iterable[Change]) -> bool:
         """Whether a change is of something far."""

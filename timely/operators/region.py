@@ -8,6 +8,8 @@ inside, as long as
     it holds an epoch until all that it will send there is sent
 
 and it is only asked to finish epochs for which nothing more will come.
+
+With several workers their regions go in step: see `JointRegion`.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from progress.times.time_words import TimeCode, TimeLayout
 
 from ..dictionaries import Mark
 from ..wire.batch import Batch
+from ..wire.routing import Routing
 from .vertex import Vertex
 
-__all__ = ["Link", "LinkUse", "Member", "Region", "RegionMaker", "RegionSite"]
+__all__ = ["JointRegion", "Link", "LinkUse", "Member", "Region", "RegionMaker", "RegionSite", "Said"]
 
 
 class Member(NamedTuple):
@@ -45,6 +48,10 @@ class LinkUse(Protocol):
 
     def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
         """What becomes of a batch on its way: it and its word as they arrive, or None for no rows."""
+        ...
+
+    def divided(self, batch: Batch, word: int) -> list[Batch | None]:
+        """The rows of each worker, by index, of a batch as it arrives; None where there are none."""
         ...
 
     def send(self, batch: Batch, word: int) -> None:
@@ -70,6 +77,8 @@ class Link(NamedTuple):
     """Lowest bit and mask of a counter, and the iteration from which on `use` has to be asked."""
     is_round: bool
     use: LinkUse
+    route: object | None
+    """Which worker gets which rows; None: they stay."""
 
 
 class RegionSite(NamedTuple):
@@ -80,6 +89,11 @@ class RegionSite(NamedTuple):
     layout: TimeLayout
     fed: Sequence[tuple[int, int]]
     """The stages and ports at which something comes in from outside."""
+    worker: int
+    workers: int
+    """Index of this worker, and how many there are."""
+    routing: Routing
+    """Which of them has which keys, in the loop."""
 
 
 class Region(Protocol):
@@ -119,6 +133,84 @@ class Region(Protocol):
 
     def symbols(self, mark: Mark) -> None:
         """Show all words that it keeps beside its vertices."""
+        ...
+
+
+class Said(NamedTuple):
+    """What one worker says of a joint region to all others: a *beat*, beside rows. Epochs are counted from 0.
+
+    worker   who says it
+    number   of the beat; they are counted from 0 on, without end
+    bound    the first epoch that is not closed yet, as far as this worker knows, or has heard
+    first    the first epoch before it in which anything is outstanding with this worker, or has left with
+             this beat; `bound` if nothing is
+    gate     the gate that opens next for what is outstanding so; -1: nothing waits at any
+    counters the iteration for which it opens, as the bits of a time word below its epoch
+    passes   whether rows have left with it that must be passed on before another gate opens
+    is_empty whether nothing at all is kept, of whichever epoch
+    ended    at which ports nothing will come in any more, one bit for each
+    """
+
+    worker: int
+    number: int
+    bound: int
+    first: int
+    gate: int
+    counters: int
+    passes: bool
+    is_empty: bool
+    ended: bytes
+
+
+class JointRegion(Region, Protocol):
+    """A region that goes in step with those of other workers: rows leave in the middle of a loop."""
+
+    def close(self, start: int, bound: int) -> None:
+        """The epochs before the word `bound` are closed, and those before `start` are done."""
+        ...
+
+    def pass_on(self) -> None:
+        """Do all for which no gate must open."""
+        ...
+
+    def rests(self) -> bool:
+        """Whether what waits, without a gate, may do so until there is something else to do."""
+        ...
+
+    def open(self, gate: int, counters: int) -> None:
+        """Open a gate, if anything waits at it for these counters, and do all for which none must open."""
+        ...
+
+    def order(self, gate: int, counters: int) -> tuple[int, ...]:
+        """Gates open in the order of what this gives."""
+        ...
+
+    def next_gate(self) -> tuple[int, int] | None:
+        """The gate that opens next and its counters, for what waits here and what is about to leave."""
+        ...
+
+    def passes(self) -> bool:
+        """Whether rows of closed epochs are about to leave for elsewhere than gates."""
+        ...
+
+    def is_empty(self) -> bool:
+        """Whether nothing at all is kept outside of traces."""
+        ...
+
+    def beat(self, said: Said, peer: int) -> Batch:
+        """What is said, with all rows for a worker, which do not wait here any more."""
+        ...
+
+    def hear(self, beat: Batch) -> None:
+        """Take up the rows of another worker's beat."""
+        ...
+
+    def said(self, beat: Batch) -> Said:
+        """What another worker has said."""
+        ...
+
+    def send(self) -> None:
+        """Send all that is to leave the loop."""
         ...
 
 

@@ -57,8 +57,8 @@ class Worker:
     """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
     With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
-    ask for that, too. Without `regions`, or with `NAIAD_REGIONS=0`, loops run stage by stage, as with several
-    workers: who copies workers needs that.
+    ask for that, too. Without `regions`, or with `NAIAD_REGIONS=0`, loops run stage by stage: who copies
+    workers needs that.
     """
 
     def __init__(
@@ -154,10 +154,10 @@ class Worker:
 
     @property
     def makes_regions(self) -> bool:
-        """Whether loops may be regions: not with other workers, to whom rows go in each iteration, nor where
-        progress is checked, since a region tells nothing of what goes on in it.
+        """Whether loops may be regions: not where progress is checked, since a region tells nothing of what
+        goes on in it.
         """
-        return self._lets_regions and self.workers == 1 and not self._checks_progress
+        return self._lets_regions and not self._checks_progress
 
     @property
     def instances(self) -> dict[int, Instance]:
@@ -446,10 +446,10 @@ class Worker:
             except BaseException as error:  # a vertex may call sys.exit, also when its times move
                 self.fail(header.dataflow, error)
             return
-        if header.connector >= len(instance.connectors):
+        if header.connector >= len(instance.arrivals.ways):
             raise PeerError(
                 f"worker {peer} sent by connector {header.connector}, but there are "
-                f"{len(instance.connectors)}"
+                f"{len(instance.arrivals.ways)}"
             )
         batch = decode(header.batch_kind, frames[1:], peer)
         try:

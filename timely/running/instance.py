@@ -37,9 +37,12 @@ from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
+from .arrivals import Arrivals
 from .owner import Owner
 from .stages.connector import Connector, Target
-from .stages.regions import RegionRunner, make_regions
+from .stages.joint_regions import JointRegionRunner
+from .stages.region_making import make_regions
+from .stages.regions import RegionRunner
 from .stages.vertex_runner import Checker, VertexRunner, feeders
 
 PATIENCE_STEPS: Final = 16
@@ -61,10 +64,8 @@ class Instance:
         self.routing = Routing.default(owner.workers)
         self.frozen = frozen
         self.anchor = Anchor()
-        self._far = FarPointstamps(frozen.layout)
+        self.far = FarPointstamps(frozen.layout)
         self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
-        self._late: list[tuple[int, int, Batch, int]] = []
-        """Messages of workers whose anchor is ahead: connector, word, batch, and which anchor they need."""
         self._changes = CountChanges()
         self.count = self._changes.add  # (location, word, delta): callbacks reach progress tracking by this
         self._ready: list[int] = []
@@ -83,6 +84,7 @@ class Instance:
         self._actors: list[VertexRunner | RegionRunner] = list(self.runners)
         """Who has the turns of each stage, and then the regions: these have theirs last."""
         self.connectors = self._connect()
+        self.arrivals = Arrivals(self.worker, frozen.layout, self.anchor, self.connectors, self.enqueue)
         self._port_owner: list[int] = []
         self.tracker = Tracker(frozen.graph, self._make_vertices(), anchor=self.anchor)
         self.inputs = {
@@ -105,6 +107,8 @@ class Instance:
                 runner.vertex.bind(runner)
         if owner.makes_regions:
             self._take_together()
+        if not frozen.imports and not feeds:
+            self._begin_regions(0)
         self._mergers = [runner for runner in self.runners if runner.wants_idle()]
         self.imports: list[ImportHandle] = []
         self.feeds: dict[str, ImportHandle] = {}
@@ -134,6 +138,7 @@ class Instance:
             for imported in (*self.imports, *self.feeds.values()):
                 imported.begin(epoch)
             self._open_inputs(epoch)
+            self._begin_regions(epoch)
 
     def let_go_of_feeds(self, epoch: int) -> bool:
         """Let inputs that were fed up to `epoch` go on by themselves; returns whether any does since."""
@@ -199,29 +204,7 @@ class Instance:
         shift = self.frozen.layout.shifts[0]
         if self.checker is not None:
             self.checker.on_data(connector, word + (anchor << shift))
-        if anchor == self.anchor.epoch:
-            arrived = self.connectors[connector]
-            self.enqueue(arrived.target, arrived.port, arrived.location, word, batch)
-            return
-        ours = word + ((anchor - self.anchor.epoch) << shift)
-        if ours < 0:
-            raise InternalError(
-                f"worker {self.worker} got a message at {word:#x}, counted from epoch {anchor}, where it "
-                f"took everything before epoch {self.anchor.epoch} for done"
-            )
-        batch, layout = batch.rebased(-word), self.frozen.layout
-        last = anchor + (word >> shift) + batch.latest(shift, layout.epochs)
-        self._arrive(connector, ours, batch, min(anchor, last + 1 - layout.window))
-
-    def _arrive(self, connector: int, word: int, batch: Batch, needed: int) -> None:
-        """A message at `word`, which may be wide, its rows' times counted from there. It waits for the anchor
-        `needed`: ahead of it is as much room, then, as where it was sent, or as of rows of an input.
-        """
-        if needed > self.anchor.epoch:
-            self._late.append((connector, word, batch, needed))
-        else:
-            arrived = self.connectors[connector]
-            self.enqueue(arrived.target, arrived.port, arrived.location, word, batch.rebased(word))
+        self.arrivals.receive(connector, word, batch, anchor)
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
@@ -341,8 +324,8 @@ class Instance:
 
     def apply(self, changes: list[Change]) -> None:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
-        if self._far.is_wide(changes):
-            changes = self._far.sift(changes)
+        if self.far.is_wide(changes):
+            changes = self.far.sift(changes)
         self._tell_tracker(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:
@@ -369,7 +352,7 @@ class Instance:
         """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
         nothing is.
         """
-        ahead = self._far.first_epoch(self.tracker.least_word())
+        ahead = self.far.first_epoch(self.tracker.least_word())
         return FOREVER if ahead is None else self.anchor.epoch + ahead
 
     # Words count from a later epoch.
@@ -380,7 +363,7 @@ class Instance:
 
     def can_follow(self) -> bool:
         """Whether the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
-        waits = self._awaiting or self._late or self._far.pointstamps
+        waits = self._awaiting or self.arrivals.wait or self.far.pointstamps
         return bool(waits) and self._room_ahead() > 0
 
     def follow(self) -> None:
@@ -393,7 +376,9 @@ class Instance:
         is kept: less than half of what rows may be ahead, and less than a message needs.
         """
         first, base = self.epochs_done(), self.anchor.epoch + 1
-        enough = min((self.frozen.layout.window // 2, *(needed - base + 1 for *_, needed in self._late)))
+        enough = min(
+            (self.frozen.layout.window // 2, *(needed - base + 1 for needed in self.arrivals.needed()))
+        )
         if first == FOREVER or first - base < enough:
             return 0  # as in most steps, and nobody has to be asked
         asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
@@ -415,13 +400,11 @@ class Instance:
         for region in self.regions:
             region.rebase(by)
         # At once, so that no frontier is seen to come and go.
-        self._tell_tracker(self._far.rebase(counts, by))
+        self._tell_tracker(self.far.rebase(counts, by))
         awaiting, self._awaiting = sorted(self._awaiting), set()
         for stage in awaiting:
             self.wake(self.runners[stage])
-        late, self._late = self._late, []
-        for connector, word, batch, needed in late:
-            self._arrive(connector, by.word(word), batch, needed)
+        self.arrivals.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""
@@ -433,8 +416,7 @@ class Instance:
             runner.symbols(mark)
         for region in self.regions:
             region.symbols(mark)
-        for _, _, batch, _ in self._late:
-            mark.holder(batch)
+        self.arrivals.symbols(mark)
 
     def compared(self) -> object:
         """All that decides what it will do; frontiers and precursors follow from counts."""
@@ -448,7 +430,7 @@ class Instance:
             (self.runners, self.regions),
             self.inputs,
             (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
-            (self.anchor.epoch, self._far.counts(), sorted(self._awaiting), self._late),
+            (self.anchor.epoch, self.far.counts(), sorted(self._awaiting), self.arrivals),
         )
 
     def shared(self) -> Iterator[object]:
@@ -465,7 +447,7 @@ class Instance:
             yield constant.codec
         for actor in self._different():
             yield from (batch for _, _, _, batch in actor.inbox)
-        yield from (batch for _, _, batch, _ in self._late)
+        yield from self.arrivals.batches()
 
     def drop(self) -> None:
         """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
@@ -487,18 +469,18 @@ class Instance:
         self._turns.clear()
         self._patient.clear()
         self._changes = CountChanges()
-        self._late.clear()
+        self.arrivals.drop()
 
     def pointstamps(self) -> list[tuple[int, int, int]]:
         """What is outstanding in this worker's view, as (location, word, count); words count from epoch 0."""
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
-        near = self._far.without_stand_ins(self.tracker.counts())
-        return [(location, word + base, count) for location, word, count in (*near, *self._far.counts())]
+        near = self.far.without_stand_ins(self.tracker.counts())
+        return [(location, word + base, count) for location, word, count in (*near, *self.far.counts())]
 
     def late_words(self) -> list[tuple[int, int]]:
         """The messages that wait for the anchor, as (location, word), words as in `pointstamps`."""
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
-        return [(self.connectors[connector].location, word + base) for connector, word, _, _ in self._late]
+        return [(location, word + base) for location, word in self.arrivals.late_words()]
 
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""
@@ -524,6 +506,15 @@ class Instance:
                 self.runners[stage].is_queued = False
             region.has_frontier_news = True
             self.wake(region)
+            if isinstance(region, JointRegionRunner):
+                region.way = len(self.arrivals.ways)
+                self.arrivals.ways.append(region)
+
+    def _begin_regions(self, epoch: int) -> None:
+        """Those that go in step with other workers' hold from the beginning on, in everybody's view."""
+        for region in self.regions:
+            if isinstance(region, JointRegionRunner):
+                self.apply(region.begin(epoch))
 
     def _connect(self) -> list[Connector]:
         stages = len(self.runners)

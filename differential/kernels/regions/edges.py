@@ -6,13 +6,19 @@ import numpy as np
 
 from differential.kernels.overflow import INT64_MIN, checked_add
 from differential.kernels.regions.layout import (
+    BY_KEY,
     CONSTANT_WORD,
     E_ADD,
+    E_BUCKETS,
     E_IS_ROUND,
     E_KEEP,
     E_LAST,
     E_MASK,
+    E_OUTS,
+    E_OWNERS,
     E_PROJECTION,
+    E_ROUTE,
+    E_ROUTED_BY,
     E_ROWS,
     E_SHIFT,
     E_SIGN,
@@ -20,6 +26,7 @@ from differential.kernels.regions.layout import (
     E_TESTS,
     E_TESTS_COUNT,
     E_WORDS,
+    E_WORKERS,
     FAR,
     NO_ROOM,
     S_AT,
@@ -36,6 +43,7 @@ from differential.kernels.regions.layout import (
     X_SLOT,
     X_TOLD,
 )
+from differential.kernels.rows.hashing import hash_of_key
 from differential.kernels.rows.memory import table_at
 from progress.kernel import Int64s, kernel, small_kernel
 
@@ -95,44 +103,116 @@ def put_row(words: Int64s, row: int, edge: Int64s, number: int, target: Int64s, 
 
 
 @kernel
+def carry_rows(words: Int64s, number: int, edges: Int64s, target: Int64s, start: int) -> int:
+    """Write the rows that an edge lets through, as they arrive, from column `start` on: the column behind the
+    last one; -1: one is of an iteration that is left to Python.
+    """
+    columns, rows = words.shape
+    tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
+    keep, add = edges[number, E_KEEP], edges[number, E_ADD]
+    shift, mask, final = edges[number, E_SHIFT], edges[number, E_MASK], edges[number, E_LAST]
+    at = start
+    for row in range(rows):
+        if not passes(words, row, tests):
+            continue
+        time = (words[columns - 2, row] & keep) + add
+        if (time >> shift) & mask > final:
+            return -1
+        put_row(words, row, edges, number, target, at)
+        target[edges[number, E_WORDS], at] = time
+        at += 1
+    return at
+
+
+@small_kernel
+def note_rows(slots: Int64s, slot: int, target: Int64s, start: int, stop: int, state: Int64s) -> int:
+    """Rows have been written to columns start … stop - 1 of a slot: the least of their times."""
+    bound, counters = state[X_BOUND], state[X_COUNTERS]
+    least, following = np.int64(FAR), np.int64(FAR)
+    times = target.shape[0] - 2
+    for at in range(start, stop):
+        time = target[times, at]
+        least = min(least, time)
+        if time < bound:
+            following = min(following, time & counters)
+    slots[slot, S_ROWS] = stop
+    slots[slot, S_LEAST] = min(slots[slot, S_LEAST], least)
+    slots[slot, S_NEXT] = min(slots[slot, S_NEXT], following)
+    return least
+
+
+@kernel
+def divide(words: Int64s, number: int, edges: Int64s, slots: Int64s, state: Int64s) -> int:
+    """Put rows as they arrive by an edge into the slots of the workers that they belong to: 0, or why not."""
+    columns, rows = words.shape
+    owners = table_at(edges[number, E_OWNERS], 1, edges[number, E_BUCKETS])
+    workers = edges[number, E_WORKERS]
+    outs = table_at(edges[number, E_OUTS], 1, workers)
+    by, low_bits = edges[number, E_ROUTED_BY], edges[number, E_BUCKETS] - 1
+    owner = np.empty(rows, np.int64)
+    count = np.zeros(workers, np.int64)
+    for row in range(rows):
+        if edges[number, E_ROUTE] == BY_KEY:
+            owner[row] = owners[0, hash_of_key(words, row, by) & low_bits]
+        else:
+            owner[row] = owners[0, words[by, row] & low_bits]
+        count[owner[row]] += 1
+    for worker in range(workers):
+        slot = outs[0, worker]
+        start = slots[slot, S_ROWS]
+        if start + count[worker] > slots[slot, S_ROOM]:
+            state[X_SLOT] = slot
+            state[X_ROWS] = start + count[worker]
+            return NO_ROOM
+        if count[worker] == 0:
+            continue
+        target = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
+        at = start
+        for row in range(rows):
+            if owner[row] == worker:
+                for column in range(columns):
+                    target[column, at] = words[column, row]
+                at += 1
+        note_rows(slots, slot, target, start, at, state)
+    return 0
+
+
+@kernel
 def pass_on(
     words: Int64s, first: int, last: int, edges: Int64s, slots: Int64s, state: Int64s, told: Int64s
 ) -> int:
     """Put rows into the slots of the edges first … last - 1: 0, or why not. Of what was put in then, `slots`
     and `state` have to be told.
     """
-    columns, rows = words.shape
-    bound, counters = state[X_BOUND], state[X_COUNTERS]
+    rows = words.shape[1]
     for number in range(first, last):
         slot = edges[number, E_SLOT]
-        start = slots[slot, S_ROWS]
-        if start + rows > slots[slot, S_ROOM]:
-            state[X_SLOT] = slot
-            state[X_ROWS] = start + rows
-            return NO_ROOM
-        target = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
-        tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
-        keep, add = edges[number, E_KEEP], edges[number, E_ADD]
-        shift, mask, final = edges[number, E_SHIFT], edges[number, E_MASK], edges[number, E_LAST]
-        at, least, following = start, np.int64(FAR), np.int64(FAR)
-        for row in range(rows):
-            if not passes(words, row, tests):
-                continue
-            time = (words[columns - 2, row] & keep) + add
-            if (time >> shift) & mask > final:
+        least, carried = np.int64(FAR), np.int64(0)
+        if edges[number, E_ROUTE] != 0:
+            arriving = np.empty((edges[number, E_WORDS] + 2, rows), np.int64)
+            carried = carry_rows(words, number, edges, arriving, np.int64(0))
+            if carried < 0:
                 return TOO_MUCH
-            put_row(words, row, edges, number, target, at)
-            target[edges[number, E_WORDS], at] = time
-            least = min(least, time)
-            if time < bound:
-                following = min(following, time & counters)
-            at += 1
-        slots[slot, S_ROWS] = at
-        slots[slot, S_LEAST] = min(slots[slot, S_LEAST], least)
-        slots[slot, S_NEXT] = min(slots[slot, S_NEXT], following)
-        edges[number, E_ROWS] += at - start
-        if edges[number, E_IS_ROUND] != 0 and at > start:
-            tell(told, state, number, least, at - start)
+            for row in range(carried):
+                least = min(least, arriving[arriving.shape[0] - 2, row])
+            why = divide(arriving[:, :carried].copy(), number, edges, slots, state)
+            if why != 0:
+                return why
+        else:
+            start = slots[slot, S_ROWS]
+            if start + rows > slots[slot, S_ROOM]:
+                state[X_SLOT] = slot
+                state[X_ROWS] = start + rows
+                return NO_ROOM
+            target = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
+            stop = carry_rows(words, number, edges, target, start)
+            if stop < 0:
+                return TOO_MUCH
+            least = note_rows(slots, slot, target, start, stop, state)
+            carried = stop - start
+        edges[number, E_ROWS] += carried
+        if edges[number, E_IS_ROUND] != 0 and carried > 0:
+            tell(told, state, number, least, carried)
     return 0
 
 

@@ -112,7 +112,21 @@ E_IS_ROUND: Final = 11
 """Whether what it carries is told, by time."""
 E_ROWS: Final = 12
 """Rows that it has carried."""
-EDGE: Final = 13
+E_ROUTE: Final = 13
+"""0: rows stay with this worker. 1: a row goes to the worker that has the bucket of its key. 2: … the bucket
+that a word of it says."""
+E_ROUTED_BY: Final = 14
+"""How many words the key has, or which word says the bucket."""
+E_OWNERS: Final = 15
+"""Address of int64[1, buckets]: the worker of each bucket."""
+E_BUCKETS: Final = 16
+E_OUTS: Final = 17
+"""Address of int64[1, workers]: the slot for rows of each worker; the edge's own slot for this one."""
+E_WORKERS: Final = 18
+EDGE: Final = 19
+
+BY_KEY: Final = 1
+BY_UNIT: Final = 2
 
 CONSTANT_WORD: Final = -1
 SUM_WORD: Final = -2

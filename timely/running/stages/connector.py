@@ -159,6 +159,11 @@ class Connector:
         self.messages_sent += 1
         return batch, word
 
+    def divided(self, batch: Batch, word: int) -> list[Batch | None]:
+        """The rows of each worker, by index, of a batch as it arrives; None where there are none."""
+        assert self.route is not None
+        return self.route.split(batch, word, self.routing)
+
     def tell_round(self, word: int, rows: int) -> None:
         """So many rows have gone round, as `carry` counts them where it is asked."""
         if self.rounds is not None:

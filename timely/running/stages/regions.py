@@ -6,7 +6,7 @@ them, are those of what is outside: as soon as they are past an epoch, the regio
 
 What a vertex of it sees as frontier is the earlier of that and of what the region holds.
 
-A loop is a region where one worker runs the dataflow alone: with several, rows leave in each iteration.
+Where one worker runs the dataflow alone; with several: `joint_regions.py`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy as np
 
 from progress.arrays import Int64s
 from progress.errors import InternalError
-from progress.times.anchor import Rebase
+from progress.times.anchor import Anchor, Rebase
 from progress.times.time_words import TimeLayout
+from progress.tracking.far import FarPointstamps
 from progress.tracking.tracker import Tracker
 
-from ...building.freeze import FrozenDataflow
-from ...building.scope import Scope
 from ...dictionaries import Mark
-from ...operators.region import Link, Member, Region, RegionSite
+from ...operators.region import Region
 from ...operators.vertex import Feeder
 from ...wire.batch import Batch
-from .connector import LAST_ROUNDS, Connector
+from ...wire.routing import Routing
+from .connector import Connector
 from .vertex_runner import Checker, VertexRunner
 
-__all__ = ["Place", "RegionRunner", "make_regions"]
+__all__ = ["Place", "RegionRunner"]
 
 _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
@@ -66,6 +66,25 @@ class Place(Protocol):
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
         """Who sends to input `port` of a stage on this worker."""
+        ...
+
+    @property
+    def routing(self) -> Routing:
+        """Which worker has which keys."""
+        ...
+
+    @property
+    def anchor(self) -> Anchor:
+        """The epoch from which words count."""
+        ...
+
+    @property
+    def far(self) -> FarPointstamps:
+        """What is later than words can say."""
+        ...
+
+    def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
+        """A message leaves for another worker."""
         ...
 
     def wake(self, runner: RegionRunner) -> None:
@@ -283,88 +302,3 @@ class RegionRunner:
             (self.is_queued, self.has_frontier_news, self.wants_resume),
             self.region,
         )
-
-
-def make_regions(
-    place: Place,
-    frozen: FrozenDataflow,
-    runners: Sequence[VertexRunner],
-    connectors: Sequence[Connector],
-) -> list[RegionRunner]:
-    """The regions of a dataflow whose vertices have started: of each outermost loop of which one can be made.
-
-    Connectors into a region lead to its runner from then on, and its vertices see the region around them.
-    """
-    made: list[RegionRunner] = []
-    for loop in dict.fromkeys(_outermost(stage.scope) for stage in frozen.stages):
-        if loop is not None and loop.region is not None:
-            found = _made_of(place, frozen, runners, connectors, loop, len(runners) + len(made))
-            made += [] if found is None else [found]
-    return made
-
-
-def _made_of(
-    place: Place,
-    frozen: FrozenDataflow,
-    runners: Sequence[VertexRunner],
-    connectors: Sequence[Connector],
-    loop: Scope,
-    number: int,
-) -> RegionRunner | None:
-    inside = {n for n, stage in enumerate(frozen.stages) if _outermost(stage.scope) is loop}
-    members = [runners[stage] for stage in sorted(inside)]
-    loops: dict[Scope, int] = {}
-    described: list[Member] = []
-    for runner in members:
-        if runner.vertex is None:
-            return None
-        around = _chain(frozen.stages[runner.stage].scope)
-        if any(scope.stops for scope in around):
-            return None
-        numbers = tuple(loops.setdefault(scope, len(loops)) for scope in around)
-        described.append(Member(runner.stage, runner.name, runner.vertex, runner.code, numbers))
-    links: list[Link] = []
-    entering: dict[int, tuple[int, int]] = {}
-    leaving: list[Connector] = []
-    for spec, connector in zip(frozen.connectors, connectors, strict=True):
-        if spec.source in inside:
-            target = spec.target if spec.target in inside else -1
-            if target < 0:
-                leaving.append(connector)
-            limits = [(each.shift, each.mask, each.iterations_max - LAST_ROUNDS) for each in spec.limits]
-            links.append(
-                Link(
-                    spec.source, spec.output, target, spec.port, spec.keep, spec.add,
-                    connector.whole_transform, limits, connector.rounds is not None, connector,
-                )
-            )  # fmt: skip
-        elif spec.target in inside:
-            entering[spec.index] = (spec.target, spec.port)
-    if not leaving:
-        return None
-    assert loop.region is not None
-    region = loop.region(RegionSite(described, links, frozen.layout, list(entering.values())))
-    if region is None:
-        return None
-    made = RegionRunner(place, number, loop.name, frozen.layout, members, len(runners), entering, leaving)
-    made.region = region
-    for index in entering:
-        connectors[index].target = made
-    for member in members:
-        member.move_into(made)
-    return made
-
-
-def _outermost(scope: Scope) -> Scope | None:
-    chain = _chain(scope)
-    return chain[0] if chain else None
-
-
-def _chain(scope: Scope) -> list[Scope]:
-    """The loops that a scope is in, itself included, outermost first."""
-    found: list[Scope] = []
-    at: Scope | None = scope
-    while at is not None and at.parent is not None:
-        found.append(at)
-        at = at.parent
-    return found[::-1]

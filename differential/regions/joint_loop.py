@@ -1,0 +1,128 @@
+"""A loop as one worker's share of a joint region: it stops at each gate, and rows wait for other workers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.regions.gates import next_gate
+from differential.kernels.regions.layout import (
+    DONE,
+    FAR,
+    NO_TURNS,
+    P_PLACES,
+    ROWS_MAX,
+    S_COLUMNS,
+    S_NEXT,
+    S_ROWS,
+    X_BOUND,
+    X_FROM,
+    X_NOW,
+)
+from differential.regions.beats import BeatBatch
+from differential.regions.loop_region import LoopRegion
+from differential.regions.tables import Parts
+from progress.arrays import Int64s
+from progress.errors import PeerError
+from timely.operators.region import Said
+from timely.wire.batch import Batch
+
+__all__ = ["JointLoop"]
+
+_ANY_NUMBER = 1 << 62
+
+
+class JointLoop(LoopRegion):
+    """See `JointRegion`."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        gates = {gate.slot: number for number, gate in parts.gates.items()}
+        self._to_gates = {out.slot: gates[out.target] for out in parts.outs if out.target in gates}
+        """Of slots for other workers whose rows go to gates: which gate."""
+        self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
+        self._targets = {out.target for out in parts.outs}
+
+    def close(self, start: int, bound: int) -> None:
+        """See `JointRegion`."""
+        self._state[X_FROM], self._state[X_BOUND] = start, bound
+        self._slots.bound = bound
+        self._begin()
+        for out in self._parts.outs:
+            self._slots.table[out.slot, S_NEXT] = self._slots.next_of(self._slots.look(out.slot)[-2])
+
+    def pass_on(self) -> None:
+        """See `JointRegion`."""
+        self._do_all(0)
+
+    def rests(self) -> bool:
+        """See `JointRegion`."""
+        table = self._slots.table
+        return not any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
+
+    def open(self, gate: int, counters: int) -> None:
+        """See `JointRegion`."""
+        self._do_all(1 if self._here() == (gate, counters) else 0)
+
+    def _do_all(self, turns: int) -> None:
+        """Open so many gates, and do all that needs none."""
+        why = self._work(turns, _ANY_NUMBER)
+        assert why in (DONE, NO_TURNS), why
+
+    def _here(self) -> tuple[int, int] | None:
+        """The gate that opens next for what waits here."""
+        parts = self._parts
+        gate = int(next_gate(parts.steps, self._slots.table, parts.fields, self._state))
+        return None if gate < 0 else (gate, int(self._state[X_NOW]))
+
+    def next_gate(self) -> tuple[int, int] | None:
+        """See `JointRegion`."""
+        table, here = self._slots.table, self._here()
+        found = [(gate, int(table[slot, S_NEXT])) for slot, gate in self._to_gates.items()]
+        found = [each for each in found if each[1] != FAR]
+        if here is not None:
+            found.append(here)
+        return min(found, key=lambda each: self.order(*each), default=None)
+
+    def order(self, gate: int, counters: int) -> tuple[int, ...]:
+        """See `comes_first` in `gates.py`."""
+        parts = self._parts
+        found: list[int] = []
+        for level in range(1, parts.levels[gate] + 1):
+            shift, mask = parts.fields[:, level].tolist()
+            found += [(counters >> shift) & mask, int(parts.steps[gate, P_PLACES + level - 1])]
+        return tuple(found)
+
+    def passes(self) -> bool:
+        """See `JointRegion`."""
+        return any(self._slots.table[slot, S_NEXT] != FAR for slot in self._elsewhere)
+
+    def is_empty(self) -> bool:
+        """See `JointRegion`."""
+        return self._least() == FAR
+
+    def beat(self, said: Said, peer: int) -> Batch:
+        """See `JointRegion`."""
+        rows: list[tuple[int, Int64s]] = []
+        symbols: list[Int64s] = []
+        for out in self._parts.outs:
+            if out.peer == peer and self._slots.rows(out.slot):
+                words = self._slots.take(out.slot)
+                rows.append((out.target, words))
+                symbols += [words[word] for word in sorted(self._parts.symbol_words[out.target])]
+        return BeatBatch(said, tuple(rows), tuple(symbols))
+
+    def said(self, beat: Batch) -> Said:
+        """See `JointRegion`."""
+        assert isinstance(beat, BeatBatch)
+        return beat.said
+
+    def hear(self, beat: Batch) -> None:
+        """See `JointRegion`."""
+        assert isinstance(beat, BeatBatch)
+        for slot, words in beat.parts:
+            if slot not in self._targets or words.shape[0] != self._slots.table[slot, S_COLUMNS]:
+                raise PeerError(
+                    f"worker {beat.said.worker} sent rows of {words.shape[0]} words for slot {slot} of a "
+                    "loop, which are none of those that come from others"
+                )
+            self._slots.put(slot, np.ascontiguousarray(words))

@@ -1,0 +1,128 @@
+"""What comes in from other workers: to whom does it go, and when may it?
+
+Each worker moves the anchor of a dataflow by itself (`instance.py`). A message of one whose anchor is ahead
+waits until words here count from an epoch from which its times can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from progress.errors import InternalError
+from progress.times.anchor import Anchor, Rebase
+from progress.times.time_words import TimeLayout
+
+from ..dictionaries import Mark
+from ..wire.batch import Batch
+from .stages.connector import Target
+
+__all__ = ["Arrivals", "Way"]
+
+
+class Way(Protocol):
+    """Where messages with one number go."""
+
+    @property
+    def target(self) -> Target:
+        """Who has them next."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Input of the target."""
+        ...
+
+    @property
+    def location(self) -> int:
+        """Where they are counted; -1: nowhere, and then times do not bind those that bring no rows."""
+        ...
+
+
+class Arrivals:
+    """Messages of other workers, for one dataflow on one worker.
+
+    Args:
+        ways: by number, where messages go; more may be added.
+        enqueue: takes (target, port, location, word, batch).
+    """
+
+    def __init__(
+        self,
+        worker: int,
+        layout: TimeLayout,
+        anchor: Anchor,
+        ways: Sequence[Way],
+        enqueue: Callable[[Target, int, int, int, Batch], None],
+    ) -> None:
+        self._worker = worker
+        self._layout = layout
+        self._anchor = anchor
+        self._enqueue = enqueue
+        self.ways = list(ways)
+        self._late: list[tuple[int, int, Batch, int]] = []
+        """Messages of workers whose anchor is ahead: way, word, batch, and which anchor they need."""
+
+    def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
+        """A message has come in; its words count from `anchor`."""
+        way, shift = self.ways[number], self._layout.shifts[0]
+        if anchor == self._anchor.epoch or (way.location < 0 and batch.rows == 0):
+            self._enqueue(way.target, way.port, way.location, word, batch)
+            return
+        ours = word + ((anchor - self._anchor.epoch) << shift)
+        if ours < 0:
+            raise InternalError(
+                f"worker {self._worker} got a message at {word:#x}, counted from epoch {anchor}, where it "
+                f"took everything before epoch {self._anchor.epoch} for done"
+            )
+        batch = batch.rebased(-word)
+        last = anchor + (word >> shift) + batch.latest(shift, self._layout.epochs)
+        self._arrive(number, ours, batch, min(anchor, last + 1 - self._layout.window))
+
+    def _arrive(self, number: int, word: int, batch: Batch, needed: int) -> None:
+        """A message at `word`, which may be wide, its rows' times counted from there. It waits for the anchor
+        `needed`: ahead of it is as much room, then, as where it was sent, or as of rows of an input.
+        """
+        if needed > self._anchor.epoch:
+            self._late.append((number, word, batch, needed))
+        else:
+            way = self.ways[number]
+            self._enqueue(way.target, way.port, way.location, word, batch.rebased(word))
+
+    @property
+    def wait(self) -> bool:
+        """Whether any message waits for the anchor."""
+        return bool(self._late)
+
+    def needed(self) -> Iterator[int]:
+        """The anchors that messages wait for."""
+        return (needed for *_, needed in self._late)
+
+    def rebase(self, by: Rebase) -> None:
+        """The anchor has moved: what has waited for that arrives."""
+        late, self._late = self._late, []
+        for number, word, batch, needed in late:
+            self._arrive(number, by.word(word), batch, needed)
+
+    def late_words(self) -> list[tuple[int, int]]:
+        """The messages that are counted and wait for the anchor, as (location, word)."""
+        found = [(self.ways[number].location, word) for number, word, _, _ in self._late]
+        return [(location, word) for location, word in found if location >= 0]
+
+    def batches(self) -> Iterator[Batch]:
+        """Those that wait."""
+        return (batch for _, _, batch, _ in self._late)
+
+    def symbols(self, mark: Mark) -> None:
+        """What waits for the anchor."""
+        for batch in self.batches():
+            mark.holder(batch)
+
+    def compared(self) -> object:
+        """All that decides what it will do."""
+        return self._late
+
+    def drop(self) -> None:
+        """The dataflow has ended."""
+        self._late.clear()
+        self.ways.clear()

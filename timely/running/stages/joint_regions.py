@@ -1,0 +1,252 @@
+"""Regions of several workers, which go in step: one loop, one region on each worker, rows in between.
+
+Rows that belong to another worker leave in the middle of an iteration, and progress tracking does not hear of
+it. In its place regions tell one another, in *beats*: each worker says beat n to every other one, with all
+rows that it has for it, and goes on once it has heard beat n of all. Then all of them know the same:
+
+    bounds differ      they say the next beat with the largest of them, which is known to be closed
+    rows have left     that no gate waits for: each passes them on, as far as that goes without a gate
+    a gate waits       each opens the gate that comes first with any of them, if something waits for it there
+    none does          the epochs before the bound are done, with all workers: a *stretch* has ended
+
+A stretch begins where a worker's view says that more epochs are closed than are done, or where another one's
+first beat says so. A view is never ahead of the truth, so what any knows to be closed is closed for all.
+
+Between two stretches each worker holds the first epoch that is not done, by what stands for a message on each
+connector that leaves. In a stretch it holds the first epoch that was outstanding with any worker at the last
+beat: no row is earlier, with whomever it is, and none will be. It holds from the beginning on, when all views
+are the same, and never begins to: a right that is made of nothing might come too late.
+
+Why an iteration is over when its beat is heard: rows travel with the beat, so who has heard all beats has
+all rows that were sent before them; and what a gate waits for is sent by gates that come before it, with
+whichever worker, and by rows that are passed on until none is on its way. The argument is in decision 0029.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import numpy as np
+
+from progress.times.anchor import Rebase
+from progress.times.time_words import TimeLayout
+from progress.tracking.count_changes import Change
+
+from ...dictionaries import Mark
+from ...operators.capture import FOREVER
+from ...operators.region import JointRegion, Said
+from ...wire.batch import Batch
+from .connector import Connector
+from .regions import Place, RegionRunner
+from .vertex_runner import VertexRunner
+
+__all__ = ["JointRegionRunner"]
+
+_BEAT: Final = -1
+"""In the place of a location, of messages that are counted nowhere."""
+
+
+class JointRegionRunner(RegionRunner):
+    """Runs one worker's share of a region. Epochs are absolute here; words are the region's."""
+
+    location: Final = _BEAT
+    port: Final = 0
+
+    def __init__(
+        self,
+        place: Place,
+        number: int,
+        name: str,
+        layout: TimeLayout,
+        members: Sequence[VertexRunner],
+        first_connector: int,
+        ports: dict[int, tuple[int, int]],
+        leaving: Sequence[Connector],
+    ) -> None:
+        super().__init__(place, number, name, layout, members, first_connector, ports, leaving)
+        self.upstream: frozenset[int] = frozenset()
+        """Locations from which something may come in."""
+        self.way = -1
+        """The number by which beats come to it."""
+        self._done = 0
+        """All epochs before it are done, with all workers."""
+        self._saying: Said | None = None
+        """What was said last, as long as not all have answered."""
+        self._number = 0
+        self._heard: dict[int, list[Batch]] = {}
+        """By number, beats of others that are not taken up yet."""
+        self._seen_ended: set[int] = set()
+        """The ports at which nothing came in any more when the last beat was said."""
+
+    @property
+    def target(self) -> JointRegionRunner:
+        """Who has the beats."""
+        return self
+
+    def begin(self, epoch: int) -> list[Change]:
+        """The dataflow begins at an epoch: what all workers hold from then on, for each of them."""
+        self._done = epoch
+        self._held = self._word(epoch)
+        workers = self._place.workers
+        return [(connector.location, self._held + connector.add, workers) for connector in self._leaving]
+
+    def activate(self) -> None:
+        """Take in what has come, and go on as far as all others have."""
+        region = self._joint
+        self.has_frontier_news = self.may_resume = self.wants_resume = False
+        inbox, self.inbox = self.inbox, []
+        for _, location, _, batch in inbox:
+            if location == _BEAT:
+                self._heard.setdefault(region.said(batch).number, []).append(batch)
+            else:
+                stage, port = self._ports[location - self._first_connector]
+                region.take(stage, port, batch)
+        if not region.rests():
+            region.pass_on()
+        while self._goes_on():
+            pass
+        count = self._place.count
+        for _, location, word, _ in inbox:
+            if location != _BEAT:
+                count(location, word, -1)
+        for stage, turns in region.turns().items():
+            self._members[stage].activations += turns
+
+    @property
+    def _joint(self) -> JointRegion:
+        return cast(JointRegion, self.region)
+
+    def _goes_on(self) -> bool:
+        """Begin a stretch, or take up a beat of all; False if there is nothing to do but wait."""
+        if self._saying is None:
+            bound = self._closed_before()
+            heard = [self._joint.said(beat).bound for beat in self._heard.get(self._number, [])]
+            bound = max([bound, *heard])
+            if bound <= self._done:
+                return False
+            self._close(bound)
+            self._joint.pass_on()
+            self._say(bound)
+            return True
+        if len(self._heard.get(self._saying.number, [])) < self._place.workers - 1:
+            return False
+        self._take_up(self._saying, self._heard.pop(self._saying.number))
+        return True
+
+    def _take_up(self, own: Said, beats: list[Batch]) -> None:
+        """All have said the same beat: do what follows."""
+        region = self._joint
+        every = [own, *(region.said(beat) for beat in beats)]
+        for beat in sorted(beats, key=lambda beat: region.said(beat).worker):
+            region.hear(beat)
+        bound = max(said.bound for said in every)
+        waiting = [(said.gate, said.counters) for said in every if said.gate >= 0]
+        first = min(said.first for said in every)
+        if any(said.bound < bound for said in every):
+            self._close(bound)
+            region.pass_on()
+        elif any(said.passes for said in every):
+            region.pass_on()
+        elif waiting:
+            region.open(*min(waiting, key=lambda gate: region.order(*gate)))
+        else:
+            self._end(every)
+            return
+        self._hold_epoch(first)
+        self._say(bound)
+
+    def _close(self, bound: int) -> None:
+        """Epochs before it are closed."""
+        self._joint.close(self._word(self._done), min(self._word(bound), self._layout.limit))
+
+    def _say(self, bound: int) -> None:
+        """Say the next beat, with the rows that go by it."""
+        region, place = self._joint, self._place
+        gate, counters = region.next_gate() or (-1, 0)
+        first = region.first()
+        first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
+        tracker = place.tracker
+        self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
+        ended = bytes(port in self._seen_ended for port in self._watched)
+        said = Said(
+            place.worker, self._number, bound, first_epoch, gate, counters,
+            region.passes(), region.is_empty(), ended,
+        )  # fmt: skip
+        self._number += 1
+        self._saying = said
+        for peer in range(place.workers):
+            if peer != place.worker:
+                beat = region.beat(said, peer)
+                assert self._held is not None
+                place.send_data(peer, self.way, self._held if beat.rows else 0, beat)
+
+    def _end(self, every: Sequence[Said]) -> None:
+        """Of a stretch: its epochs are done with all workers, and what leaves is sent."""
+        (bound,) = {said.bound for said in every}
+        region = self._joint
+        region.send()
+        self._saying = None
+        self._done = bound
+        # What has ended where rows still wait with anybody has not: they may go on to there.
+        has_ended = len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)
+        self._hold_epoch(bound, self._seen_ended if has_ended else self._ended)
+
+    def _hold_epoch(self, epoch: int, ended: set[int] | None = None) -> None:
+        """Nothing is outstanding before an epoch, with any worker; nothing comes in at ports in `ended`."""
+        word, held = self._word(epoch), self._held
+        assert held is not None, "its epochs are done for ever"
+        if word != held:
+            count = self._place.count
+            for connector in self._leaving:
+                if epoch < FOREVER:
+                    count(connector.location, word + connector.add, 1)
+                count(connector.location, held + connector.add, -1)
+            self._held = None if epoch >= FOREVER else word
+        since = min(word, self._layout.limit)
+        has_ended = ended is not None and ended != self._ended
+        if since != self._since or has_ended:
+            self._since = since
+            self._ended = self._ended if ended is None else ended
+            self._frontier = np.array([since], np.int64)
+            self._joint.on_since(since, has_ended)
+
+    @property
+    def _shift(self) -> int:
+        return self._layout.shifts[0]
+
+    def _word(self, epoch: int) -> int:
+        """The first word of an epoch, perhaps a wide one."""
+        return max(0, epoch - self._place.anchor.epoch) << self._shift
+
+    def _closed_before(self) -> int:
+        """The first epoch in which something may still come in, in this worker's view."""
+        tracker, far = self._place.tracker, self._place.far
+        frontiers = [tracker.frontier(port) for port in self._entries]
+        words = [int(frontier[0]) for frontier in frontiers if frontier.shape[0]]
+        if not words:
+            return FOREVER
+        near = min(words)
+        ahead = near >> self._shift if near < far.stand_in else far.first_epoch_among(self.upstream)
+        assert ahead is not None, "what stands for something far does so for one upstream"
+        return self._place.anchor.epoch + ahead
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor."""
+        beats = [batch for _, location, _, batch in self.inbox if location == _BEAT]
+        self.inbox = [message for message in self.inbox if message[1] != _BEAT]
+        super().rebase(by)
+        self.inbox += [(0, _BEAT, 0, beat.rebased(-by.step)) for beat in beats]
+        for heard in self._heard.values():
+            heard[:] = [beat.rebased(-by.step) for beat in heard]
+
+    def symbols(self, mark: Mark) -> None:
+        """What waits here, and what the region keeps beside its vertices."""
+        super().symbols(mark)
+        for heard in self._heard.values():
+            for beat in heard:
+                mark.holder(beat)
+
+    def compared(self) -> object:
+        """All that decides what it will do, beside its vertices."""
+        return (super().compared(), self._done, self._saying, self._number, self._heard)
