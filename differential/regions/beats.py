@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
-import msgpack
 import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
@@ -16,11 +16,15 @@ from progress.arrays import Int64s
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Mark
 from timely.operators.region import Said
-from timely.wire.batch import UNPACK_ERRORS, Frame, register
+from timely.wire.batch import Frame, register
 
 __all__ = ["BeatBatch"]
 
-_SAID = (int, int, int, int, int, int, bool, bool, bytes)
+_HEADER: Final = struct.Struct("<7q2?")
+"""All of `Said` but the last of it, with the number of parts before what is true or false."""
+
+_SHAPE: Final = struct.Struct("<3q")
+"""Slot, columns and rows of a part. Behind the last one is the rest of `Said`."""
 
 
 @register
@@ -68,9 +72,11 @@ class BeatBatch:
 
     def to_frames(self, peer: int) -> list[Frame]:
         """Header, rows of all parts, and the symbols that `peer` has not got."""
-        shapes = [(slot, *words.shape) for slot, words in self.parts]
+        *numbers, passes, is_empty, ended = self.said
+        header = _HEADER.pack(*numbers, len(self.parts), passes, is_empty)
+        shapes = [_SHAPE.pack(slot, *words.shape) for slot, words in self.parts]
         rows = b"".join(words.tobytes() for _, words in self.parts)
-        frames: list[Frame] = [msgpack.packb((tuple(self.said), shapes)), rows]
+        frames: list[Frame] = [b"".join((header, *shapes, ended)), rows]
         if self.symbol_words:
             entries = SYMBOLS.delta_for(peer, np.concatenate(self.symbol_words))
             if entries:
@@ -117,23 +123,15 @@ def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Said, list[tuple[
     """What a beat on the wire says, and slot, columns and rows of its parts."""
     if len(frames) not in (2, 3):
         raise PeerError(f"worker {peer} sent a beat in frames: {len(frames)}, not two or three")
-    try:
-        header = msgpack.unpackb(frames[0])
-    except UNPACK_ERRORS as error:
-        raise PeerError(
-            f"worker {peer} sent a beat with a header that is not msgpack: {type(error).__name__}: {error}"
-        ) from error
-    match header:
-        case [list(said), list(shapes)] if tuple(map(type, said)) == _SAID:
-            found = [tuple(shape) for shape in shapes if _is_shape(shape)]
-            size = sum(8 * columns * rows for _, columns, rows in found)
-            if len(found) == len(shapes) and size == frames[1].nbytes:
-                return Said(*said), found
+    header, size = frames[0], frames[0].nbytes
+    if size >= _HEADER.size:
+        worker, number, bound, first, gate, counters, parts, passes, is_empty = _HEADER.unpack_from(header)
+        behind = _HEADER.size + _SHAPE.size * parts
+        if parts >= 0 and behind <= size:
+            shapes = list(_SHAPE.iter_unpack(header[_HEADER.size : behind]))
+            are_fine = all(slot >= 0 and 2 <= cs <= ROW_WORDS_MAX and rows >= 1 for slot, cs, rows in shapes)
+            if are_fine and sum(8 * columns * rows for _, columns, rows in shapes) == frames[1].nbytes:
+                ended = bytes(header[behind:])
+                said = Said(worker, number, bound, first, gate, counters, passes, is_empty, ended)
+                return said, shapes
     raise PeerError(f"worker {peer} sent a beat whose header does not say what is in it")
-
-
-def _is_shape(shape: object) -> bool:
-    match shape:
-        case [int(slot), int(columns), int(rows)]:
-            return slot >= 0 and 2 <= columns <= ROW_WORDS_MAX and rows >= 1
-    return False

@@ -153,7 +153,6 @@ class LoopRegion:
                 parts.lend()
                 others -= 1
         parts.traces.take_back()
-        self._tell()
         return why
 
     def _least(self) -> int:
@@ -215,7 +214,8 @@ class LoopRegion:
         parts.edges[:, E_ROWS] = 0
 
     def send(self) -> None:
-        """Hand on what leaves, of each epoch what its iterations add up to."""
+        """Hand on what leaves, of each epoch what its iterations add up to, and tell of these."""
+        self._tell()
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):
                 continue

@@ -148,7 +148,7 @@ class Said(NamedTuple):
     counters the iteration for which it opens, as the bits of a time word below its epoch
     passes   whether rows have left with it that must be passed on before another gate opens
     is_empty whether nothing at all is kept, of whichever epoch
-    ended    at which ports nothing will come in any more, one bit for each
+    ended    where nothing is kept: a byte for each port, 1 if nothing will come in there any more
     """
 
     worker: int

@@ -166,13 +166,13 @@ class JointRegionRunner(RegionRunner):
         gate, counters = region.next_gate() or (-1, 0)
         first = region.first()
         first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
-        tracker = place.tracker
-        self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
-        ended = bytes(port in self._seen_ended for port in self._watched)
-        said = Said(
-            place.worker, self._number, bound, first_epoch, gate, counters,
-            region.passes(), region.is_empty(), ended,
-        )  # fmt: skip
+        is_empty, ended = region.is_empty(), b""
+        if is_empty:
+            tracker = place.tracker
+            self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
+            ended = bytes(port in self._seen_ended for port in self._watched)
+        passes = region.passes()
+        said = Said(place.worker, self._number, bound, first_epoch, gate, counters, passes, is_empty, ended)
         self._number += 1
         self._saying = said
         for peer in range(place.workers):
