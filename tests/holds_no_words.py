@@ -64,10 +64,12 @@ def _is_own(node: ast.Attribute) -> bool:
 HOLDS_NO_WORDS = {
     "ArrangeVertex": "arrangement",
     "ArrangedBatch": "sequence",
+    "Arrivals": "_anchor _enqueue _late _layout _worker ways",
     "AssertEmptyVertex": "_columns _what",
     "CaptureVertex": "complete_before places",
     "CheckedMachine": "_guards",
     "CheckedVertex": "_schema",
+    "BeatBatch": "said symbol_words",
     "Connector": (
         "_before _carrier _is_identity _limits add index keep location messages_sent port "
         "rounds route routing rows_sent target transform"
@@ -88,12 +90,17 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_actors _awaiting _changes _far _idle_runners _mergers _owner _patient _port_owner _postponed "
-        "_ready _resumed _turns anchor checker connectors constants count first_epoch frozen index "
+        "_actors _awaiting _changes _idle_runners _mergers _owner _patient _port_owner _postponed "
+        "_ready _resumed _turns anchor checker connectors constants count far first_epoch frozen index "
         "is_standby recheck routing tracker worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
+    "JointLoop": "_elsewhere _targets _to_gates",
+    "JointRegionRunner": (
+        "_done _ended _frontier _held _number _saying _seen_ended _since has_frontier_news inbox location "
+        "may_resume port upstream wants_resume way"
+    ),
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",

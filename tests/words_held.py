@@ -2,8 +2,8 @@
 `Worker.symbols`.
 
 Every array of 64-bit integers and every integer that is met counts, in attributes, lists, closures. What it
-cannot know is what memory is for: of traces and runs it takes the rows that they say they have, since their
-memory has rows of before in it, too.
+cannot know is what memory is for: of traces, runs and slots it takes the rows that they say they have, since
+their memory has rows of before in it, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 
 from differential.columns.symbols.table import SymbolTable
 from differential.operators.ordered.places import Places
+from differential.regions.slots import Slots
+from differential.regions.traces import Traces
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace
@@ -50,7 +52,11 @@ def held(worker: Worker) -> set[int]:
 
 
 def _parts(part: object) -> Iterator[object]:
-    if isinstance(part, dict):
+    if isinstance(part, Slots):
+        yield from (part.look(slot) for slot in range(len(part)))
+    elif isinstance(part, Traces):
+        yield part._read
+    elif isinstance(part, dict):
         yield from part
         yield from part.values()
     elif isinstance(part, list | tuple | set | frozenset | deque):

@@ -17,7 +17,7 @@ from timely.operators.region import Link, LinkUse
 def _link(
     transform: object = None, limits: tuple[tuple[int, int, int], ...] = (), is_round: bool = False
 ) -> Link:
-    return Link(0, 0, 1, 0, -1, 4, transform, limits, is_round, cast("LinkUse", None))
+    return Link(0, 0, 1, 0, -1, 4, transform, limits, is_round, cast("LinkUse", None), None)
 
 
 def test_without_a_transform_rows_are_only_moved_in_time() -> None:

@@ -188,9 +188,13 @@ class JointRegionRunner(RegionRunner):
         region.send()
         self._saying = None
         self._done = bound
-        # What has ended where rows still wait with anybody has not: they may go on to there.
-        has_ended = len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)
-        self._hold_epoch(bound, self._seen_ended if has_ended else self._ended)
+        # Where rows still wait with anybody nothing has ended for them: they may go on to there.
+        ended = self._ended
+        if bound >= FOREVER:
+            ended = set(self._watched)
+        elif len({said.ended for said in every}) == 1 and all(said.is_empty for said in every):
+            ended = self._seen_ended
+        self._hold_epoch(bound, ended)
 
     def _hold_epoch(self, epoch: int, ended: set[int] | None = None) -> None:
         """Nothing is outstanding before an epoch, with any worker; nothing comes in at ports in `ended`."""

@@ -1,0 +1,221 @@
+"""joint_loop.py: a loop that the regions of several workers run gives what is meant, at every epoch.
+
+same_*   random inputs at all workers, epochs, and orders of what workers do, compaction in between
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_bodies import BODIES, Two, TwoPlainly
+from reference import collection as plainly
+from reference.collection import Collection as Rows
+from reference.collection import Row, accumulated_at
+from reference.dataflow import Cluster, trace_rows
+from strategies_collections import NUMBERS, examples
+
+import differential as dd
+from differential.kernels.regions.layout import FAR
+from differential.regions.beats import BeatBatch
+from differential.regions.joint_loop import JointLoop
+from progress.errors import PeerError
+from timely.building.dataflow import Dataflow
+from timely.operators.region import Said
+
+BOTH = ("first", "second")
+ALL = -1
+
+
+class Step(NamedTuple):
+    """What clients do: changes of both inputs, each at some worker and so many epochs ahead; then some inputs are
+    sealed at some workers, in this order. Then so many moves are made, in any order, or all there are.
+    """
+
+    changes: Sequence[tuple[int, int, int, Row, int]]
+    seals: Sequence[tuple[int, int]]
+    moves: int
+
+
+def steps(workers: int) -> st.SearchStrategy[list[Step]]:
+    """`changes`: input, worker, epochs ahead, row, difference. `seals`: input and worker."""
+    which, worker, small = st.integers(0, 1), st.integers(0, workers - 1), st.integers(0, 4)
+    row = st.tuples(small, small)
+    change = st.tuples(which, worker, st.integers(0, 2), row, st.sampled_from([1, 1, 1, 2, -1]))
+    every = [(n, at) for n in range(2) for at in range(workers)]
+    # Some inputs at some workers may stay behind: then rows of epochs that are open for long wait in the loop.
+    seals = st.one_of(st.permutations(every), st.permutations(every), st.lists(st.sampled_from(every)))
+    moves = st.sampled_from([0, 3, 10, 40, ALL])
+    return st.lists(st.builds(Step, st.lists(change, max_size=8), seals, moves), min_size=1, max_size=8)
+
+
+def installed(build: Two, workers: int, seed: int, bits: tuple[int, ...] | None) -> Cluster:
+    """Workers that run a loop over two inputs of (k, v); each has a region."""
+
+    def flow(flow: Dataflow) -> None:
+        first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
+        build(first, second).output("result")
+        if bits is not None:
+            flow.level_bits = bits
+
+    cluster = Cluster(flow, workers=workers, seed=seed)
+    assert all(instance.regions for instance in cluster.instances)
+    return cluster
+
+
+def check(
+    build: Two,
+    plain: TwoPlainly,
+    workers: int,
+    script: Sequence[Step],
+    seed: int,
+    bits: tuple[int, ...] | None,
+) -> None:
+    """What has left is the plain meaning at every epoch; in the end nothing is kept."""
+    cluster, rng = installed(build, workers, seed, bits), random.Random(seed)
+    given_at: list[tuple[Rows, Rows]] = [(Rows(), Rows()) for _ in range(32)]
+    sealed = dict.fromkeys([(n, at) for n in range(2) for at in range(workers)], 0)
+    last = Step((), list(sealed), ALL)
+    for step in [*script, *[last] * 3]:
+        for which, worker, ahead, row, diff in step.changes:
+            epoch = sealed[which, worker] + ahead
+            given_at[epoch][which][row] += diff
+            cluster.change(BOTH[which], [(row, diff)], epoch, worker)
+        for which, worker in step.seals:
+            with cluster.turn_of(worker):
+                cluster.instances[worker].inputs[BOTH[which]].seal()
+            sealed[which, worker] += 1
+        if step.moves == ALL:
+            cluster.run()
+            complete = [instance.output("result").complete_before for instance in cluster.instances]
+            assert complete == [min(sealed.values())] * workers
+        else:
+            cluster.harry(rng, step.moves)
+    cluster.close()
+    cluster.run()
+    found = cluster.changes("result")
+    so_far = (Rows(), Rows())
+    for epoch in range(max(sealed.values()) + 3):
+        for rows, more in zip(so_far, given_at[epoch], strict=True):
+            for row, diff in more.items():
+                rows[row] += diff
+        meant = plain(*(plainly.collection(rows) for rows in so_far))
+        assert accumulated_at(found, (epoch,)) == meant, epoch
+    assert all(instance.is_complete() for instance in cluster.instances)
+    assert trace_rows(cluster) == 0, "nothing will come"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> None:
+    few = (3, 12, 12) if name == "nested" else (3, 14)  # the anchor moves
+
+    @examples(1)
+    @given(
+        st.sampled_from([2, 2, 3]).flatmap(lambda count: st.tuples(st.just(count), steps(count))),
+        st.integers(0, 1 << 30),
+        st.sampled_from([None, few]),
+    )
+    def holds(drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None) -> None:
+        check(*BODIES[name], *drawn, seed, bits)
+
+    holds()
+
+
+# One worker's share
+
+
+def _loop(name: str = "distances", workers: int = 2) -> JointLoop:
+    region = installed(BODIES[name][0], workers, 0, None).instances[0].regions[0].region
+    assert isinstance(region, JointLoop)
+    return region
+
+
+def _said(number: int = 0) -> Said:
+    return Said(1, number, 1, 0, -1, 0, False, False, b"")
+
+
+def _rows(columns: int, time: int, count: int = 1) -> np.ndarray:
+    words = np.arange(columns * count, dtype=np.int64).reshape(columns, count)
+    words[-2], words[-1] = time, 1
+    return words
+
+
+def test_what_leaves_for_a_gate_counts_where_the_gate_opens_next() -> None:
+    region = _loop()
+    region.close(0, 1 << region._parts.epoch_shift)
+    (out, gate), *_ = region._to_gates.items()
+    columns = len(region._slots.look(out))
+    assert region.next_gate() is None and region.is_empty() and not region.passes()
+    region._slots.put(out, _rows(columns, 3))
+    assert region.next_gate() == (gate, 3)
+    assert not region.is_empty() and not region.passes()
+
+
+def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
+    region = _loop()
+    shift = region._parts.epoch_shift
+    region.close(0, 1 << shift)
+    out, gate = next(iter(region._to_gates.items()))
+    region._slots.put(out, _rows(len(region._slots.look(out)), 1 << shift | 5))
+    assert region.next_gate() is None and region.first() == 1 << shift
+    region.close(1 << shift, 2 << shift)
+    assert region.next_gate() == (gate, 5)
+
+
+def test_rows_that_leave_for_elsewhere_than_gates_must_be_passed_on_if_their_epoch_is_closed() -> None:
+    region = _loop("closure")
+    shift = region._parts.epoch_shift
+    region.close(0, 1 << shift)
+    out = region._elsewhere[0]
+    columns = len(region._slots.look(out))
+    region._slots.put(out, _rows(columns, 1 << shift))
+    assert not region.passes(), "they have time"
+    region._slots.put(out, _rows(columns, 7))
+    assert region.passes()
+
+
+def test_a_beat_takes_all_rows_of_one_worker_along() -> None:
+    region = _loop(workers=3)
+    outs = [out for out in region._parts.outs if out.target == region._parts.outs[0].target]
+    assert [out.peer for out in outs] == [1, 2]
+    for out in outs:
+        region._slots.put(out.slot, _rows(len(region._slots.look(out.slot)), out.peer, 2))
+    beat = region.beat(_said(), 2)
+    assert isinstance(beat, BeatBatch) and beat.rows == 2
+    ((target, words),) = beat.parts
+    assert target == outs[1].target and words[-2].tolist() == [2, 2]
+    assert [region._slots.rows(out.slot) for out in outs] == [2, 0]
+    assert region.beat(_said(), 2).rows == 0
+
+
+@pytest.mark.parametrize("wrong", ["slot", "columns"])
+def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str) -> None:
+    region = _loop()
+    target = region._parts.outs[0].target
+    columns = len(region._slots.look(target))
+    fine = (target, _rows(columns, 0))
+    region.hear(BeatBatch(_said(), (fine,)))
+    assert region._slots.least(target) == 0 != FAR
+    bad = (region._parts.outs[0].slot, fine[1]) if wrong == "slot" else (target, _rows(columns + 1, 0))
+    with pytest.raises(PeerError, match=r"worker 1 sent rows of \d words for slot \d+ of a loop"):
+        region.hear(BeatBatch(_said(), (bad,)))
+
+
+def test_gates_have_one_order_with_all_workers() -> None:
+    """That of the kernel: by counter and place, outermost first."""
+    region = _loop("nested")
+    parts = region._parts
+    shifts = parts.fields[0].tolist()
+    inner = [gate for gate, levels in parts.levels.items() if levels == 2]
+    outer = [gate for gate, levels in parts.levels.items() if levels == 1]
+    assert inner and outer
+    early, late = 1 << shifts[1], 2 << shifts[1]
+    assert region.order(inner[0], early | 3) < region.order(inner[0], early | 4)
+    assert region.order(inner[0], early | 4) < region.order(inner[0], late)
+    assert region.order(outer[-1], early) < region.order(inner[0], late)
+    assert region.order(inner[0], early | 9) < region.order(outer[-1], early), "the inner loop comes first"
