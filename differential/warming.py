@@ -104,7 +104,7 @@ def _compile_large_kernels() -> None:
 
 
 def _compile_loops() -> None:
-    """The one that runs loops where one worker runs a dataflow alone."""
+    """The one that runs loops."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(run_region, table, table, table, table, table, table, line, table)
 

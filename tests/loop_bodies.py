@@ -56,7 +56,9 @@ def _closure(first: Collection, second: Collection) -> Collection:
 
 def _closure_plainly(first: Rows, second: Rows) -> Rows:
     edges = plainly.distinct(plainly.concat(first, second))
-    turned = lambda rows: plainly.map_rows(rows, lambda row: (row[1], row[0]))  # noqa: E731
+
+    def turned(rows: Rows) -> Rows:
+        return plainly.map_rows(rows, lambda row: (row[1], row[0]))
 
     def step(x: Rows) -> Rows:
         longer = plainly.map_rows(plainly.join(turned(x), x), lambda row: (row[1], row[2]))
@@ -103,7 +105,10 @@ def _in_turns(first: Collection, second: Collection) -> Collection:
 
     def body(odd: Collection, even: Collection) -> dict[str, Collection]:
         edges = along.select(k=col.k, w=col.v)
-        further = lambda x: x.select(k=col.v, u=col.k).join(edges, on="k").select(k=col.u, v=col.w)  # noqa: E731
+
+        def further(x: Collection) -> Collection:
+            return x.select(k=col.v, u=col.k).join(edges, on="k").select(k=col.u, v=col.w)
+
         return {"even": further(odd).concat(start).distinct(), "odd": further(even).distinct()}
 
     found = dd.iterate({"even": start, "odd": NUMBERS}, body)

@@ -38,8 +38,8 @@ SLEEPY = "sleepy"
 
 
 @contextlib.contextmanager
-def command(*arguments: str) -> Iterator[Command]:
-    """`python -m timely.worker`, ended at the end whatever happens."""
+def command(*arguments: str, **settings: str) -> Iterator[Command]:
+    """`python -m timely.worker`, ended at the end whatever happens. `settings`: of its environment."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     process = subprocess.Popen(
         [sys.executable, "-m", "timely.worker", *arguments],
@@ -47,7 +47,7 @@ def command(*arguments: str) -> Iterator[Command]:
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT / "tests",
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, **settings},
     )
     try:
         yield process
@@ -408,6 +408,30 @@ def test_refusing_dataflows_that_only_some_hosts_install(
             assert process.stderr is not None
             message = process.stderr.read()
             assert "give all hosts the same --install" in message, message
+            assert "Traceback" not in message
+
+
+@pytest.mark.parametrize("setting", ["NAIAD_REGIONS", "NAIAD_CHECK_PROGRESS"])
+def test_refusing_hosts_of_which_only_one_lets_loops_be_regions(setting: str) -> None:
+    common = (
+        "-n",
+        "2",
+        "--base-port",
+        str(free_port(2)),
+        "--client-port",
+        "0",
+        "--install",
+        "bench.dataflow.bfs:build",
+    )
+    with (
+        command(*common, "-p", "0", **{setting: "0"}) as one,
+        command(*common, "-p", "1", **{setting: "1"}) as other,
+    ):
+        assert one.wait(60) == 1 and other.wait(60) == 1
+        for process in (one, other):
+            assert process.stderr is not None
+            message = process.stderr.read()
+            assert "0 loops as regions" in message and setting in message, message
             assert "Traceback" not in message
 
 

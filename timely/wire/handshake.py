@@ -322,5 +322,6 @@ def _difference(worker: int, offer: Offer, other: int, reference: Offer) -> str:
             )
     return (
         f"the dataflow differs between workers {worker} and {other}: "
-        f"fingerprints {offer.fingerprint} and {reference.fingerprint}"
+        f"fingerprints {offer.fingerprint} and {reference.fingerprint}. Where only loops differ, "
+        "NAIAD_REGIONS or NAIAD_CHECK_PROGRESS do: they must be the same for every worker"
     )

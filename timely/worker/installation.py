@@ -155,7 +155,8 @@ class Installations:
         read = (*prepared.imports, *prepared.feeds.values())
         imports = tuple(f"{one.exported.dataflow} {one.exported.name}" for one in read)
         described = tuple(frozen.graph.describe())
-        self._offer(Offer(dataflow, frozen.fingerprint, described, "", imports=imports, since=prepared.since))
+        fingerprint = f"{frozen.fingerprint}, {len(prepared.regions)} loops as regions"
+        self._offer(Offer(dataflow, fingerprint, described, "", imports=imports, since=prepared.since))
 
     def follow(self, verdict: Verdict) -> None:
         """Start what was built, or forget it."""

@@ -15,8 +15,8 @@ from timely.wire.batch import absorb, decode
 
 NUMBER = st.integers(0, 1 << 62)
 SAID = st.builds(
-    Said, st.integers(0, 9), NUMBER, NUMBER, NUMBER, st.integers(-1, 99), NUMBER, st.booleans(), st.booleans(),
-    st.binary(max_size=9),
+    Said, st.integers(0, 9), NUMBER, NUMBER, NUMBER, st.integers(-1, 99), NUMBER, st.booleans(),
+    st.booleans(), st.binary(max_size=9),
 )  # fmt: skip
 WORD = st.integers(-(1 << 63), (1 << 63) - 1)
 

@@ -33,8 +33,8 @@ ALL = -1
 
 
 class Step(NamedTuple):
-    """What clients do: changes of both inputs, each at some worker and so many epochs ahead; then some inputs are
-    sealed at some workers, in this order. Then so many moves are made, in any order, or all there are.
+    """What clients do: changes of both inputs, each at some worker and so many epochs ahead; then some inputs
+    are sealed at some workers, in this order. Then so many moves are made, in any order, or all there are.
     """
 
     changes: Sequence[tuple[int, int, int, Row, int]]
@@ -48,7 +48,7 @@ def steps(workers: int) -> st.SearchStrategy[list[Step]]:
     row = st.tuples(small, small)
     change = st.tuples(which, worker, st.integers(0, 2), row, st.sampled_from([1, 1, 1, 2, -1]))
     every = [(n, at) for n in range(2) for at in range(workers)]
-    # Some inputs at some workers may stay behind: then rows of epochs that are open for long wait in the loop.
+    # Some inputs at some workers may stay behind: then rows of open epochs wait in the loop for long.
     seals = st.one_of(st.permutations(every), st.permutations(every), st.lists(st.sampled_from(every)))
     moves = st.sampled_from([0, 3, 10, 40, ALL])
     return st.lists(st.builds(Step, st.lists(change, max_size=8), seals, moves), min_size=1, max_size=8)

@@ -1,0 +1,181 @@
+"""Regions of several workers in step: what they hold, when they wait, and how far ahead an epoch may be."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from reference.collection import Collection as Rows
+from reference.collection import Row
+from reference.dataflow import Cluster, trace_rows
+
+from bench.dataflow.bfs import build
+from differential.regions.joint_loop import JointLoop
+from timely.operators.capture import FOREVER
+from timely.operators.region import Said
+from timely.running.stages.joint_regions import JointRegionRunner
+from timely.wire.batch import Batch
+
+
+def _cluster(workers: int = 2, seed: int = 0) -> Cluster:
+    return Cluster(build, workers=workers, seed=seed)
+
+
+def _regions(cluster: Cluster) -> list[JointRegionRunner]:
+    found = []
+    for instance in cluster.instances:
+        (region,) = instance.regions
+        assert isinstance(region, JointRegionRunner)
+        found.append(region)
+    return found
+
+
+def _path(length: int) -> list[tuple[Row, int]]:
+    return [((node, node + 1), 1) for node in range(length)]
+
+
+def _far(length: int) -> Rows:
+    return Rows({(node, node): 1 for node in range(length + 1)})
+
+
+def _load(cluster: Cluster, length: int) -> None:
+    cluster.change("roots", [((0,), 1)], 0)
+    cluster.change("edges", _path(length), 0, 1)
+
+
+def test_no_worker_takes_an_epoch_for_done_while_rows_of_it_are_between_regions() -> None:
+    for seed in range(20):
+        cluster, rng = _cluster(3, seed), random.Random(seed)
+        _load(cluster, 12)
+        cluster.seal()
+        for _ in range(2_000):
+            cluster.act(rng.randrange(3), rng)
+            done = [instance.epochs_done() for instance in cluster.instances]
+            if any(done):
+                break
+        else:
+            pytest.fail("epoch 0 is never done")
+        complete = [region._done for region in _regions(cluster)]
+        assert complete == [1] * 3, "an epoch is done where every region has said so"
+        cluster.run()
+        assert cluster.snapshot("distances") == _far(12)
+
+
+def test_each_worker_holds_the_first_epoch_that_is_not_done() -> None:
+    cluster = _cluster()
+    shift = cluster.instances[0].frozen.layout.shifts[0]
+    assert [region._held for region in _regions(cluster)] == [0, 0], "from the beginning on"
+    _load(cluster, 3)
+    cluster.seal()
+    cluster.run()
+    assert [region._held for region in _regions(cluster)] == [1 << shift] * 2
+    cluster.close()
+    cluster.run()
+    assert [region._held for region in _regions(cluster)] == [None, None]
+    assert [instance.epochs_done() for instance in cluster.instances] == [FOREVER] * 2
+    assert trace_rows(cluster) == 0, "nothing will come"
+
+
+def test_a_gate_waits_for_the_rows_of_the_slowest_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as one has not said its beat, the others open nothing."""
+    cluster = _cluster()
+    _load(cluster, 5)
+    cluster.run()
+    cluster.seal()
+    opened: list[int] = []
+    open_gate = JointLoop.open
+
+    def noted(region: JointLoop, gate: int, counters: int) -> None:
+        opened.append(counters)
+        open_gate(region, gate, counters)
+
+    monkeypatch.setattr(JointLoop, "open", noted)
+    first, second = _regions(cluster)
+    second._goes_on = lambda: False  # type: ignore[method-assign]
+    cluster.run()
+    assert first._saying is not None and first._saying.number == 0 and second._saying is None
+    assert opened == [] and [instance.epochs_done() for instance in cluster.instances] == [0, 0]
+    del second._goes_on
+    with cluster.turn_of(1):
+        second.activate()
+    cluster.run()
+    assert len(opened) >= 2 * 5 and cluster.snapshot("distances") == _far(5)
+
+
+def test_bounds_that_differ_are_said_again_and_the_largest_holds() -> None:
+    """A worker that hears of a bound when it knows of a larger one says its own."""
+    cluster = _cluster()
+    _load(cluster, 3)
+    cluster.run()
+    first, second = _regions(cluster)
+    for index in range(2):
+        with cluster.turn_of(index):
+            for handle in cluster.instances[index].inputs.values():
+                handle.seal(4)
+    bounds = iter([3, 5])
+    for region, bound in zip((first, second), bounds, strict=True):
+        region._closed_before = lambda bound=bound: bound  # type: ignore[method-assign]
+    said: list[tuple[int, int, int]] = []
+    for region in (first, second):
+        beat = region._joint.beat
+
+        def noted(told: Said, peer: int, beat: Callable[[Said, int], Batch] = beat) -> Batch:
+            said.append((told.worker, told.number, told.bound))
+            return beat(told, peer)
+
+        region._joint.beat = noted  # type: ignore[method-assign]
+    with cluster.turn_of(0):
+        first.activate()
+    assert said == [(0, 0, 3)]
+    cluster.run()
+    assert (1, 0, 5) in said and (0, 1, 5) in said and (1, 1, 5) in said
+    assert {bound for _, number, bound in said if number} == {5}
+    assert first._done == second._done == 5
+
+
+def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
+    cluster = _cluster()
+    _load(cluster, 3)
+    cluster.seal()
+    cluster.run()
+    for epoch in (1 << 30, 1 << 40, 1 << 55):
+        before = _regions(cluster)[0]._number
+        cluster.seal(epoch)
+        cluster.run()
+        assert [region._done for region in _regions(cluster)] == [epoch + 1] * 2
+        cluster.change("edges", [((0, 3), 1 if epoch < 1 << 35 else -1)], epoch + 1, 1)
+        cluster.seal()
+        cluster.run()
+        assert _regions(cluster)[0]._number < before + 40
+        assert [instance.epochs_done() for instance in cluster.instances] == [epoch + 2] * 2
+
+
+def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three workers one may have heard all, and say the next, while another has not."""
+    cluster = _cluster(3)
+    _load(cluster, 4)
+    cluster.seal()
+    cluster.run()
+    heard: list[tuple[JointLoop, int]] = []
+    waiting: list[int] = []
+    hear = JointLoop.hear
+
+    def noted(region: JointLoop, beat: Batch) -> None:
+        heard.append((region, region.said(beat).number))
+        hear(region, beat)
+
+    monkeypatch.setattr(JointLoop, "hear", noted)
+    for seed in range(5):
+        rng = random.Random(seed)
+        for _ in range(4):
+            cluster.change("edges", [((rng.randrange(6), rng.randrange(6)), 1)], None, 1)
+            cluster.seal()
+            cluster.harry(rng, 20)
+            waiting += [len(region._heard) for region in _regions(cluster)]
+    cluster.run()
+    for region in _regions(cluster):
+        numbers = [number for who, number in heard if who is region._joint]
+        assert numbers == sorted(numbers) and set(numbers) == set(range(numbers[0], region._number))
+        assert not region._heard, "all were taken up"
+    assert any(waiting)
