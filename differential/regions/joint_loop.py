@@ -96,10 +96,6 @@ class JointLoop(LoopRegion):
         """See `JointRegion`."""
         return any(self._slots.table[slot, S_NEXT] != FAR for slot in self._elsewhere)
 
-    def is_empty(self) -> bool:
-        """See `JointRegion`."""
-        return self._least() == FAR
-
     def beat(self, said: Said, peer: int) -> Batch:
         """See `JointRegion`."""
         rows: list[tuple[int, Int64s]] = []

@@ -193,10 +193,6 @@ class JointRegion(Region, Protocol):
         """Whether rows of closed epochs are about to leave for elsewhere than gates."""
         ...
 
-    def is_empty(self) -> bool:
-        """Whether nothing at all is kept outside of traces."""
-        ...
-
     def beat(self, said: Said, peer: int) -> Batch:
         """What is said, with all rows for a worker, which do not wait here any more."""
         ...

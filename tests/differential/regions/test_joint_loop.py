@@ -150,10 +150,10 @@ def test_what_leaves_for_a_gate_counts_where_the_gate_opens_next() -> None:
     region.close(0, 1 << region._parts.epoch_shift)
     (out, gate), *_ = region._to_gates.items()
     columns = len(region._slots.look(out))
-    assert region.next_gate() is None and region.is_empty() and not region.passes()
+    assert region.next_gate() is None and region.first() is None and not region.passes()
     region._slots.put(out, _rows(columns, 3))
     assert region.next_gate() == (gate, 3)
-    assert not region.is_empty() and not region.passes()
+    assert region.first() == 0 and not region.passes()
 
 
 def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:

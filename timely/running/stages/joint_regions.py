@@ -141,7 +141,7 @@ class JointRegionRunner(RegionRunner):
         for beat in sorted(beats, key=lambda beat: region.said(beat).worker):
             region.hear(beat)
         bound = max(said.bound for said in every)
-        waiting = [(said.gate, said.counters) for said in every if said.gate >= 0]
+        waiting = {(said.gate, said.counters) for said in every if said.gate >= 0}
         first = min(said.first for said in every)
         if any(said.bound < bound for said in every):
             self._close(bound)
@@ -149,7 +149,9 @@ class JointRegionRunner(RegionRunner):
         elif any(said.passes for said in every):
             region.pass_on()
         elif waiting:
-            region.open(*min(waiting, key=lambda gate: region.order(*gate)))
+            # Most often all name the same one.
+            gate = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: region.order(*each))
+            region.open(*gate)
         else:
             self._end(every)
             return
@@ -166,7 +168,7 @@ class JointRegionRunner(RegionRunner):
         gate, counters = region.next_gate() or (-1, 0)
         first = region.first()
         first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
-        is_empty, ended = region.is_empty(), b""
+        is_empty, ended = first is None, b""
         if is_empty:
             tracker = place.tracker
             self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
