@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol
 
@@ -32,12 +33,14 @@ from ..limits import (
     VERDICT_SECONDS_MAX,
 )
 from ..operators.inputs.appends import place_of
+from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
 from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from ..wire.transport.zeromq import ClientSockets
+from .posting import Poster, Posts
 
 __all__ = [
     "AppendClient",
@@ -126,10 +129,28 @@ class RemoteWorkers:
         Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone,
         or, who has not answered, is not even reached after `reach_seconds`.
         """
+        with self._breaking():
+            return self._channel().ask(requests, timeout_seconds, reach_seconds)
+
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        """Send a request whose answer `poster` hears of when somebody settles."""
+        with self._breaking():
+            self._channel().posts.post(worker, request, poster, call, call_site())
+
+    def settle(self) -> None:
+        """Take up the answers to all that was posted, in whichever thread."""
+        with self._breaking():
+            for channel in self._channels:
+                if channel.posts:
+                    channel.posts.settle()
+
+    @contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """After a `PeerError` every request is refused with it."""
         if self._broken is not None:
             raise again(self._broken)
         try:
-            return self._channel().ask(requests, timeout_seconds, reach_seconds)
+            yield
         except PeerError as error:
             self._break(error)
             raise
@@ -142,6 +163,10 @@ class RemoteWorkers:
 
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them."""
+        try:
+            self.settle()
+        except TimelyError as error:
+            _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
         self._break(MisuseError("this cluster is closed: connect again"))
         with self._lock:
             channels, self._channels = self._channels, []
@@ -163,7 +188,7 @@ class RemoteWorkers:
                 self.addresses, self.silence_seconds, self._launcher, self._lock, self.keys
             )
             with self._lock:
-                ended = [other for other in self._channels if not other.thread.is_alive()]
+                ended = [other for other in self._channels if not other.thread.is_alive() and not other.posts]
                 self._channels = [other for other in self._channels if other not in ended] + [known]
             for other in ended:
                 other.close()
@@ -190,6 +215,7 @@ class _Channel:
         self._lock = lock
         self._sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
+        self.posts = Posts(self._send, self._answer)
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
             self._sockets.watch(descriptor)
@@ -201,6 +227,7 @@ class _Channel:
         reach_seconds: float,
     ) -> list[Reply]:
         """See `RemoteWorkers.ask`."""
+        self.posts.settle()  # from now on this thread alone looks at the sockets
         first = self._number + 1
         self._number += len(requests)
         # What cannot be sent is found before anything is.
@@ -214,6 +241,19 @@ class _Channel:
             self._sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
         return self._gather(pending, timeout_seconds, reach_seconds)
+
+    def _send(self, worker: int, request: Request) -> int:
+        """Send what nobody waits for now."""
+        self._number += 1
+        frames = checked(encode_request(self._number, request, None))
+        self._sockets.forgive(worker)
+        self._sockets.send(worker, frames)
+        return self._number
+
+    def _answer(self, worker: int, number: int) -> Reply:
+        """Wait for the answer to what was sent so."""
+        (reply,) = self._gather({(worker, number): 0}, REPLY_SECONDS_MAX, float("inf"))
+        return reply
 
     def join(self, timeout_seconds: float) -> None:
         """See `RemoteWorkers.join`."""
@@ -307,7 +347,9 @@ class _Channel:
             number = number_of(frames, FRAME_BYTES_MAX)
             position = pending.pop((worker, number), None)
             if position is None and number != FAREWELL:
-                continue  # the answer to a request that was given up
+                if self.posts.expects(worker, number):
+                    self.posts.take(worker, number, decode_reply(frames))
+                continue  # or it is the answer to a request that was given up
             answer = decode_reply(frames)
             if position is None:
                 if isinstance(answer, PeerError):

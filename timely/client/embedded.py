@@ -41,6 +41,7 @@ from ..worker.answers.later import Later
 from ..worker.server import Server
 from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
 from .owed import Owed
+from .posting import Poster
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -95,6 +96,15 @@ class EmbeddedWorkers:
             raise
         finally:
             self._end_turn()
+
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        """Do it now: here nobody is waited for."""
+        del call
+        (reply,) = self.ask([(worker, request, None)])
+        poster.on_answer(reply)
+
+    def settle(self) -> None:
+        """All answers were given at once."""
 
     def work_off(self) -> None:
         """Do all that there is to do."""

@@ -11,6 +11,7 @@ from ..errors import TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request
+from .posting import Poster
 
 __all__ = ["Installed", "Workers"]
 
@@ -34,6 +35,16 @@ class Workers(Protocol):
         """
         ...
 
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
+        the user has called.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Let all who have posted hear of the answers. Raises only what has ended the connection."""
+        ...
+
     def close(self) -> None:
         """Let go of them."""
         ...
@@ -48,6 +59,8 @@ class Installed:
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
         self._end: TimelyError | None = None
+        self._refused: list[TimelyError] = []
+        """What was posted and not done, as long as no call has told of it."""
         self.index = index
         self.name = name
         self.epoch = epoch
@@ -74,14 +87,49 @@ class Installed:
         """As `Workers.ask`. Who was told once that the dataflow has ended is told so from then on: what one
         worker knows already another may not have heard, and would take rows that nobody can ever read.
         """
-        if self._end is not None:
-            raise again(self._end)
+        self.settle()
         try:
             return self._workers.ask(requests, timeout_seconds)
         except TimelyError as error:
             if error.ends_dataflow:
                 self._end = again(error)
             raise
+
+    def post(self, worker: int, request: Request, call: str) -> None:
+        """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
+        nothing else. `call`: what the user has called.
+        """
+        if self._end is not None or self._refused:
+            self.settle()
+        try:
+            self._workers.post(worker, request, self, call)
+        except TimelyError as error:  # embedded, at once
+            if error.ends_dataflow:
+                self._end = again(error)
+            raise
+
+    def on_answer(self, reply: Reply) -> None:
+        """What was posted is done."""
+        self.note_epoch(reply.integer("epoch"))
+
+    def on_refusal(self, error: TimelyError) -> None:
+        """What was posted is not."""
+        self._refused.append(error)
+
+    def settle(self) -> None:
+        """Wait for the answers to what was posted; raise what was refused, or what has ended the dataflow."""
+        if self._end is None:
+            self._workers.settle()
+        refused, self._refused = self._refused, []
+        for error in refused[1:]:
+            refused[0].add_note(f"and so was another: {error}; {' '.join(getattr(error, '__notes__', ()))}")
+        for error in refused:
+            if error.ends_dataflow and self._end is None:
+                self._end = again(error)
+        if refused:
+            raise refused[0]
+        if self._end is not None:
+            raise again(self._end)
 
     def ask_first(self, request: Request) -> Reply:
         """Ask worker 0, which decides for all."""

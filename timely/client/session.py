@@ -101,6 +101,7 @@ class Flow(Installed):
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.
         """
+        self.settle()  # if rows have entered a later epoch than this client knew, that is the one to seal
         epoch = self.epoch if through is None else through
         if expected:
             self._check_arrived(epoch, expected)
@@ -209,12 +210,17 @@ class FlowInput:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
         return it: all rows enter one epoch, on all workers, or, after an error, none.
 
+        Few rows are sent to worker processes without waiting for what they say: if they are refused, the next
+        call says so, with this call's line, and does nothing else. What is returned is then the epoch that is
+        open as far as this client knows; if another one has sealed it, they enter a later one, which `seal`
+        of this client returns.
+
         `writer` and `sequence` name the insertion: called again with the same ones it counts once, however
         much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
         that is open now: its rows are in that one or, if the first call had arrived, in one before.
         """
         self._check_keyed(False, "insert")
-        return self._add(self.form, data, 1, writer, sequence)
+        return self._add("insert", self.form, data, 1, writer, sequence)
 
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
@@ -225,7 +231,7 @@ class FlowInput:
         it may be repeated, and counts once, where it came first.
         """
         self._check_keyed(True, "upsert")
-        return self._add(self.form, data, 1, writer, sequence)
+        return self._add("upsert", self.form, data, 1, writer, sequence)
 
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
@@ -233,12 +239,12 @@ class FlowInput:
         nothing.
         """
         self._check_keyed(True, "delete")
-        return self._add(self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
+        return self._add("delete", self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
         self._check_keyed(False, "remove")
-        return self._add(self.form, data, -1, writer, sequence)
+        return self._add("remove", self.form, data, -1, writer, sequence)
 
     def append(
         self,
@@ -286,16 +292,30 @@ class FlowInput:
         self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
         return self._flow.epoch
 
-    def _add(self, form: InputForm, data: object, diff: int, writer: str | None, sequence: int | None) -> int:
-        """Few plain rows go as they are, all others as a table."""
+    def _add(
+        self,
+        call: str,
+        form: InputForm,
+        data: object,
+        diff: int,
+        writer: str | None,
+        sequence: int | None,
+    ) -> int:
+        """Few plain rows go as they are, and nobody waits for the answer, unless the caller has named them;
+        all others as a table.
+        """
         rows = form.plain_rows(data)
         if rows is None:
             return self._add_table(form.to_table(data), diff, writer, sequence)
+        is_named = writer is not None
         place, writer, sequence = self._identity(writer, sequence)
         flow = self._flow
         request = InsertRows(
             flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
         )
+        if not is_named:
+            flow.post(place, request, f"{call}(…), input {self.form.name!r},")
+            return flow.epoch
         (reply,) = flow.ask([(place, request, None)])
         return self._entered(reply)
 

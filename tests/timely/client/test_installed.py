@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from timely.client.installed import Installed
+from timely.client.posting import Poster
 from timely.errors import TimelyError, VertexError
 from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
@@ -21,6 +22,8 @@ class Listening:
         self.addresses = addresses
         self.asked: list[int] = []
         self.seconds = 0.0
+        self.posted: list[tuple[int, Poster, str]] = []
+        self.settled = 0
         self.fails_with: TimelyError | None = None
 
     def ask(
@@ -33,6 +36,19 @@ class Listening:
         if self.fails_with is not None:
             raise self.fails_with
         return [Reply({"worker": worker}) for worker in self.asked]
+
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        self.posted.append((worker, poster, call))
+
+    def settle(self) -> None:
+        self.settled += 1
+        for _, poster, call in self.posted:
+            if isinstance(self.fails_with, TimelyError):
+                self.fails_with.add_note(f"this is the answer to {call}")
+                poster.on_refusal(self.fails_with)
+            else:
+                poster.on_answer(Reply({"epoch": 7}))
+        self.posted.clear()
 
     def close(self) -> None:
         raise AssertionError("nobody may close them")
@@ -87,3 +103,47 @@ def test_the_open_epoch_never_goes_back() -> None:
 def test_workers_without_addresses_are_within_this_process() -> None:
     assert Installed(Listening([]), 0, "name", 0).is_embedded
     assert not Installed(Listening(["localhost:7401"]), 0, "name", 0).is_embedded
+
+
+def test_what_was_posted_is_settled_before_anything_is_asked() -> None:
+    workers = Listening(["a", "b", "c"])
+    installed = Installed(workers, 4, "name", 0)
+    installed.post(1, Describe(4), "insert(…)")
+    assert workers.asked == [] and workers.settled == 0 and installed.epoch == 0
+    installed.ask_first(Describe(4))
+    assert workers.asked == [0] and installed.epoch == 7
+
+
+def test_what_was_refused_is_raised_by_the_next_call_which_asks_nothing() -> None:
+    workers = Listening(["a", "b", "c"])
+    installed, other = Installed(workers, 4, "name", 0), Installed(workers, 5, "other", 0)
+    installed.post(1, Describe(4), "insert(1)")
+    installed.post(1, Describe(4), "insert(2)")
+    workers.fails_with = VertexError("a row is refused")
+    workers.settle()
+    workers.fails_with = None
+    other.ask_first(Describe(5))  # another dataflow has nothing to do with it
+    workers.asked = []
+    with pytest.raises(VertexError, match="a row is refused") as caught:
+        installed.ask_first(Describe(4))
+    assert workers.asked == []
+    notes = "\n".join(caught.value.__notes__)
+    assert "insert(1)" in notes and "insert(2)" in notes
+    installed.ask_first(Describe(4))
+    assert workers.asked == [0], "it was told of once"
+
+
+def test_a_refusal_that_has_ended_the_dataflow_answers_whatever_follows() -> None:
+    workers = Listening(["a", "b", "c"])
+    installed = Installed(workers, 4, "name", 0)
+    installed.post(1, Describe(4), "insert(1)")
+    workers.fails_with = VertexError("it has ended")
+    workers.fails_with.ends_dataflow = True
+    for call in (
+        lambda: installed.post(0, Describe(4), "insert(2)"),
+        lambda: installed.ask_first(Describe(4)),
+    ):
+        workers.settle()
+        with pytest.raises(VertexError, match="it has ended"):
+            call()
+    assert workers.posted == [] and workers.asked == []

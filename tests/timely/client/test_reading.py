@@ -20,6 +20,7 @@ import differential as dd
 import timely
 from differential import col
 from timely.client.embedded import EmbeddedWorkers
+from timely.client.posting import Poster
 from timely.client.reading import seconds_of
 from timely.wire.requests import Changes, Reply, Request
 
@@ -107,6 +108,11 @@ class Uneven:
             )
             replies.append(Reply({"complete": 3 - worker}, table))
         return replies
+
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        raise AssertionError("nothing is inserted")
+
+    def settle(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -20,6 +20,7 @@ import timely
 from progress.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely import Batch, Records
+from timely.client.posting import Poster
 from timely.client.session import Flow
 from timely.limits import SPREAD_ROWS_MIN, WRITERS_MAX
 from timely.operators.capture import OutputLog, check_kept
@@ -244,6 +245,11 @@ class Listens:
         for worker, request, table in requests:
             self.asked.append((worker, request, 0 if table is None else table.num_rows))
         return [Reply({"is_new": True, "epoch": 4}) for _ in requests]
+
+    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+        poster.on_answer(self.ask([(worker, request, None)])[0])
+
+    def settle(self) -> None: ...
 
     def close(self) -> None: ...
 
