@@ -433,6 +433,7 @@ def test_closed_inputs_let_traces_go_and_end_who_follows(cluster: timely.Cluster
     assert comes_true(lambda: kept(cluster, flow) == 0)
     with pytest.raises(timely.InputClosedError):
         flow.input("right").insert([(1, 1)])
+        flow.refresh()
     with pytest.raises(timely.InputClosedError):
         flow.seal()
     assert flow.output("both").snapshot().num_rows == 51

@@ -182,6 +182,7 @@ def test_goes_on_with_new_inputs_empty_and_old_ones_gone(cluster: timely.Cluster
     new = cluster.replace(old, version, number=2)
     with pytest.raises(timely.ReplacedError, match=r"'names 1' is gone: .* inputs are 'edges', 'names 2'"):
         old.input("names 1").insert([(2, "two")])
+        old.refresh()
     with pytest.raises(timely.ReplacedError, match=r"'only' is gone: .*replaced at epoch 1 by dataflow"):
         old.output("only").changes()
     new.input("names 2").insert([(1, "uno"), (3, "tres")])
