@@ -184,7 +184,7 @@ WAITING_COUNT_MAX: Final = 4_096
 WAITING_OF_ONE_COUNT_MAX: Final = 16
 """Such requests of one client, which asks one thing at a time: one that has gone leaves no more behind."""
 
-POSTED_MAX: Final = 8
+POSTED_COUNT_MAX: Final = 8
 """Insertions of few rows that a client has sent without having heard of them."""
 
 CLIENT_KEYS_MAX: Final = 16_384
@@ -221,7 +221,9 @@ assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request althou
 assert 8 * PLAIN_VALUES_MAX * PLAIN_TEXT_CHARS_MAX <= HEADER_BYTES_MAX, (
     "plain rows fit the header of a request"
 )
-assert POSTED_MAX < WAITING_OF_ONE_COUNT_MAX, "all that a client has sent may have to wait, and one more"
+assert POSTED_COUNT_MAX < WAITING_OF_ONE_COUNT_MAX, (
+    "all that a client has sent may have to wait, and one more"
+)
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
 assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"
 assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "who waits for a connection waits for its answer"

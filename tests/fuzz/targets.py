@@ -185,6 +185,12 @@ class _Answers:
         del timeout_seconds
         return [self.reply for _ in requests]
 
+    def post(self, worker: int, request: object, poster: object, call: str) -> None:
+        raise AssertionError("nothing is inserted")
+
+    def settle(self) -> None:
+        return
+
     def close(self) -> None:
         return
 

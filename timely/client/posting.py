@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from ..errors import PeerError, TimelyError, WaitTimeoutError
-from ..limits import POSTED_MAX
+from ..limits import POSTED_COUNT_MAX
 from ..user_code.call_site import CallSite
 from ..wire.requests import Reply, Request
 
@@ -64,7 +64,7 @@ class Posts:
 
     def post(self, worker: int, request: Request, poster: Poster, call: str, site: CallSite) -> None:
         """Send a request; `call` and `site` say what the user has called, and where."""
-        if len(self._waiting) >= POSTED_MAX:
+        if len(self._waiting) >= POSTED_COUNT_MAX:
             self.settle()
         with self._lock:
             number = self._send(worker, request)

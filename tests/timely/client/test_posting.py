@@ -11,7 +11,7 @@ import differential as dd
 import timely
 from timely.client.posting import Posts
 from timely.errors import MisuseError, PeerError, TimelyError
-from timely.limits import POSTED_MAX
+from timely.limits import POSTED_COUNT_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.requests import Describe, Reply, Request
 
@@ -89,11 +89,11 @@ def test_where_the_connection_has_ended_what_has_no_answer_is_still_outstanding(
 
 def test_too_many_are_settled_before_the_next_is_sent() -> None:
     wire = _Wire()
-    wire.post(POSTED_MAX)
+    wire.post(POSTED_COUNT_MAX)
     assert wire.answered == []
     wire.post(1)
-    assert wire.answered == [*range(POSTED_MAX)] and wire.posts
-    assert not wire.posts.expects(1, 0) and wire.posts.expects(1, POSTED_MAX)
+    assert wire.answered == [*range(POSTED_COUNT_MAX)] and wire.posts
+    assert not wire.posts.expects(1, 0) and wire.posts.expects(1, POSTED_COUNT_MAX)
 
 
 @pytest.fixture(scope="module")
