@@ -158,8 +158,7 @@ class Writer(Actor):
         operation = model.begin(name, tag, rows, 1)
         handle = flow.input(name)
         if self.choose.random() < 0.7:
-            with self.call(model, "insert"):
-                operation.epoch = handle.insert(rows)
+            self._note(model, flow, operation, lambda: handle.insert(rows), "insert")
         else:
             # Small and large ones are remembered in different places, each in a line of its own.
             writer = f"{self.name} {len(rows) > SPREAD_ROWS_MIN} {name} {model.index}"
@@ -182,8 +181,21 @@ class Writer(Actor):
         self._mine.remove(pair)
         inserted = pair[1]
         operation = model.begin(inserted.input, inserted.tag, inserted.rows, -1)
-        with self.call(model, "remove"):
-            operation.epoch = flow.input(inserted.input).remove(inserted.rows)
+        handle = flow.input(inserted.input)
+        self._note(model, flow, operation, lambda: handle.remove(inserted.rows), "remove")
+
+    def _note(
+        self, model: Model, flow: Flow, operation: Operation, call: Callable[[], int], name: str
+    ) -> None:
+        """In which epoch it is, or, if nobody has waited for the answer, between which."""
+        with self.call(model, name):
+            first = call()
+            waited = flow.is_embedded or len(operation.rows) > SPREAD_ROWS_MIN
+            last = first if waited else flow.refresh()
+            if first == last:
+                operation.epoch = first
+            else:
+                operation.span = first, last
 
     def _ask_for_nonsense(self, model: Model, flow: Flow) -> None:
         """What must be refused, and changes nothing."""

@@ -1,9 +1,10 @@
 """What must be true of one dataflow, given what its clients were told?
 
 Each insertion and removal is an *operation*: certain once its call has returned an epoch, uncertain if its
-answer was lost. What the output "same rows" says of each complete epoch must be exactly the certain
-operations of that epoch, and of the uncertain ones each whole, in one epoch, or not at all. From these rows
-all other outputs are computed anew.
+answer was lost. Of few rows that were posted to processes it is certain that they are there, once a later
+call has returned, and between which epochs. What the output "same rows" says of each complete epoch must be
+exactly the certain operations of that epoch, and of the uncertain ones each whole, in one epoch, or not at
+all. From these rows all other outputs are computed anew.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Operation:
     rows: list[tuple[int, int, int]]
     sign: int
     epoch: int | None = None
+    span: tuple[int, int] | None = None
+    """The first and the last epoch in which it may be, if it was posted."""
 
     def counted(self) -> Rows:
         """Its rows with their differences."""
@@ -108,11 +111,14 @@ class Model:
         complete = self.complete.get(input, 0)
         left = {epoch: Counter(rows) for epoch, rows in self.truth.get(input, {}).items()}
         uncertain: dict[tuple[int, int], Operation] = {}
+        posted: dict[tuple[int, int], tuple[int, int]] = {}
         for operation in self.operations:
             if operation.input != input:
                 continue
             if operation.epoch is None:
                 uncertain[operation.tag, operation.sign] = operation
+                if operation.span is not None:
+                    posted[operation.tag, operation.sign] = operation.span
             elif operation.epoch < complete:
                 left.setdefault(operation.epoch, Counter()).subtract(operation.counted())
         seen: dict[tuple[int, int], int] = {}
@@ -127,6 +133,15 @@ class Model:
                 if key in seen:
                     raise WrongAnswer(f"{self.query.name}.{input}: {key} in epochs {seen[key]} and {epoch}")
                 seen[key] = epoch
+        for key, (first, last) in posted.items():
+            other = posted.get((key[0], -key[1]))
+            if other is not None and other[0] <= last and first <= other[1]:
+                continue  # in one epoch both of them are nothing
+            if (key in seen and not first <= seen[key] <= last) or (key not in seen and last < complete):
+                raise WrongAnswer(
+                    f"{self.query.name}.{input}: {key} was posted and acknowledged between the epochs "
+                    f"{first} and {last}, and is in {seen.get(key, 'none')}"
+                )
 
     def _check_uncertain(
         self, input: str, epoch: int, key: tuple[int, int], found: Rows, known: Operation | None
