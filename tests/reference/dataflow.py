@@ -115,6 +115,8 @@ class Cluster:
     ) -> None:
         self.forgets = self.forgets_always if forgets is None else forgets
         self.forgotten = 0
+        self.watch: Callable[[], None] = lambda: None
+        """Is called whenever a worker has acted."""
         own_symbols = own_symbols or self.forgets
         self._network = MemoryNetwork(workers, seed)
         self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
@@ -168,7 +170,8 @@ class Cluster:
         with self.turn_of(index):
             happened = self.workers[index].step()
             self._forget(index, len(SYMBOLS) > self._left[index])
-            return happened
+        self.watch()
+        return happened
 
     def act(self, index: int, rng: random.Random) -> None:
         """One action of one worker, or a whole step: `rng` decides."""
@@ -180,6 +183,7 @@ class Cluster:
             else:
                 worker.step()
             self._forget(index, rng.random() < 0.5)
+        self.watch()
 
     def compact(self, index: int) -> None:
         """Merge all traces of one worker into one run each, with times as late as its frontiers allow just

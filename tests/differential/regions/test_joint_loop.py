@@ -19,6 +19,7 @@ from reference.collection import Collection as Rows
 from reference.collection import Row, accumulated_at
 from reference.dataflow import Cluster, trace_rows
 from strategies_collections import NUMBERS, examples
+from views_of_progress import Views
 
 import differential as dd
 from differential.kernels.regions.layout import FAR
@@ -78,6 +79,7 @@ def check(
 ) -> None:
     """What has left is the plain meaning at every epoch; in the end nothing is kept."""
     cluster, rng = installed(build, workers, seed, bits), random.Random(seed)
+    views = Views(cluster)
     given_at: list[tuple[Rows, Rows]] = [(Rows(), Rows()) for _ in range(32)]
     sealed = dict.fromkeys([(n, at) for n in range(2) for at in range(workers)], 0)
     last = Step((), list(sealed), ALL)
@@ -108,6 +110,7 @@ def check(
         assert accumulated_at(found, (epoch,)) == meant, epoch
     assert all(instance.is_complete() for instance in cluster.instances)
     assert trace_rows(cluster) == 0, "nothing will come"
+    assert views.looked, "views were held to the truth"
 
 
 @pytest.mark.parametrize("name", BODIES)

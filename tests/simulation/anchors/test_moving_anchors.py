@@ -27,6 +27,7 @@ from strategies_collections import (
     compositions_around_loops,
     examples,
 )
+from views_of_progress import Views
 
 import differential as dd
 from differential.collections.collection import Collection
@@ -54,6 +55,8 @@ def run(
         build(*(dd.input(flow, name, COLUMNS) for name in SOURCES)).output("out")
 
     cluster = Cluster(built, workers, rng.randrange(1 << 30), monitored=monitored)
+    if workers > 1:
+        Views(cluster)
     fed: Fed = {name: [] for name in SOURCES}
     for _ in range(12):
         worker, name = rng.randrange(workers), rng.choice(SOURCES)

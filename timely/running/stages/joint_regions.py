@@ -41,7 +41,14 @@ from .connector import Connector
 from .regions import Place, RegionRunner
 from .vertex_runner import VertexRunner
 
-__all__ = ["JointRegionRunner"]
+__all__ = ["HOLD", "JointRegionRunner"]
+
+HOLD: Final = 1 << 32
+"""What a hold counts as much as: more messages than are ever under way.
+
+With 1 a receiver that takes up a message before it hears that it was sent would take the hold of the sender
+away in its own view, and go on past an epoch in which more may come.
+"""
 
 _BEAT: Final = -1
 """In the place of a location, of messages that are counted nowhere."""
@@ -89,7 +96,9 @@ class JointRegionRunner(RegionRunner):
         self._done = epoch
         self._held = self._word(epoch)
         workers = self._place.workers
-        return [(connector.location, self._held + connector.add, workers) for connector in self._leaving]
+        return [
+            (connector.location, self._held + connector.add, workers * HOLD) for connector in self._leaving
+        ]
 
     def activate(self) -> None:
         """Take in what has come, and go on as far as all others have."""
@@ -206,8 +215,8 @@ class JointRegionRunner(RegionRunner):
             count = self._place.count
             for connector in self._leaving:
                 if epoch < FOREVER:
-                    count(connector.location, word + connector.add, 1)
-                count(connector.location, held + connector.add, -1)
+                    count(connector.location, word + connector.add, HOLD)
+                count(connector.location, held + connector.add, -HOLD)
             self._held = None if epoch >= FOREVER else word
         since = min(word, self._layout.limit)
         has_ended = ended is not None and ended != self._ended
