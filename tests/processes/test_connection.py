@@ -202,6 +202,7 @@ def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
         flow.input("words").insert(["slow"])
         flow.seal()
         started = time.monotonic()
+        _wait_until_silent(cluster)
         with pytest.raises(
             timely.WaitTimeoutError, match=r"within 0.8 s: it is reached, and does not answer"
         ):
