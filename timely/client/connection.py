@@ -40,7 +40,7 @@ from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from ..wire.transport.zeromq import ClientSockets
-from .posting import Poster, Posts
+from .posting import Behind, Poster, Posts
 
 __all__ = [
     "AppendClient",
@@ -137,12 +137,24 @@ class RemoteWorkers:
         with self._breaking():
             self._channel().posts.post(worker, request, poster, call, call_site())
 
+    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
+        """Ask something behind what this thread has posted. What others have is taken up first: it went by
+        connections of their own.
+        """
+        with self._breaking():
+            own = self._channel()
+            self._settle(own)
+            return own.posts.ask_behind(worker, poster, request)
+
     def settle(self) -> None:
         """Take up the answers to all that was posted, in whichever thread."""
         with self._breaking():
-            for channel in self._channels:
-                if channel.posts:
-                    channel.posts.settle()
+            self._settle()
+
+    def _settle(self, but: _Channel | None = None) -> None:
+        for channel in self._channels:
+            if channel.posts and channel is not but:
+                channel.posts.settle()
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:

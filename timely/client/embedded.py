@@ -41,7 +41,7 @@ from ..worker.answers.later import Later
 from ..worker.server import Server
 from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
 from .owed import Owed
-from .posting import Poster
+from .posting import Behind, Poster
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -102,6 +102,12 @@ class EmbeddedWorkers:
         del call
         (reply,) = self.ask([(worker, request, None)])
         poster.on_answer(reply)
+
+    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
+        """Nothing is outstanding."""
+        del poster
+        (reply,) = self.ask([(worker, request([]), None)])
+        return reply
 
     def settle(self) -> None:
         """All answers were given at once."""

@@ -11,7 +11,7 @@ from ..errors import TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request
-from .posting import Poster
+from .posting import Behind, Poster
 
 __all__ = ["Installed", "Workers"]
 
@@ -38,6 +38,12 @@ class Workers(Protocol):
     def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
         """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
         the user has called.
+        """
+        ...
+
+    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
+        """Ask something of a worker behind what `poster` has posted to it; then let all hear of the answers.
+        Raises what was answered, or what has ended the connection.
         """
         ...
 
@@ -108,6 +114,23 @@ class Installed:
                 self._end = again(error)
             raise
 
+    def ask_behind(self, request: Behind) -> Reply:
+        """Ask worker 0, behind what was posted to it. Raises what was refused of that, as `settle` does; else
+        what is answered, whatever it is.
+        """
+        if self._end is not None or self._refused:
+            self.settle()
+        try:
+            reply = self._workers.ask_behind(0, self, request)
+        except TimelyError as error:
+            if self._refused:
+                self.settle()
+            if error.ends_dataflow:
+                self._end = again(error)
+            raise
+        self.settle()
+        return reply
+
     def on_answer(self, reply: Reply) -> None:
         """What was posted is done."""
         self.note_epoch(reply.integer("epoch"))
@@ -142,5 +165,13 @@ class Installed:
         A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
         for that: shortly after the limit there is an error in any case.
         """
+        return self.ask_patiently(
+            [(worker, request, None) for worker in range(self.workers)], timeout_seconds
+        )
+
+    def ask_patiently(
+        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float
+    ) -> list[Reply]:
+        """Ask what may take as long as `timeout_seconds` says; see `ask_all`."""
         seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
-        return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)
+        return self.ask(requests, seconds)

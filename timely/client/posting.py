@@ -1,8 +1,11 @@
 """Requests whose answers nobody waits for yet: insertions of few rows.
 
-They are sent at once. Answers are taken up before anything else is asked of the dataflow: so an epoch is not
-sealed, and nothing is waited for, before all that was inserted is known to have arrived; and an insertion
-that was refused is told of by the next call, which then does nothing, with the line that it was made in.
+They are sent at once. Answers are taken up before anything else is asked of the dataflow: so nothing is
+waited for before all that was inserted is known to have arrived; and an insertion that was refused is told of
+by the next call, which then does nothing, with the line that it was made in.
+
+What is asked of the same worker may go *behind* them, without waiting either: it names them, and is not done
+unless they were.
 """
 
 from __future__ import annotations
@@ -10,14 +13,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ..errors import PeerError, TimelyError, WaitTimeoutError
 from ..limits import POSTED_COUNT_MAX
 from ..user_code.call_site import CallSite
-from ..wire.requests import Reply, Request
+from ..wire.requests import Reply, Request, Value
 
-__all__ = ["Poster", "Posts"]
+__all__ = ["Behind", "Poster", "Posts"]
+
+Behind: TypeAlias = Callable[[list[Value]], Request]
+"""Makes a request that is done only if those of these numbers were."""
 
 
 class Poster(Protocol):
@@ -79,27 +85,49 @@ class Posts:
         """One that is expected has come while another was waited for."""
         self._answers[worker, number] = answer
 
+    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
+        """Ask something of a worker behind all that `poster` has posted to it; then settle. Raises what was
+        answered, or what ends the connection.
+        """
+        with self._lock:
+            behind: list[Value] = [
+                post.number for post in self._waiting if post.poster is poster and post.worker == worker
+            ]
+            number = self._send(worker, request(behind))
+            try:
+                answer = self._gather(worker, number)
+            except (PeerError, WaitTimeoutError):
+                raise
+            except TimelyError:
+                self._settle()
+                raise
+            self._settle()
+            return answer
+
     def settle(self) -> None:
         """Wait for all answers, and tell who has posted. Raises only what ends the connection, or a timeout;
         then whatever has no answer is still outstanding.
         """
         with self._lock:
-            while self._waiting:
-                post = self._waiting[0]
-                at = post.worker, post.number
-                answer = self._answers.get(at)
-                if answer is None:
-                    try:
-                        answer = self._gather(*at)
-                    except (PeerError, WaitTimeoutError):
-                        raise
-                    except TimelyError as error:
-                        answer = error
-                self._waiting.popleft()
-                self._expected.discard(at)
-                self._answers.pop(at, None)
-                if isinstance(answer, Reply):
-                    post.poster.on_answer(answer)
-                else:
-                    answer.add_note(f"this is the answer to {post.call} at {post.site}")
-                    post.poster.on_refusal(answer)
+            self._settle()
+
+    def _settle(self) -> None:
+        while self._waiting:
+            post = self._waiting[0]
+            at = post.worker, post.number
+            answer = self._answers.get(at)
+            if answer is None:
+                try:
+                    answer = self._gather(*at)
+                except (PeerError, WaitTimeoutError):
+                    raise
+                except TimelyError as error:
+                    answer = error
+            self._waiting.popleft()
+            self._expected.discard(at)
+            self._answers.pop(at, None)
+            if isinstance(answer, Reply):
+                post.poster.on_answer(answer)
+            else:
+                answer.add_note(f"this is the answer to {post.call} at {post.site}")
+                post.poster.on_refusal(answer)

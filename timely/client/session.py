@@ -101,6 +101,11 @@ class Flow(Installed):
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.
         """
+        if through is None and not expected:
+            reply = self.ask_behind(lambda behind: Seal(self.index, self.epoch, behind))
+            if (sealed := reply.integer("sealed")) >= 0:
+                self.note_epoch(max(sealed + 1, reply.integer("open")))
+                return sealed
         self.settle()  # if rows have entered a later epoch than this client knew, that is the one to seal
         epoch = self.epoch if through is None else through
         if expected:
@@ -121,8 +126,10 @@ class Flow(Installed):
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
         """
         wanted = self.epoch - 1 if epoch is None else epoch
-        seconds = seconds_of(timeout)
-        self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
+        # One worker's view is never ahead of the truth: what it knows to be complete is complete everywhere.
+        self.ask_patiently(
+            [(0, Wait(self.index, "", wanted, seconds_of(timeout)), None)], seconds_of(timeout)
+        )
         return wanted
 
     def arrangements(self) -> pa.Table:
@@ -205,6 +212,7 @@ class FlowInput:
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
+        self._row_numbers = count()
 
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
@@ -308,7 +316,10 @@ class FlowInput:
         if rows is None:
             return self._add_table(form.to_table(data), diff, writer, sequence)
         is_named = writer is not None
-        place, writer, sequence = self._identity(writer, sequence)
+        if is_named or sequence is not None:
+            place, writer, sequence = self._identity(writer, sequence)
+        else:  # to where the epoch is sealed, so that the seal may go behind them
+            place, writer, sequence = 0, f"{self._writer}/rows", next(self._row_numbers)
         flow = self._flow
         request = InsertRows(
             flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
@@ -336,7 +347,8 @@ class FlowInput:
         """The worker that an insertion goes to, and its name.
 
         One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
-        numbers. Our own are two, one for those in parts, which worker 0 knows, and one where the others go.
+        numbers. Our own are three: for those in parts and for few rows, which worker 0 knows, and one
+        where the others go.
         """
         if writer is not None and sequence is not None:
             return 0, writer, sequence

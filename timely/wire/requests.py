@@ -201,10 +201,14 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Seal:
-    """Worker 0: all inputs' epochs up to `epoch` are complete. Values: open, the epoch that is open now."""
+    """Worker 0: all inputs' epochs up to `epoch` are complete, and those that were entered by the client's
+    requests with the numbers of `behind`, `InsertRows`. Values: open, the epoch that is open now; sealed, the
+    last one that is complete by this; -1 if it is not known that all of `behind` were done: then nothing is.
+    """
 
     dataflow: int
     epoch: int
+    behind: list[Value] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

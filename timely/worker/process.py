@@ -52,6 +52,7 @@ from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encod
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later
+from .answers.posted import Posted
 from .server import Server
 from .settings import WorkerSettings
 from .tasks.tidying import Tidying
@@ -80,6 +81,7 @@ class WorkerProcess:
         self._ended_count = 0
         self._rest_at = float("inf")
         self._is_resting = False
+        self._posted = Posted()
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -290,8 +292,10 @@ class WorkerProcess:
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
         request, table = decode_request(frames)
-        answer = self._server.handle(request, table)
+        known = self._posted.behind(client, request)
+        answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):
+            self._posted.note(client, number, request, answer)
             self._clients.send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import differential as dd
 import timely
+from timely.client import connection
 from timely.client.posting import Posts
 from timely.errors import MisuseError, PeerError, TimelyError
 from timely.limits import POSTED_COUNT_MAX
 from timely.user_code.call_site import CallSite
-from timely.wire.requests import Describe, Reply, Request
+from timely.wire.batch import Frame
+from timely.wire.requests import Describe, InsertRows, Reply, Request, Seal, Value, Wait
 
 SITE = CallSite("here.py", 7)
 
@@ -96,6 +99,38 @@ def test_too_many_are_settled_before_the_next_is_sent() -> None:
     assert not wire.posts.expects(1, 0) and wire.posts.expects(1, POSTED_COUNT_MAX)
 
 
+def test_what_goes_behind_names_what_the_poster_has_sent_to_that_worker_and_all_is_settled_then() -> None:
+    wire, other = _Wire(), _Wire()
+    wire.post(2)
+    wire.posts.post(1, Describe(0), other, "insert(…)", SITE)
+    wire.posts.post(0, Describe(0), wire, "insert(…)", SITE)
+    wire.answers = {1: MisuseError("no"), 4: Reply({"epoch": 44})}
+    named: list[list[Value]] = []
+
+    def request(behind: list[Value]) -> Request:
+        named.append(behind)
+        return Describe(1)
+
+    assert wire.posts.ask_behind(1, wire, request).integer("epoch") == 44
+    assert named == [[0, 1]] and wire.sent[-1] == (1, 4)
+    assert wire.answered == [0, ("no", ["this is the answer to insert(…) at here.py:7"]), 3]
+    assert other.answered == [2] and not wire.posts
+
+
+def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss_settles_nothing() -> None:
+    wire = _Wire()
+    wire.post(2)
+    wire.answers = {2: MisuseError("not now")}
+    with pytest.raises(MisuseError, match="not now"):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    assert wire.answered == [0, 1] and not wire.posts
+    wire.post(1)
+    wire.lost = True
+    with pytest.raises(PeerError, match="gone"):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    assert wire.answered == [0, 1] and wire.posts
+
+
 @pytest.fixture(scope="module")
 def pair() -> Iterator[timely.Cluster]:
     with timely.connect(workers=2) as cluster:
@@ -163,3 +198,58 @@ def test_rows_that_enter_a_later_epoch_than_was_known_are_sealed_all_the_same(pa
     assert mine.seal() == 1
     mine.wait()
     assert _read(mine) == {(0, 1, 5), (1, 1, 6)}
+
+
+def test_few_rows_go_where_epochs_are_sealed_and_a_seal_behind_them_is_one_answer_more(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = pair.install(_counts)
+    sent: list[tuple[int, Request]] = []
+    encode = connection.encode_request
+
+    def encoded(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
+        sent.append((number, request))
+        return encode(number, request, table)
+
+    monkeypatch.setattr(connection, "encode_request", encoded)
+    for epoch in range(3):
+        for value in range(3):
+            flow.input("rows").insert([(epoch, value)])
+        assert flow.seal() == epoch
+        assert flow.wait() == epoch
+    seals = [request.behind for _, request in sent if isinstance(request, Seal)]
+    assert [len(behind) for behind in seals] == [3, 3, 3], "none was asked for twice"
+    assert seals[0] == [number for number, request in sent if isinstance(request, InsertRows)][:3]
+    assert len([request for _, request in sent if isinstance(request, Wait)]) == 3, "one worker is asked"
+    assert _read(flow) == {(k, 3, 3) for k in range(3)}
+
+
+def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = pair.install(_counts)
+    real = connection._Channel._send
+
+    def spoilt(self: connection._Channel, worker: int, request: Request) -> int:
+        if isinstance(request, Seal):
+            request = Seal(request.dataflow, request.epoch, [*request.behind, 1 << 40])
+        return real(self, worker, request)
+
+    monkeypatch.setattr(connection._Channel, "_send", spoilt)
+    flow.input("rows").insert([(1, 1)])
+    assert pair.flow(flow.index).refresh() == 0
+    assert flow.seal() == 0
+    assert flow.epoch == 1 and pair.flow(flow.index).refresh() == 1
+    flow.wait()
+    assert _read(flow) == {(1, 1, 1)}
+
+
+def test_a_seal_behind_rows_of_a_dataflow_that_has_ended_tells_of_its_end(pair: timely.Cluster) -> None:
+    flow = pair.install(_counts)
+    pair.flow(flow.index).uninstall()
+    flow.input("rows").insert([(1, 1)])
+    with pytest.raises(timely.UninstalledError, match="was uninstalled") as caught:
+        flow.seal()
+    assert any("insert(…), input 'rows'," in note for note in caught.value.__notes__)
+    with pytest.raises(timely.UninstalledError):
+        flow.seal()

@@ -57,7 +57,7 @@ class Inputs:
             case Insert() | Append() | Stage():
                 return self._take_rows(request, table)
             case Seal(dataflow, epoch):
-                return Reply({"open": self._orders.seal(dataflow, epoch)})
+                return Reply({"open": self._orders.seal(dataflow, epoch), "sealed": epoch})
             case StageAttempt(dataflow, name):
                 return stage_attempt(self._input(dataflow, name), request, table)
             case Enter(dataflow, name, epoch, writer, sequence):
