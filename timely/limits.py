@@ -184,6 +184,12 @@ WAITING_COUNT_MAX: Final = 4_096
 WAITING_OF_ONE_COUNT_MAX: Final = 16
 """Such requests of one client, which asks one thing at a time: one that has gone leaves no more behind."""
 
+DIRECT_COUNT_MAX: Final = 256
+"""Clients of the same host that a worker talks with without ZeroMQ; others go by that."""
+
+DIRECT_UNSENT_BYTES_MAX: Final = 4 * MIB
+"""A client that leaves so much unread of what a worker has answered is not heard until it reads."""
+
 POSTED_COUNT_MAX: Final = 8
 """Insertions of few rows that a client has sent without having heard of them."""
 

@@ -249,6 +249,7 @@ class _Channel:
         ]
         for worker in {worker for worker, _, _ in requests}:
             self._sockets.forgive(worker)
+            self._sockets.choose(worker)
         for worker, _, frames in encoded:
             self._sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}

@@ -165,13 +165,5 @@ class Installed:
         A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
         for that: shortly after the limit there is an error in any case.
         """
-        return self.ask_patiently(
-            [(worker, request, None) for worker in range(self.workers)], timeout_seconds
-        )
-
-    def ask_patiently(
-        self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float
-    ) -> list[Reply]:
-        """Ask what may take as long as `timeout_seconds` says; see `ask_all`."""
         seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
-        return self.ask(requests, seconds)
+        return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)

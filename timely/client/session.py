@@ -126,10 +126,8 @@ class Flow(Installed):
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
         """
         wanted = self.epoch - 1 if epoch is None else epoch
-        # One worker's view is never ahead of the truth: what it knows to be complete is complete everywhere.
-        self.ask_patiently(
-            [(0, Wait(self.index, "", wanted, seconds_of(timeout)), None)], seconds_of(timeout)
-        )
+        seconds = seconds_of(timeout)
+        self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
 
     def arrangements(self) -> pa.Table:

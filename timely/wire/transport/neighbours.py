@@ -54,7 +54,7 @@ class Neighbours:
         self._order: list[int] = []
         self._rings: list[InboundRing] = []
         self._wake: tuple[int, int] | None = None
-        self._heard_at = 0.0
+        self._has_heard = False
         self._spins = False
 
     def __contains__(self, peer: int) -> bool:
@@ -125,7 +125,7 @@ class Neighbours:
                 self._order = peers[place + 1 :] + peers[: place + 1]
                 break
         if arrived:
-            self._heard_at = time.monotonic()
+            self._has_heard = True
         return arrived
 
     def has_more(self) -> bool:
@@ -133,11 +133,14 @@ class Neighbours:
         return any(line.has_next() for line in self._lines.values())
 
     def spin(self) -> bool:
-        """Look for a moment whether something comes, if something has come just now: who answers within that
-        is not slept over. Returns whether it has.
+        """Look for a moment whether something comes, if something has come since the last time: who is at
+        work on an answer is not slept over. Returns whether it has.
         """
-        until = self._heard_at + SPIN_SECONDS_MAX
-        while self._spins and time.monotonic() < until:
+        if not (self._spins and self._has_heard):
+            return False
+        self._has_heard = False
+        until = time.monotonic() + SPIN_SECONDS_MAX
+        while time.monotonic() < until:
             for ring in self._rings:
                 if ring.has_more():
                     return True

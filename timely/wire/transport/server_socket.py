@@ -7,6 +7,7 @@ hung up on a moment later; what they ask meanwhile is for the caller to refuse.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -26,11 +27,14 @@ from ..batch import Frame
 from ..keys import ClusterKeys
 from ..refusals import taken_away
 from .arrivals import has_come
+from .direct import DirectDoor, direct_path
 from .door import Door
 from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
 from .tcp import hang_up, peer_of
 
 __all__ = ["ServerSocket"]
+
+_log = logging.getLogger("timely")
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class ServerSocket:
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     ) -> None:
         self._door: Door | None = None
+        self._direct: DirectDoor | None = None
         self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # those that were heard of last
         self._hang_up_at: dict[bytes, float] = {}
         self._version = 0
@@ -72,9 +77,15 @@ class ServerSocket:
             (self.address,), self._door = listen_all(
                 self._context, self.socket, [address], mend, keys, silence_seconds
             )
+            self._direct = _direct_door(self.address)
         except BaseException:
             self._context.destroy(linger=0)
             raise
+
+    @property
+    def sources(self) -> list[zmq.Socket[bytes] | int]:
+        """What becomes readable when there is something to receive."""
+        return [self.socket] if self._direct is None else [self.socket, self._direct.descriptor]
 
     def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
         """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
@@ -86,6 +97,8 @@ class ServerSocket:
                 self._note(self._door, client)
             left -= sum(map(len, frames))
             arrived.append((client.bytes, [frame.buffer for frame in frames]))
+        if self._direct is not None:
+            arrived += self._direct.recv_nowait(RECV_COUNT_MAX)
         return arrived
 
     def refusal(self, client: bytes) -> str:
@@ -125,13 +138,18 @@ class ServerSocket:
 
     def send(self, client: bytes, frames: Sequence[Frame]) -> None:
         """Answer; a client that has gone is no error."""
-        send(self.socket, [client, *frames])
+        if self._direct is not None and client in self._direct:
+            self._direct.send(client, frames)
+        else:
+            send(self.socket, [client, *frames])
 
     def close(self) -> None:
         """Send what is queued, for a quarter of a second at most, and let go of the socket. Twice is once."""
         if self._door is not None:
             self._door.close()
             self._door = None
+        if self._direct is not None:
+            self._direct.close()
         self._context.destroy(linger=LINGER_MS)
 
     def _note(self, door: Door, client: zmq.Frame) -> None:
@@ -154,3 +172,15 @@ class ServerSocket:
             holder = self._holders.get(client)
             if holder is not None and self.refusal(client):
                 hang_up(holder.descriptor, holder.peer)
+
+
+def _direct_door(address: str) -> DirectDoor | None:
+    """The door beside an address, if there can be one; without it clients come by ZeroMQ alone."""
+    path = direct_path(address)
+    if path is None:
+        return None
+    try:
+        return DirectDoor(path)
+    except OSError as error:  # the path is a little longer
+        _log.info("no direct connections of clients at %s: %s", path, error)
+        return None

@@ -42,6 +42,10 @@ class Poller:
         """Wait for this one, too."""
         self._poller.register(source, zmq.POLLIN)
 
+    def add_both_ways(self, source: int) -> None:
+        """Wait for this one until it can be read or written; once more: as by `add`, until it can be read."""
+        self._poller.register(source, zmq.POLLIN | zmq.POLLOUT)
+
     def remove(self, source: zmq.Socket[bytes] | int) -> None:
         """The inverse of `add`."""
         self._poller.unregister(source)

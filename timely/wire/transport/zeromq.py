@@ -46,6 +46,7 @@ from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
 from .arrivals import has_come
 from .curve import lock_client
+from .direct_lines import DirectLines
 from .door import Door
 from .neighbours import Neighbours
 from .server_socket import ServerSocket
@@ -294,7 +295,8 @@ class WorkerMesh:
 
     def watch(self, source: ServerSocket | int) -> None:
         """Let `wait` return also when this socket or file descriptor becomes readable."""
-        self._poller.add(source if isinstance(source, int) else source.socket)
+        for each in [source] if isinstance(source, int) else source.sources:
+            self._poller.add(each)
 
     def close(self) -> None:
         """Send what is queued, for a quarter of a second at most, and let go of all. Twice is once."""
@@ -361,7 +363,10 @@ class ClientSockets:
         self._sockets: list[zmq.Socket[bytes]] = []
         self._connections: list[_Connection] = []
         self._is_given_up: list[bool] = []
-        self._let_go = weakref.finalize(self, _let_go, self._context, self._sockets, self._connections)
+        self._direct = DirectLines(self.addresses, self._poller)
+        self._let_go = weakref.finalize(
+            self, _let_go, self._context, self._sockets, self._connections, self._direct
+        )
         self._let_go.atexit = False
         try:
             for address in addresses:
@@ -372,10 +377,19 @@ class ClientSockets:
 
     def send(self, worker: int, frames: Sequence[Frame]) -> None:
         """Queue a request for a worker."""
-        send(self._sockets[worker], frames)
+        if not self._direct.send(worker, frames):
+            send(self._sockets[worker], frames)
+
+    def choose(self, worker: int) -> None:
+        """Find out whether there is a shorter way to a worker, to be taken from now on; to be called while
+        nothing is outstanding, since what goes by different ways may arrive in another order.
+        """
+        self._direct.choose(worker)
 
     def recv_nowait(self, worker: int) -> list[memoryview] | None:
         """The next message of a worker, if one has come in."""
+        if (message := self._direct.recv_nowait(worker)) is not None:
+            return message
         socket = self._sockets[worker]
         if not has_come(socket):
             return None
@@ -424,6 +438,7 @@ class ClientSockets:
         later call, and a client that waits would not rest any more.
         """
         self._poller.wait(timeout_seconds)
+        self._direct.flush()
         for connection in self._connections:
             connection.look()
 
@@ -468,9 +483,11 @@ def _let_go(
     context: zmq.Context[zmq.Socket[bytes]],
     sockets: Sequence[zmq.Socket[bytes]],
     connections: Sequence[_Connection],
+    direct: DirectLines,
 ) -> None:
     if context.closed:
         return
+    direct.close()
     for socket, connection in zip(sockets, connections, strict=True):
         socket.disable_monitor()
         connection.monitor.close(linger=0)

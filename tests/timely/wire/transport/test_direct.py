@@ -1,0 +1,292 @@
+"""Connections of clients without threads in between: real sockets, both sides in one process."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from timely.limits import DIRECT_UNSENT_BYTES_MAX, HEADER_BYTES_MAX
+from timely.wire.transport import direct
+from timely.wire.transport.direct import BrokenLineError, DirectDoor, DirectLine, connect, direct_path
+from timely.wire.transport.direct_lines import DirectLines
+from timely.wire.transport.socket_options import Poller
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return f"ipc://{tmp_path}/c0"
+
+
+@pytest.fixture
+def door(address: str) -> Iterator[DirectDoor]:
+    path = direct_path(address)
+    assert path is not None
+    made = DirectDoor(path)
+    yield made
+    made.close()
+
+
+_lines: list[DirectLine] = []
+
+
+@pytest.fixture(autouse=True)
+def _hang_up() -> Iterator[None]:
+    yield
+    for line in _lines:
+        line.close()
+    _lines.clear()
+
+
+def let_in(door: DirectDoor, address: str) -> DirectLine:
+    """A line that is greeted."""
+    line = connect(address)
+    assert line is not None
+    _lines.append(line)
+    assert door.recv_nowait(9) == []
+    assert line.recv() == [[]]
+    return line
+
+
+def texts(message: list[memoryview]) -> list[bytes]:
+    return [bytes(frame) for frame in message]
+
+
+def test_messages_of_each_go_there_and_answers_come_back(door: DirectDoor, address: str) -> None:
+    ada, bob = let_in(door, address), let_in(door, address)
+    ada.send([b"one"])
+    ada.send([b"two", b"", memoryview(b"and more")])
+    bob.send([])
+    heard = door.recv_nowait(9)
+    assert [texts(frames) for _, frames in heard] == [[b"one"], [b"two", b"", b"and more"], []]
+    assert heard[0][0] == heard[1][0] != heard[2][0]
+    assert heard[0][0] in door and b"another" not in door
+    door.send(heard[2][0], [b"to bob"])
+    door.send(b"another", [b"to nobody"])
+    assert [texts(message) for message in bob.recv()] == [[b"to bob"]]
+    assert ada.recv() == []
+
+
+def test_what_does_not_fit_is_sent_as_the_other_side_reads(door: DirectDoor, address: str) -> None:
+    line = let_in(door, address)
+    sent = bytes(range(256)) * 8_000
+    assert len(sent) <= HEADER_BYTES_MAX
+    line.send([sent])
+    line.send([b"behind it"])
+    assert line.unsent_bytes > 0
+    heard: list[list[bytes]] = []
+    while len(heard) < 2:
+        heard += [texts(frames) for _, frames in door.recv_nowait(9)]
+        line.flush()
+    assert heard == [[sent], [b"behind it"]] and line.unsent_bytes == 0
+
+
+def test_an_answer_of_any_size_arrives_whole_and_wakes_the_door_until_it_is_gone(
+    door: DirectDoor, address: str
+) -> None:
+    line = let_in(door, address)
+    line.send([b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    answer = bytes(range(251)) * 40_000
+    door.send(client, [b"head", answer])
+    heard: list[list[memoryview]] = []
+    while not heard:
+        assert door.recv_nowait(9) == []
+        heard += line.recv()
+    assert texts(heard[0]) == [b"head", answer]
+
+
+def test_who_does_not_read_is_not_heard_until_he_does(door: DirectDoor, address: str) -> None:
+    line = let_in(door, address)
+    line.send([b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    answer = bytes(DIRECT_UNSENT_BYTES_MAX + (1 << 20))
+    door.send(client, [answer])
+    line.send([b"and this?"])
+    for _ in range(3):
+        assert door.recv_nowait(9) == []
+    heard: list[list[memoryview]] = []
+    asked: list[bytes] = []
+    while not (heard and asked):
+        heard += line.recv()
+        asked += [bytes(frames[0]) for _, frames in door.recv_nowait(9)]
+    assert bytes(heard[0][0]) == answer and asked == [b"and this?"]
+
+
+def test_a_message_in_pieces_is_one(door: DirectDoor, address: str) -> None:
+    whole = struct.pack("<3q", 2, 5, 3) + b"firstend"
+    raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    raw.connect(str(direct_path(address)))
+    door.recv_nowait(9)
+    heard: list[tuple[bytes, list[memoryview]]] = []
+    for byte in whole + whole[:20]:
+        assert heard == [] or byte in whole[:20]
+        raw.sendall(bytes([byte]))
+        heard += door.recv_nowait(9)
+    assert [texts(frames) for _, frames in heard] == [[b"first", b"end"]]
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        struct.pack("<q", -1),
+        struct.pack("<q", 9) + bytes(80),
+        struct.pack("<2q", 1, -5),
+        struct.pack("<2q", 1, HEADER_BYTES_MAX + 1),
+        struct.pack("<3q", 2, 1, 1 << 62),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff" * 4_000,
+    ],
+    ids=lambda noise: f"{noise[:12]!r}",
+)
+def test_who_sends_what_no_client_sends_is_hung_up_on_and_others_go_on(
+    door: DirectDoor, address: str, noise: bytes
+) -> None:
+    raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    raw.connect(str(direct_path(address)))
+    ada = let_in(door, address)
+    assert len(raw.recv(100)) == 8, "the greeting"
+    raw.sendall(noise)
+    assert door.recv_nowait(9) == []
+    assert raw.recv(100) == b""
+    ada.send([b"still here"])
+    ((_, frames),) = door.recv_nowait(9)
+    assert texts(frames) == [b"still here"]
+    raw.close()
+
+
+def test_who_has_gone_is_forgotten_and_an_answer_to_him_is_no_error(door: DirectDoor, address: str) -> None:
+    line = let_in(door, address)
+    line.send([b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    line.close()
+    door.send(client, [b"!"])
+    door.recv_nowait(9)
+    assert client not in door
+    door.send(client, [b"!"])
+
+
+def test_what_was_sent_before_the_end_is_read_and_then_the_end_is_told(
+    door: DirectDoor, address: str
+) -> None:
+    line = let_in(door, address)
+    line.send([b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    door.send(client, [b"farewell"])
+    door.close()
+    door.close()
+    assert [texts(message) for message in line.recv()] == [[b"farewell"]]
+    with pytest.raises(BrokenLineError, match="hung up"):
+        line.recv()
+    with pytest.raises(BrokenLineError):
+        line.send([b"?"])
+    assert connect(address) is None, "the door is gone"
+
+
+def test_of_too_many_the_last_is_not_greeted(
+    door: DirectDoor, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "DIRECT_COUNT_MAX", 2)
+    lines = [let_in(door, address) for _ in range(2)]
+    third = connect(address)
+    assert third is not None
+    _lines.append(third)
+    assert door.recv_nowait(9) == []
+    with pytest.raises(BrokenLineError):
+        third.recv()
+    lines[0].close()
+    assert door.recv_nowait(9) == []
+    assert let_in(door, address)
+
+
+def test_addresses_of_other_kinds_have_no_door(tmp_path: Path) -> None:
+    assert direct_path("tcp://127.0.0.1:5") is None and connect("tcp://127.0.0.1:5") is None
+    assert connect(f"ipc://{tmp_path}/nobody") is None
+
+
+def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_tables(
+    door: DirectDoor, address: str
+) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    assert not lines.send(0, [b"?"]), "not greeted yet"
+    door.recv_nowait(9)
+    assert lines.recv_nowait(0) is None
+    assert not lines.send(0, [b"?"]), "what is outstanding may have gone another way"
+    lines.choose(0)
+    assert lines.send(0, [b"?"]) and not lines.send(0, [b"?", b"a table"])
+    ((client, frames),) = door.recv_nowait(9)
+    assert texts(frames) == [b"?"]
+    door.send(client, [b"1"])
+    door.send(client, [b"2"])
+    assert poller.wait(5)
+    assert [texts(lines.recv_nowait(0) or []) for _ in range(2)] == [[b"1"], [b"2"]]
+    assert lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_line_that_breaks_is_given_up_and_what_has_come_is_still_read(
+    door: DirectDoor, address: str
+) -> None:
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    door.send(client, [b"farewell"])
+    door.close()
+    assert texts(lines.recv_nowait(0) or []) == [b"farewell"]
+    assert lines.recv_nowait(0) is None
+    assert not lines.send(0, [b"?"])
+    lines.choose(0)
+    assert not lines.send(0, [b"?"]) and lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_worker_that_listens_later_is_found_and_one_that_never_does_is_not_tried_for_ever(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from timely.wire.transport import direct_lines
+
+    tried: list[str] = []
+    monkeypatch.setattr(direct_lines, "connect", lambda at: tried.append(at))
+    lines = DirectLines([address], Poller())
+    for _ in range(100):
+        lines.choose(0)
+    assert 2 <= len(tried) <= 50
+    monkeypatch.undo()
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    path = direct_path(address)
+    assert path is not None
+    later = DirectDoor(path)
+    lines.choose(0)
+    later.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [b"?"])
+    lines.close()
+    later.close()
+
+
+def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor, address: str) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    asked = bytes(range(256)) * 8_000
+    assert lines.send(0, [asked]) and lines.send(0, [b"next"])
+    heard: list[list[bytes]] = []
+    while len(heard) < 2:
+        heard += [texts(frames) for _, frames in door.recv_nowait(9)]
+        poller.wait(0)
+        lines.flush()
+    assert heard == [[asked], [b"next"]]
+    assert poller.wait(0) == [], "it waits for what may be read, no more for room"
+    lines.close()

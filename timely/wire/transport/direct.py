@@ -1,0 +1,277 @@
+"""A client and a worker of one host, without threads in between.
+
+ZeroMQ hands each message to a thread of its own, on either side. Where there are no more cores than workers
+these threads have to wait for one, and a request of a client that would be answered at once is not even read
+for a millisecond. So beside each address of ipc there is a second one, of a socket of the system:
+
+    DirectDoor   where a worker is reached so, by any number of clients
+    DirectLine   one connection, of either side
+
+What a client asks without a table goes by its line, and so do all answers to that. The connection of ZeroMQ
+stays: for what is large, and to know that a worker is gone, or silent.
+
+Each client is greeted when it has been let in, by a message without frames, and uses its line from then on.
+What it sent before might never be read: where there are too many, others are hung up on.
+
+A message is its number of frames, their sizes, the frames. Neither side waits for the other: what does not
+fit is sent later (`flush`).
+"""
+
+from __future__ import annotations
+
+import secrets
+import select
+import socket
+import struct
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from ...limits import DIRECT_COUNT_MAX, DIRECT_UNSENT_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from ..batch import Frame
+
+__all__ = ["BrokenLineError", "DirectDoor", "DirectLine", "connect", "direct_path"]
+
+IS_POSSIBLE: Final = hasattr(select, "epoll") and hasattr(socket, "AF_UNIX")
+_PREFIX: Final = "ipc://"
+_NAME: Final = b"direct-"
+_FRAMES_MAX: Final = 8
+_PARTS_MAX: Final = 64
+_READ_BYTES: Final = 1 << 18
+_COUNT: Final = struct.Struct("<q")
+
+
+class BrokenLineError(Exception):
+    """The other side is gone, or has sent what nobody sends."""
+
+
+def direct_path(address: str) -> str | None:
+    """Where the door beside an address is; none if there is none."""
+    return f"{address.removeprefix(_PREFIX)}-direct" if IS_POSSIBLE and address.startswith(_PREFIX) else None
+
+
+def connect(address: str) -> DirectLine | None:
+    """A line to the worker at an address, not greeted yet; none if nobody is there."""
+    path = direct_path(address)
+    if path is None:
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        connection.connect(path)
+    except OSError:  # not there yet, or too many wait to be let in
+        connection.close()
+        return None
+    return DirectLine(connection, FRAME_BYTES_MAX)
+
+
+class DirectLine:
+    """One connection, of either side; `bytes_max`: of one frame that comes in."""
+
+    def __init__(self, connection: socket.socket, bytes_max: int) -> None:
+        self._connection = connection
+        self._bytes_max = bytes_max
+        self._unread = bytearray()
+        self._unsent: deque[memoryview] = deque()
+        self.unsent_bytes = 0
+
+    @property
+    def descriptor(self) -> int:
+        """To wait for."""
+        return self._connection.fileno()
+
+    def send(self, frames: Sequence[Frame]) -> None:
+        """Send a message, or as much of it as there is room for now. Raises `BrokenLineError`."""
+        views = [_bytes_of(frame) for frame in frames]
+        header = struct.pack(f"<{1 + len(views)}q", len(views), *map(len, views))
+        for part in (memoryview(header), *views):
+            if len(part):
+                self._unsent.append(part)
+                self.unsent_bytes += len(part)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what has not been sent, as far as there is room. Raises `BrokenLineError`."""
+        while self._unsent:
+            try:
+                count = self._connection.sendmsg([*islice(self._unsent, _PARTS_MAX)], (), socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise BrokenLineError(str(error)) from error
+            self.unsent_bytes -= count
+            while count:
+                part = self._unsent.popleft()
+                if len(part) > count:
+                    self._unsent.appendleft(part[count:])
+                count -= min(count, len(part))
+
+    def recv(self) -> list[list[memoryview]]:
+        """Messages that have come in, up to a limit. Raises `BrokenLineError` when all have been read and
+        none will come, or for what is no message.
+        """
+        try:
+            read = self._connection.recv(_READ_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            raise BrokenLineError(str(error)) from error
+        if not read:
+            raise BrokenLineError("the other side has hung up")
+        if self._unread:
+            self._unread += read
+            read = bytes(self._unread) if self._is_whole(self._unread) else b""
+        elif not self._is_whole(read):
+            self._unread += read
+            read = b""
+        return self._messages(read) if read else []
+
+    def _is_whole(self, read: bytes | bytearray) -> bool:
+        """Whether it begins with a whole message: else there is nothing to be taken apart yet."""
+        return self._end_of(memoryview(read), 0) is not None
+
+    def _messages(self, read: bytes) -> list[list[memoryview]]:
+        found: list[list[memoryview]] = []
+        view, at = memoryview(read), 0
+        while (end := self._end_of(view, at)) is not None:
+            (count,) = _COUNT.unpack_from(view, at)
+            sizes = struct.unpack_from(f"<{count}q", view, at + 8)
+            at += 8 + 8 * count
+            frames = []
+            for size in sizes:
+                frames.append(view[at : at + size])
+                at += size
+            assert at == end
+            found.append(frames)
+        self._unread = bytearray(view[at:])
+        return found
+
+    def _end_of(self, view: memoryview, at: int) -> int | None:
+        """Where the message that begins at `at` ends; none if that is not here yet."""
+        left = len(view) - at
+        if left < 8:
+            return None
+        (count,) = _COUNT.unpack_from(view, at)
+        if not 0 <= count <= _FRAMES_MAX:
+            raise BrokenLineError(f"a message of {count} frames")
+        if left < 8 + 8 * count:
+            return None
+        sizes = struct.unpack_from(f"<{count}q", view, at + 8)
+        if not all(0 <= size <= self._bytes_max for size in sizes):
+            raise BrokenLineError(f"a message with frames of {sizes} bytes")
+        end = at + 8 + 8 * count + sum(sizes)
+        return end if end <= len(view) else None
+
+    def close(self) -> None:
+        """Hang up. Twice is once."""
+        self._connection.close()
+
+
+class DirectDoor:
+    """Where clients of this host reach a worker.
+
+    Args:
+        path: of the socket. Raises `OSError` if nobody can listen there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lines: dict[bytes, DirectLine] = {}
+        self._clients: dict[int, bytes] = {}
+        self._watched: dict[int, int] = {}
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listening.setblocking(False)
+            self._listening.bind(path)
+            self._listening.listen(DIRECT_COUNT_MAX)
+            self._poll = select.epoll()
+        except BaseException:
+            self._listening.close()
+            raise
+        self._poll.register(self._listening.fileno(), select.EPOLLIN)
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when there is something to take or to send."""
+        return self._poll.fileno()
+
+    def __contains__(self, client: bytes) -> bool:
+        return client in self._lines
+
+    def recv_nowait(self, count: int) -> list[tuple[bytes, list[memoryview]]]:
+        """Requests that have come in, as (who asks, frames), of so many clients at most."""
+        arrived: list[tuple[bytes, list[memoryview]]] = []
+        for descriptor, _ in self._poll.poll(0, count):
+            client = self._clients.get(descriptor)
+            if client is None:
+                self._let_in()
+                continue
+            line = self._lines[client]
+            try:
+                line.flush()
+                if line.unsent_bytes <= DIRECT_UNSENT_BYTES_MAX:
+                    arrived += [(client, frames) for frames in line.recv()]
+                self._watch(line)
+            except BrokenLineError:
+                self._hang_up(client)
+        return arrived
+
+    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
+        """Answer; a client that has gone is no error."""
+        line = self._lines.get(client)
+        if line is None:
+            return
+        try:
+            line.send(frames)
+            self._watch(line)
+        except BrokenLineError:
+            self._hang_up(client)
+
+    def close(self) -> None:
+        """Hang up on all, and let nobody in any more. Twice is once."""
+        if self._poll.closed:
+            return
+        for client in list(self._lines):
+            self._hang_up(client)
+        self._poll.close()
+        self._listening.close()
+        Path(self._path).unlink(missing_ok=True)
+
+    def _let_in(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:  # nobody else, or no descriptor for him
+                return
+            if len(self._lines) >= DIRECT_COUNT_MAX:
+                connection.close()
+                continue
+            connection.setblocking(False)
+            client = _NAME + secrets.token_bytes(16)
+            line = self._lines[client] = DirectLine(connection, HEADER_BYTES_MAX)
+            self._clients[line.descriptor] = client
+            self.send(client, [])
+
+    def _watch(self, line: DirectLine) -> None:
+        """Who does not read what he is sent is not heard either."""
+        wanted = select.EPOLLIN if line.unsent_bytes <= DIRECT_UNSENT_BYTES_MAX else 0
+        wanted |= select.EPOLLOUT if line.unsent_bytes else 0
+        watched = self._watched.get(line.descriptor)
+        if watched is None:
+            self._poll.register(line.descriptor, wanted)
+        elif watched != wanted:
+            self._poll.modify(line.descriptor, wanted)
+        self._watched[line.descriptor] = wanted
+
+    def _hang_up(self, client: bytes) -> None:
+        line = self._lines.pop(client)
+        self._watched.pop(line.descriptor, None)
+        self._clients.pop(line.descriptor)
+        line.close()
+
+
+def _bytes_of(frame: Frame) -> memoryview:
+    view = memoryview(frame)
+    return view.cast("B") if view.nbytes else memoryview(b"")

@@ -1,0 +1,115 @@
+"""A client's lines to workers of the same host: which worker is reached so?"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from ..batch import Frame
+from .direct import BrokenLineError, DirectLine, connect
+from .socket_options import Poller
+
+__all__ = ["DirectLines"]
+
+_TRIES_MAX: Final = 16
+"""A worker that has just been started may not listen yet. One that has no door is not asked for ever."""
+
+
+class DirectLines:
+    """Lines to the workers at `addresses`, as far as there are any; `poller` waits for them."""
+
+    def __init__(self, addresses: Sequence[str], poller: Poller) -> None:
+        self._addresses = addresses
+        self._poller = poller
+        self._tries = [_TRIES_MAX] * len(addresses)
+        self._lines: list[DirectLine | None] = [None] * len(addresses)
+        self._arrived: list[deque[list[memoryview]]] = [deque() for _ in addresses]
+        self._greeted: set[int] = set()
+        self._chosen: set[int] = set()
+        self._full: set[int] = set()
+        """Lines in which there was no room for all."""
+
+    def choose(self, worker: int) -> None:
+        """See `ClientSockets.choose`."""
+        if worker in self._chosen:
+            return
+        if self._lines[worker] is None:
+            self._try(worker)
+        elif worker not in self._greeted:
+            self._take(worker)
+        if worker in self._greeted:
+            self._chosen.add(worker)
+
+    def send(self, worker: int, frames: Sequence[Frame]) -> bool:
+        """Send a request by the line to a worker; whether it goes by that: one with a table does not."""
+        line = self._lines[worker]
+        if line is None or worker not in self._chosen or len(frames) > 1:
+            return False
+        try:
+            line.send(frames)
+        except BrokenLineError:
+            self._drop(worker)
+            return False
+        if line.unsent_bytes:
+            self._full.add(worker)
+            self._poller.add_both_ways(line.descriptor)
+        return True
+
+    def flush(self) -> None:
+        """Send what there was no room for."""
+        for worker in list(self._full):
+            line = self._lines[worker]
+            assert line is not None, "what is dropped is not full"
+            try:
+                line.flush()
+            except BrokenLineError:
+                self._drop(worker)
+                continue
+            if not line.unsent_bytes:
+                self._full.discard(worker)
+                self._poller.add(line.descriptor)
+
+    def recv_nowait(self, worker: int) -> list[memoryview] | None:
+        """The next message of a worker, if one has come in by its line."""
+        arrived = self._arrived[worker]
+        if not arrived and self._lines[worker] is not None:
+            self._take(worker)
+        return arrived.popleft() if arrived else None
+
+    def close(self) -> None:
+        """Hang up on all. Twice is once."""
+        for line in self._lines:
+            if line is not None:
+                line.close()
+
+    def _try(self, worker: int) -> None:
+        if self._tries[worker] <= 0:
+            return
+        self._tries[worker] -= 1
+        line = self._lines[worker] = connect(self._addresses[worker])
+        if line is not None:
+            self._poller.add(line.descriptor)
+
+    def _take(self, worker: int) -> None:
+        line = self._lines[worker]
+        assert line is not None
+        try:
+            for message in line.recv():
+                if message:
+                    self._arrived[worker].append(message)
+                else:
+                    self._greeted.add(worker)
+        except BrokenLineError:
+            self._drop(worker)
+
+    def _drop(self, worker: int) -> None:
+        """It is broken: that the worker is gone, if it is, its other connection tells."""
+        line = self._lines[worker]
+        assert line is not None
+        self._poller.remove(line.descriptor)
+        line.close()
+        self._lines[worker] = None
+        self._tries[worker] = 0
+        for known in (self._greeted, self._chosen, self._full):
+            known.discard(worker)
