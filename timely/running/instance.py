@@ -326,6 +326,9 @@ class Instance:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
         if self.far.is_wide(changes):
             changes = self.far.sift(changes)
+            # From something far to something further no frontier moves, and a region may finish more epochs.
+            for region in self.regions:
+                self.wake(region)
         self._tell_tracker(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:
