@@ -271,7 +271,7 @@ def test_all_that_waits_counts_from_a_later_epoch() -> None:
 
 
 def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> None:
-    """Where regions go in step the anchor moves in the middle of a stretch, and what is told waits for its end."""
+    """Where regions go in step the anchor moves in the middle of a stretch, at whose end it is told."""
     cluster = installed(distances, True)
     (instance,) = cluster.instances
     region, shift = instance.regions[0].region, instance.frozen.layout.shifts[0]

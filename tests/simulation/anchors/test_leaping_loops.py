@@ -1,4 +1,4 @@
-"""Loops that several workers run in step, where inputs leap by very many epochs, each for itself, and some end.
+"""Loops that several workers run in step, where inputs leap by very many epochs, each for itself; some end.
 
 Few epochs fit words here, so anchors move while beats are under way, and each worker's by itself.
 """
