@@ -283,6 +283,10 @@ class Instance:
         runner.may_resume = True
         self.wake(runner)
 
+    def resume(self, stage: int) -> None:
+        """The same for a stage, or region, by its number."""
+        self.let_resume(self._actors[stage])
+
     def activate(self, stage: int) -> None:
         """Run one queued stage, whichever others would come before it."""
         if stage in self._patient:
