@@ -240,6 +240,29 @@ def test_a_bound_behind_all_that_words_can_say_is_said_anew_when_the_anchor_move
     assert [region._done for region in _regions(cluster)] == [21, 21]
 
 
+@pytest.mark.parametrize(
+    ("said", "has_ended"),
+    [
+        ([(True, b"\1"), (True, b"\1")], True),
+        ([(True, b"\1"), (True, b"\0")], False),
+        ([(True, b"\1"), (False, b"")], False),
+        ([(False, b""), (False, b"")], False),
+    ],
+    ids=["all", "one", "one keeps rows", "all keep rows"],
+)
+def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
+    said: list[tuple[bool, bytes]], has_ended: bool
+) -> None:
+    cluster = _cluster()
+    first, _ = _regions(cluster)
+    port = first._watched[0]
+    first._seen_ended = {port}  # by what it has said, now or earlier
+    every = [Said(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
+    with cluster.turn_of(0):
+        first._end(every)
+    assert (len(first.frontier(port)) == 0) == has_ended
+
+
 def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three workers one may have heard all, and say the next, while another has not."""
     cluster = _cluster(3)
