@@ -1,6 +1,7 @@
 """Workers with their servers, whose messages are delayed at random; nothing happens but by calls of a test.
 
-The dataflows are those of `exporting_flows.py`. Every worker checks its progress tracking after each step.
+The dataflows are those of `exporting_flows.py`. Every worker checks its progress tracking after each step; or
+none does, and loops are regions.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ def some_epoch_bits(rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None
 class DelayedCluster:
     """`owner` is the dataflow whose input `edges` is changed; `history` what has come to it at each epoch."""
 
-    def __init__(self, rng: random.Random, workers: int) -> None:
+    def __init__(self, rng: random.Random, workers: int, checks: bool = True) -> None:
         self.rng = rng
         self.network = MemoryNetwork(workers, rng.randrange(1 << 30))
         self.workers = [
-            Worker(w, workers, self.network.transport(w) if workers > 1 else None, check_progress=True)
+            Worker(w, workers, self.network.transport(w) if workers > 1 else None, check_progress=checks)
             for w in range(workers)
         ]
         self.servers = [Server(worker, f"worker {worker.index}") for worker in self.workers]

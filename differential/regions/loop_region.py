@@ -198,12 +198,12 @@ class LoopRegion:
         self.at = None
         parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
-    def _tell(self) -> None:
-        """Let connectors know what kernels have carried."""
+    def _tell(self, step: int = 0) -> None:
+        """Let connectors know what kernels have carried, whose words have become less by `step` since."""
         parts, state = self._parts, self._state
         for at in range(int(state[X_TOLD])):
             number, word, rows = self._told[:, at].tolist()
-            parts.uses[number].tell_round(word, rows)
+            parts.uses[number].tell_round(word - step, rows)
         state[X_TOLD] = 0
         for number, rows in enumerate(parts.edges[:, E_ROWS].tolist()):
             if rows:
@@ -249,6 +249,7 @@ class LoopRegion:
 
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
+        self._tell(by.step)  # in the middle of a stretch: what went round has words of before
         self._since = by.early_word(self._since)
         for each in (X_FROM, X_BOUND):
             self._state[each] = by.early_word(int(self._state[each]))

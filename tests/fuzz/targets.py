@@ -22,6 +22,7 @@ from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from progress.tracking.broadcast import Broadcaster
 from timely.building.builders import build_dataflow
+from timely.client.posting import Refusals
 from timely.client.session import Flow
 from timely.client.tables import records_of
 from timely.errors import InternalError, MisuseError, PeerError, RequestError, TimelyError
@@ -180,12 +181,13 @@ class _Answers:
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.addresses: list[str] = []
+        self.refusals = Refusals()
 
     def ask(self, requests: Sequence[object], timeout_seconds: float = 0.0) -> list[Reply]:
         del timeout_seconds
         return [self.reply for _ in requests]
 
-    def post(self, worker: int, request: object, poster: object, call: str) -> None:
+    def post(self, worker: int, request: object, poster: object, call: str, is_ordered: bool = False) -> None:
         raise AssertionError("nothing is inserted")
 
     def settle(self) -> None:

@@ -1,5 +1,5 @@
 """Dataflows that are replaced again and again at random moments of a random history, among workers whose
-messages are delayed at random, while somebody reads; every worker checks its progress tracking.
+messages are delayed at random, while somebody reads; every worker checks its progress tracking, or none.
 
 same_*   at every epoch the answer is that of the version that was in force, to who reads on, to who begins;
          on all workers, also when a version fails
@@ -60,7 +60,7 @@ def test_same_as_the_version_in_force_whoever_reads(
         rng = random.Random(case)
         monkeypatch.setattr(imports_module, "_PIECE_ROWS", rng.choice([1, 3, 65_536]))
         some_epoch_bits(rng, monkeypatch)
-        cluster = DelayedCluster(rng, workers)
+        cluster = DelayedCluster(rng, workers, checks=case % 2 == 0)
         cluster.owner = cluster.install("exporting_flows:owner")
         cluster.settle()
         switched: dict[int, int] = {}
@@ -91,7 +91,7 @@ def test_same_on_all_workers_when_a_version_fails_at_any_moment(workers: int, se
     outcomes: Counter[str] = Counter()
     for number in range(24 * effort):
         case = seed + number
-        cluster = DelayedCluster(random.Random(case), workers)
+        cluster = DelayedCluster(random.Random(case), workers, checks=case % 2 == 0)
         cluster.owner = cluster.install("exporting_flows:owner")
         cluster.settle()
         reader = Reader(cluster, cluster.owner)

@@ -240,7 +240,7 @@ class Cluster:
         """Let go of the cluster. Workers that `connect` has started end; others go on.
 
         An embedded cluster does what is sealed before. If that fails, or has failed and no call has said so,
-        the error comes out here.
+        the error comes out here; and so does what was refused of rows that nobody has waited for.
         """
         self._workers.close()
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -40,7 +40,8 @@ from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
 from ..wire.transport.zeromq import ClientSockets
-from .posting import Behind, Poster, Posts
+from .installed import Keeper
+from .posting import Behind, Poster, Posts, Refusals, together
 
 __all__ = [
     "AppendClient",
@@ -60,28 +61,6 @@ _KNOWS = -1
 """Stands for the worker in a failure that is known to be the cause: a worker's last word."""
 _KEEPS = -2
 """The same, from who keeps the workers, and knows best."""
-
-
-class Keeper(Protocol):
-    """Who has started the workers, and hears first of their end: a launcher, a job of Spark."""
-
-    @property
-    def descriptors(self) -> list[int]:
-        """File descriptors that become readable when there is something to `check`."""
-        ...
-
-    @property
-    def knows_best(self) -> bool:
-        """Whether a worker's last word is no reason yet not to wait for what this one says."""
-        ...
-
-    def check(self) -> None:
-        """`PeerError` if a worker has ended unasked: which, and by what."""
-        ...
-
-    def stop(self) -> None:
-        """End the workers; returns when none is left."""
-        ...
 
 
 class RemoteWorkers:
@@ -111,6 +90,7 @@ class RemoteWorkers:
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
         self.silence_seconds = silence_seconds
+        self.refusals = Refusals()
         self._launcher = launcher
         self._lock = threading.Lock()
         self._own = threading.local()
@@ -132,10 +112,17 @@ class RemoteWorkers:
         with self._breaking():
             return self._channel().ask(requests, timeout_seconds, reach_seconds)
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
-        """Send a request whose answer `poster` hears of when somebody settles."""
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
+        """Send a request whose answer `poster` hears of when somebody settles. `is_ordered`: once other
+        threads have their answers, for a worker takes what comes by several connections in any order.
+        """
         with self._breaking():
-            self._channel().posts.post(worker, request, poster, call, call_site())
+            own = self._channel()
+            if is_ordered:
+                self._settle(own)
+            own.posts.post(worker, request, poster, call, call_site())
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
         """Ask something behind what this thread has posted. What others have is taken up first: it went by
@@ -149,11 +136,12 @@ class RemoteWorkers:
     def settle(self) -> None:
         """Take up the answers to all that was posted, in whichever thread."""
         with self._breaking():
-            self._settle()
+            self._settle(None)
 
-    def _settle(self, but: _Channel | None = None) -> None:
+    def _settle(self, own: _Channel | None) -> None:
+        """Of all threads, or of all others."""
         for channel in self._channels:
-            if channel.posts and channel is not but:
+            if channel is not own and channel.posts:
                 channel.posts.settle()
 
     @contextmanager
@@ -174,9 +162,12 @@ class RemoteWorkers:
         self._channel().join(timeout_seconds)
 
     def close(self) -> None:
-        """Let go of the sockets; end the workers if this process has started them."""
+        """Let go of the sockets; end the workers if this process has started them. Raises what was posted and
+        refused, if no call has said so.
+        """
         try:
-            self.settle()
+            if any(channel.posts for channel in self._channels):
+                self.settle()
         except TimelyError as error:
             _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
         self._break(MisuseError("this cluster is closed: connect again"))
@@ -186,6 +177,8 @@ class RemoteWorkers:
             channel.close()
         if self._launcher is not None:
             self._launcher.stop()
+        if refused := self.refusals.take():
+            raise together(refused)
 
     def _break(self, error: TimelyError) -> None:
         """From now on every request is refused with the first such error."""
@@ -263,9 +256,15 @@ class _Channel:
         self._sockets.send(worker, frames)
         return self._number
 
-    def _answer(self, worker: int, number: int) -> Reply:
-        """Wait for the answer to what was sent so."""
-        (reply,) = self._gather({(worker, number): 0}, REPLY_SECONDS_MAX, float("inf"))
+    def _answer(self, worker: int, number: int) -> Reply | TimelyError:
+        """Wait for the answer to what was sent so; raises where there is none."""
+        pending = {(worker, number): 0}
+        try:
+            (reply,) = self._gather(pending, REPLY_SECONDS_MAX, float("inf"))
+        except TimelyError as error:
+            if pending or isinstance(error, PeerError):
+                raise
+            return error
         return reply
 
     def join(self, timeout_seconds: float) -> None:

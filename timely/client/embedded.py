@@ -41,7 +41,7 @@ from ..worker.answers.later import Later
 from ..worker.server import Server
 from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
 from .owed import Owed
-from .posting import Behind, Poster
+from .posting import Behind, Poster, Refusals
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -59,6 +59,7 @@ class EmbeddedWorkers:
         network = MemoryNetwork(count, seed)
         self.count = count
         self.addresses: list[str] = []
+        self.refusals = Refusals()
         self._network = network
         self._workers = [
             Worker(index, count, network.transport(index) if count > 1 else None, check_progress)
@@ -97,9 +98,11 @@ class EmbeddedWorkers:
         finally:
             self._end_turn()
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
         """Do it now: here nobody is waited for."""
-        del call
+        del call, is_ordered
         (reply,) = self.ask([(worker, request, None)])
         poster.on_answer(reply)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,10 +11,10 @@ import pyarrow as pa
 from ..errors import TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..wire.requests import Reply, Request
-from .posting import Behind, Poster
+from ..wire.requests import Reply, Request, Value
+from .posting import Behind, Poster, Refusals, together
 
-__all__ = ["Installed", "Workers"]
+__all__ = ["Installed", "Keeper", "Workers"]
 
 _PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
@@ -24,6 +25,8 @@ class Workers(Protocol):
 
     count: int
     addresses: list[str]
+    refusals: Refusals
+    """What was posted and not done, as long as no call has told of it."""
 
     def ask(
         self,
@@ -35,9 +38,11 @@ class Workers(Protocol):
         """
         ...
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
         """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
-        the user has called.
+        the user has called. `is_ordered`: it comes after all that other threads have posted before.
         """
         ...
 
@@ -56,6 +61,28 @@ class Workers(Protocol):
         ...
 
 
+class Keeper(Protocol):
+    """Who has started the workers, and hears first of their end: a launcher, a job of Spark."""
+
+    @property
+    def descriptors(self) -> list[int]:
+        """File descriptors that become readable when there is something to `check`."""
+        ...
+
+    @property
+    def knows_best(self) -> bool:
+        """Whether a worker's last word is no reason yet not to wait for what this one says."""
+        ...
+
+    def check(self) -> None:
+        """`PeerError` if a worker has ended unasked: which, and by what."""
+        ...
+
+    def stop(self) -> None:
+        """End the workers; returns when none is left."""
+        ...
+
+
 class Installed:
     """A dataflow by its number on the workers that run it.
 
@@ -65,8 +92,6 @@ class Installed:
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
         self._end: TimelyError | None = None
-        self._refused: list[TimelyError] = []
-        """What was posted and not done, as long as no call has told of it."""
         self.index = index
         self.name = name
         self.epoch = epoch
@@ -101,58 +126,70 @@ class Installed:
                 self._end = again(error)
             raise
 
-    def post(self, worker: int, request: Request, call: str) -> None:
+    def post(self, worker: int, request: Request, call: str, is_ordered: bool = False) -> None:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
-        nothing else. `call`: what the user has called.
+        nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
-        if self._end is not None or self._refused:
+        if self._end is not None or self._workers.refusals.concern(self.index, threading.get_ident()):
             self.settle()
         try:
-            self._workers.post(worker, request, self, call)
+            self._workers.post(worker, request, self, call, is_ordered)
         except TimelyError as error:  # embedded, at once
             if error.ends_dataflow:
                 self._end = again(error)
             raise
 
     def ask_behind(self, request: Behind) -> Reply:
-        """Ask worker 0, behind what was posted to it. Raises what was refused of that, as `settle` does; else
-        what is answered, whatever it is.
+        """Ask worker 0 to complete an epoch, behind what this thread has posted to it for this dataflow, and
+        raise before it what is known to be refused of that, or of what others have posted. What is refused
+        only then comes out of the next `settle`.
         """
-        if self._end is not None or self._refused:
-            self.settle()
+        if self._end is not None:
+            self.settle(seals=True)
+
+        def sent(behind: list[Value]) -> Request:
+            if refused := self._refused_of(None):  # what other threads have posted has its answers by now
+                raise together(refused)
+            return request(behind)
+
         try:
-            reply = self._workers.ask_behind(0, self, request)
+            return self._workers.ask_behind(0, self, sent)
         except TimelyError as error:
-            if self._refused:
-                self.settle()
             if error.ends_dataflow:
                 self._end = again(error)
+            if refused := self._refused_of(None):
+                raise together(refused) from None
             raise
-        self.settle()
-        return reply
 
     def on_answer(self, reply: Reply) -> None:
         """What was posted is done."""
         self.note_epoch(reply.integer("epoch"))
 
-    def on_refusal(self, error: TimelyError) -> None:
+    def on_refusal(self, error: TimelyError, thread: int) -> None:
         """What was posted is not."""
-        self._refused.append(error)
+        self._workers.refusals.add(self.index, thread, error)
 
-    def settle(self) -> None:
-        """Wait for the answers to what was posted; raise what was refused, or what has ended the dataflow."""
+    def settle(self, seals: bool = False) -> None:
+        """Wait for the answers to what was posted; raise what was refused, or what has ended the dataflow.
+
+        Who only reads is not told of what another thread has inserted, which is to hear of that itself. Who
+        is about to complete an epoch (`seals`) is.
+        """
         if self._end is None:
             self._workers.settle()
-        refused, self._refused = self._refused, []
-        for error in refused[1:]:
-            refused[0].add_note(f"and so was another: {error}; {' '.join(getattr(error, '__notes__', ()))}")
+        refused = self._refused_of(None if seals else threading.get_ident())
+        if refused:
+            raise together(refused)
+        if self._end is not None:
+            raise again(self._end)
+
+    def _refused_of(self, thread: int | None) -> list[TimelyError]:
+        """What is to be told of what a thread has posted for this dataflow; None: any."""
+        refused = self._workers.refusals.take(self.index, thread)
         for error in refused:
             if error.ends_dataflow and self._end is None:
                 self._end = again(error)
-        if refused:
-            raise refused[0]
-        if self._end is not None:
-            raise again(self._end)
+        return refused
 
     def ask_first(self, request: Request) -> Reply:
         """Ask worker 0, which decides for all."""

@@ -2,7 +2,8 @@
 
 They are sent at once. Answers are taken up before anything else is asked of the dataflow: so nothing is
 waited for before all that was inserted is known to have arrived; and an insertion that was refused is told of
-by the next call, which then does nothing, with the line that it was made in.
+by the next call of its thread, or by whoever seals, with the line that it was made in: that call does nothing
+else.
 
 What is asked of the same worker may go *behind* them, without waiting either: it names them, and is not done
 unless they were.
@@ -12,29 +13,31 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from ..errors import PeerError, TimelyError, WaitTimeoutError
+from ..errors import TimelyError
 from ..limits import POSTED_COUNT_MAX
 from ..user_code.call_site import CallSite
 from ..wire.requests import Reply, Request, Value
 
-__all__ = ["Behind", "Poster", "Posts"]
+__all__ = ["Behind", "Poster", "Posts", "Refusals", "together"]
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
 """Makes a request that is done only if those of these numbers were."""
 
 
 class Poster(Protocol):
-    """Who has posted, and hears of the answer. Several threads may call it."""
+    """Who has posted for the dataflow `index`, and hears of the answer. Several threads may call it."""
+
+    index: int
 
     def on_answer(self, reply: Reply) -> None:
         """It is done."""
         ...
 
-    def on_refusal(self, error: TimelyError) -> None:
-        """It is not done, and has changed nothing."""
+    def on_refusal(self, error: TimelyError, thread: int) -> None:
+        """What that thread has posted is not done, and has changed nothing."""
         ...
 
 
@@ -46,17 +49,56 @@ class _Post(NamedTuple):
     site: CallSite
 
 
+class Refusals:
+    """What one client has posted and was not done, as long as no call has told of it."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int, TimelyError]] = []
+        self._lock = threading.Lock()
+
+    def add(self, dataflow: int, thread: int, error: TimelyError) -> None:
+        """What `thread` has posted for a dataflow is refused."""
+        with self._lock:
+            self._found.append((dataflow, thread, error))
+
+    def concern(self, dataflow: int, thread: int) -> bool:
+        """Whether anything is to be told of what a thread has posted for a dataflow."""
+        return any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+
+    def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
+        """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""
+        with self._lock:
+            taken = [
+                (of, by, error)
+                for of, by, error in self._found
+                if dataflow in (None, of) and thread in (None, by)
+            ]
+            self._found = [each for each in self._found if each not in taken]
+        return [error for _, _, error in taken]
+
+
+def together(refused: Sequence[TimelyError]) -> TimelyError:
+    """The first of some refusals, which tells of the others, too."""
+    for error in refused[1:]:
+        refused[0].add_note(f"and so was another: {error}; {' '.join(getattr(error, '__notes__', ()))}")
+    return refused[0]
+
+
 class Posts:
-    """What one thread has posted.
+    """What one thread has posted: the one that makes this.
 
     Args:
         send: takes (worker, request), returns the number of the request.
-        gather: waits for the answer to one, by worker and number, or raises what came.
+        gather: waits for the answer to one, by worker and number, and returns it, an error if that is what
+            the worker has answered; raises where there is no answer.
 
     Another thread may `settle`, as long as this one asks nothing: who asks has settled before.
     """
 
-    def __init__(self, send: Callable[[int, Request], int], gather: Callable[[int, int], Reply]) -> None:
+    def __init__(
+        self, send: Callable[[int, Request], int], gather: Callable[[int, int], Reply | TimelyError]
+    ) -> None:
+        self._thread = threading.get_ident()
         self._send = send
         self._gather = gather
         self._waiting: deque[_Post] = deque()
@@ -86,23 +128,21 @@ class Posts:
         self._answers[worker, number] = answer
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
-        """Ask something of a worker behind all that `poster` has posted to it; then settle. Raises what was
-        answered, or what ends the connection.
+        """Ask something of a worker behind all that was posted to it for the dataflow of `poster`, and
+        settle. Raises what was answered, or what ends the connection.
         """
         with self._lock:
             behind: list[Value] = [
-                post.number for post in self._waiting if post.poster is poster and post.worker == worker
+                post.number
+                for post in self._waiting
+                if post.worker == worker and post.poster.index == poster.index
             ]
             number = self._send(worker, request(behind))
-            try:
-                answer = self._gather(worker, number)
-            except (PeerError, WaitTimeoutError):
-                raise
-            except TimelyError:
-                self._settle()
-                raise
+            answer = self._gather(worker, number)
             self._settle()
-            return answer
+        if not isinstance(answer, Reply):
+            raise answer
+        return answer
 
     def settle(self) -> None:
         """Wait for all answers, and tell who has posted. Raises only what ends the connection, or a timeout;
@@ -117,17 +157,13 @@ class Posts:
             at = post.worker, post.number
             answer = self._answers.get(at)
             if answer is None:
-                try:
-                    answer = self._gather(*at)
-                except (PeerError, WaitTimeoutError):
-                    raise
-                except TimelyError as error:
-                    answer = error
-            self._waiting.popleft()
-            self._expected.discard(at)
-            self._answers.pop(at, None)
+                answer = self._gather(*at)
             if isinstance(answer, Reply):
                 post.poster.on_answer(answer)
             else:
                 answer.add_note(f"this is the answer to {post.call} at {post.site}")
-                post.poster.on_refusal(answer)
+                post.poster.on_refusal(answer, self._thread)
+            # Not before it is told: another thread that finds nothing outstanding goes on.
+            self._waiting.popleft()
+            self._expected.discard(at)
+            self._answers.pop(at, None)

@@ -106,7 +106,8 @@ class Flow(Installed):
             if (sealed := reply.integer("sealed")) >= 0:
                 self.note_epoch(max(sealed + 1, reply.integer("open")))
                 return sealed
-        self.settle()  # if rows have entered a later epoch than this client knew, that is the one to seal
+        # If rows have entered a later epoch than this client knew, that is the one to seal.
+        self.settle(seals=True)
         epoch = self.epoch if through is None else through
         if expected:
             self._check_arrived(epoch, expected)
@@ -217,7 +218,8 @@ class FlowInput:
         return it: all rows enter one epoch, on all workers, or, after an error, none.
 
         Few rows are sent to worker processes without waiting for what they say: if they are refused, the next
-        call says so, with this call's line, and does nothing else. What is returned is then the epoch that is
+        call of this thread says so, with this call's line, and does nothing else, or whoever seals, or, if
+        there is none, `Cluster.close`. What is returned is then the epoch that is
         open as far as this client knows; if another one has sealed it, they enter a later one, which `seal`
         of this client returns.
 
@@ -233,8 +235,9 @@ class FlowInput:
         `insert` otherwise, and returns the epoch.
 
         Within an epoch the last call counts, and in it the last row: calls are in the order in which worker 0
-        takes them, so that one that has returned is before one that begins. Named by `writer` and `sequence`
-        it may be repeated, and counts once, where it came first.
+        takes them, so that one that has returned is before one that begins, in whichever thread. (Of another
+        client it may not be, before this one has sealed, or asked anything else.) Named by `writer` and
+        `sequence` it may be repeated, and counts once, where it came first.
         """
         self._check_keyed(True, "upsert")
         return self._add("upsert", self.form, data, 1, writer, sequence)
@@ -295,6 +298,7 @@ class FlowInput:
         What the dataflow kept only because rows might still come is given back. Returns the epoch that is
         open at the other inputs, or, if all are closed, would be next.
         """
+        self._flow.settle(seals=True)
         self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
         return self._flow.epoch
 
@@ -323,7 +327,8 @@ class FlowInput:
             flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
         )
         if not is_named:
-            flow.post(place, request, f"{call}(…), input {self.form.name!r},")
+            # Of keys the last call counts, whichever thread has made it.
+            flow.post(place, request, f"{call}(…), input {self.form.name!r},", bool(self.form.keys))
             return flow.epoch
         (reply,) = flow.ask([(place, request, None)])
         return self._entered(reply)

@@ -276,7 +276,7 @@ class Worker:
     def _perform_in(self, instance: Instance, action: Resume | Activate | Publish | Notify | Idle) -> None:
         match action:
             case Resume():
-                instance.let_resume(instance.runners[action.stage])
+                instance.resume(action.stage)
             case Activate():
                 instance.activate(action.stage)
             case Publish():

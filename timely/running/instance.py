@@ -283,6 +283,10 @@ class Instance:
         runner.may_resume = True
         self.wake(runner)
 
+    def resume(self, stage: int) -> None:
+        """The same for a stage, or region, by its number."""
+        self.let_resume(self._actors[stage])
+
     def activate(self, stage: int) -> None:
         """Run one queued stage, whichever others would come before it."""
         if stage in self._patient:
@@ -326,6 +330,9 @@ class Instance:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
         if self.far.is_wide(changes):
             changes = self.far.sift(changes)
+            # From something far to something further no frontier moves, and a region may finish more epochs.
+            for region in self.regions:
+                self.wake(region)
         self._tell_tracker(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:

@@ -24,12 +24,13 @@ from strategies_collections import NUMBERS, examples
 import differential as dd
 from differential import Collection, col
 from differential.columns.column_types import Int64s
-from differential.kernels.regions.layout import X_BOUND, X_FROM
+from differential.kernels.regions.layout import X_BOUND, X_FROM, X_TOLD
 from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
+from timely.running.stages.connector import Connector
 
 
 class Step(NamedTuple):
@@ -267,3 +268,24 @@ def test_all_that_waits_counts_from_a_later_epoch() -> None:
         assert gate.held.tolist() == [by.word(word)]
     assert (region._state[X_FROM], region._state[X_BOUND]) == (0, 4 << layout.shifts[0])
     assert slots.bound == region._state[X_BOUND]
+
+
+def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> None:
+    """Where regions go in step the anchor moves in the middle of a stretch, at whose end it is told."""
+    cluster = installed(distances, True)
+    (instance,) = cluster.instances
+    region, shift = instance.regions[0].region, instance.frozen.layout.shifts[0]
+    assert isinstance(region, LoopRegion)
+    number, use = next(
+        (number, use)
+        for number, use in region._parts.uses.items()
+        if isinstance(use, Connector) and use.rounds is not None
+    )
+    region._told[:, 0], region._told[:, 1] = (number, 5 << shift | 3, 7), (number, 1 << shift | 2, 8)
+    region._state[X_TOLD] = 2
+    by = Rebase(2, shift)
+    use.rebase(by)
+    region.rebase(by)
+    region.send()
+    assert use.rounds is not None
+    assert list(use.rounds) == [((1 << shift | 2) - by.step, 8), (3 << shift | 3, 7)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 from timely.client.installed import Installed
-from timely.client.posting import Poster
+from timely.client.posting import Poster, Refusals
 from timely.errors import TimelyError, VertexError
 from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
@@ -24,6 +25,9 @@ class Listening:
         self.seconds = 0.0
         self.posted: list[tuple[int, Poster, str]] = []
         self.settled = 0
+        self.refusals = Refusals()
+        self.thread = threading.get_ident()
+        self.ordered: list[bool] = []
         self.fails_with: TimelyError | None = None
 
     def ask(
@@ -37,15 +41,18 @@ class Listening:
             raise self.fails_with
         return [Reply({"worker": worker}) for worker in self.asked]
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
         self.posted.append((worker, poster, call))
+        self.ordered.append(is_ordered)
 
     def settle(self) -> None:
         self.settled += 1
         for _, poster, call in self.posted:
             if isinstance(self.fails_with, TimelyError):
                 self.fails_with.add_note(f"this is the answer to {call}")
-                poster.on_refusal(self.fails_with)
+                poster.on_refusal(self.fails_with, self.thread)
             else:
                 poster.on_answer(Reply({"epoch": 7}))
         self.posted.clear()
@@ -147,3 +154,33 @@ def test_a_refusal_that_has_ended_the_dataflow_answers_whatever_follows() -> Non
         with pytest.raises(VertexError, match="it has ended"):
             call()
     assert workers.posted == [] and workers.asked == []
+
+
+def test_what_one_thread_has_posted_is_told_to_it_or_to_who_seals_and_to_nobody_who_reads() -> None:
+    workers = Listening(["a", "b", "c"])
+    installed = Installed(workers, 4, "name", 0)
+    for tells in (False, True):
+        workers.thread, workers.fails_with = -1, VertexError("a row is refused")  # by another thread
+        installed.post(1, Describe(4), "insert(1)")
+        workers.settle()
+        workers.fails_with = None
+        installed.ask_first(Describe(4))
+        installed.post(1, Describe(4), "insert(2)")
+        installed.settle()
+        if tells:
+            with pytest.raises(VertexError, match="a row is refused"):
+                installed.settle(seals=True)
+        else:
+            assert len(workers.refusals.take(4, -1)) == 1, "it is still to be told"
+        installed.settle(seals=True)
+
+
+def test_who_asks_the_dataflow_by_another_handle_is_told_too() -> None:
+    workers = Listening(["a", "b", "c"])
+    Installed(workers, 4, "name", 0).post(1, Describe(4), "insert(1)")
+    workers.fails_with = VertexError("a row is refused")
+    workers.settle()
+    workers.fails_with = None
+    with pytest.raises(VertexError, match="a row is refused"):
+        Installed(workers, 4, "name", 0).post(1, Describe(4), "insert(2)")
+    assert workers.posted == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,12 +13,25 @@ import pytest
 import differential as dd
 import timely
 from timely.client import connection
+from timely.client.connection import RemoteWorkers
+from timely.client.installed import Installed
 from timely.client.posting import Posts
-from timely.errors import MisuseError, PeerError, TimelyError
+from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
-from timely.wire.requests import Describe, InsertRows, Reply, Request, Seal, Value
+from timely.wire.requests import (
+    Describe,
+    InsertRows,
+    Reply,
+    Request,
+    Seal,
+    Value,
+    encode_error,
+    encode_reply,
+    number_of,
+)
+from timely.wire.transport.server_socket import ServerSocket
 
 SITE = CallSite("here.py", 7)
 
@@ -24,7 +39,8 @@ SITE = CallSite("here.py", 7)
 class _Wire:
     """Answers come when they are asked for; those before them come first, and are `taken`."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
         self.posts = Posts(self.send, self.gather)
         self.sent: list[tuple[int, int]] = []
         self.answers: dict[int, Reply | TimelyError] = {}
@@ -35,21 +51,19 @@ class _Wire:
         self.sent.append((worker, len(self.sent)))
         return len(self.sent) - 1
 
-    def gather(self, worker: int, number: int) -> Reply:
+    def gather(self, worker: int, number: int) -> Reply | TimelyError:
         for at, other in reversed(self.sent):
             if other != number and self.posts.expects(at, other) and other in self.answers:
                 self.posts.take(at, other, self.answers.pop(other))
         if self.lost:
             raise PeerError("gone")
-        answer = self.answers.pop(number, Reply({"epoch": number}))
-        if isinstance(answer, TimelyError):
-            raise answer
-        return answer
+        return self.answers.pop(number, Reply({"epoch": number}))
 
     def on_answer(self, reply: Reply) -> None:
         self.answered.append(reply.integer("epoch"))
 
-    def on_refusal(self, error: TimelyError) -> None:
+    def on_refusal(self, error: TimelyError, thread: int) -> None:
+        assert thread == threading.get_ident()
         self.answered.append((str(error), error.__notes__))
 
     def post(self, count: int) -> None:
@@ -99,22 +113,23 @@ def test_too_many_are_settled_before_the_next_is_sent() -> None:
     assert not wire.posts.expects(1, 0) and wire.posts.expects(1, POSTED_COUNT_MAX)
 
 
-def test_what_goes_behind_names_what_the_poster_has_sent_to_that_worker_and_all_is_settled_then() -> None:
-    wire, other = _Wire(), _Wire()
+def test_what_goes_behind_names_what_was_posted_there_for_the_dataflow_and_all_is_settled_then() -> None:
+    wire, handle, other = _Wire(), _Wire(), _Wire(1)
     wire.post(2)
     wire.posts.post(1, Describe(0), other, "insert(…)", SITE)
     wire.posts.post(0, Describe(0), wire, "insert(…)", SITE)
-    wire.answers = {1: MisuseError("no"), 4: Reply({"epoch": 44})}
+    wire.posts.post(1, Describe(0), handle, "insert(…)", SITE)
+    wire.answers = {1: MisuseError("no"), 5: Reply({"epoch": 55})}
     named: list[list[Value]] = []
 
     def request(behind: list[Value]) -> Request:
         named.append(behind)
         return Describe(1)
 
-    assert wire.posts.ask_behind(1, wire, request).integer("epoch") == 44
-    assert named == [[0, 1]] and wire.sent[-1] == (1, 4)
+    assert wire.posts.ask_behind(1, wire, request).integer("epoch") == 55
+    assert named == [[0, 1, 4]] and wire.sent[-1] == (1, 5), "each handle of the dataflow, no other one"
     assert wire.answered == [0, ("no", ["this is the answer to insert(…) at here.py:7"]), 3]
-    assert other.answered == [2] and not wire.posts
+    assert other.answered == [2] and handle.answered == [4] and not wire.posts
 
 
 def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss_settles_nothing() -> None:
@@ -129,6 +144,94 @@ def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss
     with pytest.raises(PeerError, match="gone"):
         wire.posts.ask_behind(1, wire, lambda _: Describe(1))
     assert wire.answered == [0, 1] and wire.posts
+
+
+def test_what_is_not_told_yet_is_still_outstanding() -> None:
+    """Else another thread would seal the epoch that was open as far as it knew."""
+    wire, seen = _Wire(), []
+    wire.on_answer = lambda reply: seen.append(bool(wire.posts))  # type: ignore[method-assign]
+    wire.on_refusal = lambda error, thread: seen.append(bool(wire.posts))  # type: ignore[method-assign]
+    wire.post(2)
+    wire.answers = {0: MisuseError("no")}
+    wire.posts.settle()
+    assert seen == [True, True] and not wire.posts
+
+
+def test_that_a_worker_has_waited_in_vain_is_an_answer() -> None:
+    wire = _Wire()
+    wire.post(2)
+    wire.answers = {0: WaitTimeoutError("has not begun")}
+    wire.posts.settle()
+    assert [told[0] for told in wire.answered if isinstance(told, tuple)] == ["has not begun"]
+    assert not wire.posts
+
+
+class _Played:
+    """One worker, played here: it lets requests wait until it is told what to answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = ServerSocket(f"ipc://{folder}/c0")
+        self.workers = RemoteWorkers([self.server.address])
+        self.asked: list[tuple[bytes, int]] = []
+
+    def hear(self, count: int, looks: int = 500) -> int:
+        for _ in range(looks):
+            self.asked += [(client, number_of(frames)) for client, frames in self.server.recv_nowait()]
+            if len(self.asked) >= count:
+                break
+            time.sleep(0.01)
+        return len(self.asked)
+
+    def answer(self, answer: Reply | TimelyError) -> None:
+        client, number = self.asked.pop(0)
+        encode = encode_reply(number, answer) if isinstance(answer, Reply) else encode_error(number, answer)
+        self.server.send(client, encode)
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[_Played]:
+    made = _Played(tmp_path)
+    yield made
+    made.workers.close()
+    made.server.close()
+
+
+def _in_thread(call: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Played, is_ordered: bool) -> None:
+    """A worker takes what comes by two connections in any order."""
+    installed = Installed(played.workers, 0, "name", 0)
+    _in_thread(lambda: installed.post(0, Describe(0), "upsert(1)", is_ordered)).join()
+    second = _in_thread(lambda: installed.post(0, Describe(0), "upsert(2)", is_ordered))
+    assert played.hear(2, looks=30 if is_ordered else 500) == (1 if is_ordered else 2)
+    played.answer(Reply({"epoch": 0}))
+    assert played.hear(1) == 1
+    played.answer(Reply({"epoch": 1}))
+    second.join()
+    installed.settle()
+    assert installed.epoch == 1
+
+
+def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(
+    played: _Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = Installed(played.workers, 0, "name", 0)
+    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 0.1)
+    installed.post(0, Describe(0), "insert(1)")
+    with pytest.raises(WaitTimeoutError, match="no answer from worker 0"):
+        installed.settle()
+    assert played.hear(1) == 1
+    played.answer(WaitTimeoutError("dataflow 0 has not begun on worker 0"))
+    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 60.0)
+    with pytest.raises(WaitTimeoutError, match="has not begun") as caught:
+        installed.settle()
+    assert any("insert(1)" in note for note in caught.value.__notes__)
+    installed.settle()
 
 
 @pytest.fixture(scope="module")
@@ -252,3 +355,46 @@ def test_a_seal_behind_rows_of_a_dataflow_that_has_ended_tells_of_its_end(pair: 
     assert any("insert(…), input 'rows'," in note for note in caught.value.__notes__)
     with pytest.raises(timely.UninstalledError):
         flow.seal()
+
+
+def test_a_refusal_that_no_call_has_told_of_comes_out_of_closing(pair: timely.Cluster) -> None:
+    index = pair.install(_counts).index
+    pair.flow(index).input("more").close()
+    with (
+        pytest.raises(timely.InputClosedError, match="more") as caught,
+        timely.connect(*pair.addresses) as other,
+    ):
+        other.flow(index).input("more").insert([(1, 1)])
+    assert any("insert(…), input 'more'," in note for note in caught.value.__notes__)
+    with pytest.raises(KeyError) as alone, timely.connect(*pair.addresses) as other:
+        other.flow(index).input("more").insert([(1, 1)])
+        raise KeyError("of the program")
+    assert any("InputClosedError" in note for note in alone.value.__notes__)
+
+
+def test_a_refusal_is_told_also_where_each_call_has_a_handle_of_its_own(pair: timely.Cluster) -> None:
+    index = pair.install(_counts).index
+    pair.flow(index).input("more").close()
+    pair.flow(index).input("more").insert([(1, 1)])
+    with pytest.raises(timely.InputClosedError, match="more"):
+        pair.flow(index).seal()
+    assert pair.flow(index).seal() == 0
+
+
+def test_who_seals_is_told_of_what_other_threads_have_inserted_and_who_reads_is_not(
+    pair: timely.Cluster,
+) -> None:
+    flow = pair.install(_counts)
+    pair.flow(flow.index).input("more").close()
+    _in_thread(lambda: flow.input("more").insert([(1, 1)])).join()
+    assert flow.output("counts").changes_nowait().num_rows == 0
+    with pytest.raises(timely.InputClosedError, match="more"):
+        flow.seal()
+    assert flow.seal() == 0
+
+
+def test_closing_twice_says_nothing(pair: timely.Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    other = timely.connect(*pair.addresses)
+    other.close()
+    other.close()
+    assert not caplog.messages

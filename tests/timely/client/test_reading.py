@@ -20,7 +20,7 @@ import differential as dd
 import timely
 from differential import col
 from timely.client.embedded import EmbeddedWorkers
-from timely.client.posting import Poster
+from timely.client.posting import Poster, Refusals
 from timely.client.reading import seconds_of
 from timely.wire.requests import Changes, Reply, Request
 
@@ -94,6 +94,7 @@ class Uneven:
 
     count = 2
     addresses: ClassVar[list[str]] = []
+    refusals = Refusals()
 
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
@@ -109,7 +110,9 @@ class Uneven:
             replies.append(Reply({"complete": 3 - worker}, table))
         return replies
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
         raise AssertionError("nothing is inserted")
 
     def settle(self) -> None: ...

@@ -20,7 +20,7 @@ import timely
 from progress.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely import Batch, Records
-from timely.client.posting import Poster
+from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
 from timely.limits import SPREAD_ROWS_MIN, WRITERS_MAX
 from timely.operators.capture import OutputLog, check_kept
@@ -237,6 +237,7 @@ class Listens:
     def __init__(self, count: int) -> None:
         self.count = count
         self.addresses: list[str] = []
+        self.refusals = Refusals()
         self.asked: list[tuple[int, Request, int]] = []
 
     def ask(
@@ -246,7 +247,9 @@ class Listens:
             self.asked.append((worker, request, 0 if table is None else table.num_rows))
         return [Reply({"is_new": True, "epoch": 4}) for _ in requests]
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str) -> None:
+    def post(
+        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+    ) -> None:
         poster.on_answer(self.ask([(worker, request, None)])[0])
 
     def settle(self) -> None: ...

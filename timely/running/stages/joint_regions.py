@@ -169,7 +169,8 @@ class JointRegionRunner(RegionRunner):
 
     def _close(self, bound: int) -> None:
         """Epochs before it are closed."""
-        self._joint.close(self._word(self._done), min(self._word(bound), self._layout.limit))
+        limit = self._layout.limit
+        self._joint.close(min(self._word(self._done), limit), min(self._word(bound), limit))
 
     def _say(self, bound: int) -> None:
         """Say the next beat, with the rows that go by it."""
@@ -254,6 +255,9 @@ class JointRegionRunner(RegionRunner):
         self.inbox += [(0, _BEAT, 0, beat.rebased(-by.step)) for beat in beats]
         for heard in self._heard.values():
             heard[:] = [beat.rebased(-by.step) for beat in heard]
+        if self._saying is not None:
+            # Words say more epochs now that are closed, if the bound was behind all that they could say.
+            self._close(self._saying.bound)
 
     def symbols(self, mark: Mark) -> None:
         """What waits here, and what the region keeps beside its vertices."""

@@ -13,6 +13,7 @@ from views_of_progress import Views
 
 import differential as dd
 from bench.dataflow.bfs import build, distances
+from differential.kernels.regions.layout import X_BOUND, X_FROM
 from differential.regions.joint_loop import JointLoop
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
@@ -179,6 +180,87 @@ def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
         cluster.run()
         assert _regions(cluster)[0]._number < before + 40
         assert [instance.epochs_done() for instance in cluster.instances] == [epoch + 2] * 2
+
+
+def _beside_another(flow: Dataflow) -> None:
+    """A loop, and an input that does not lead to it."""
+    build(flow)
+    dd.input(flow, "apart", "k: int").output("apart")
+
+
+def _few_epochs(flow: Dataflow) -> None:
+    _beside_another(flow)
+    flow.level_bits = (3, 14)
+
+
+def _seal(cluster: Cluster, epoch: int, *names: str) -> None:
+    for index, instance in enumerate(cluster.instances):
+        with cluster.turn_of(index):
+            for name in names:
+                instance.inputs[name].seal(epoch)
+
+
+def test_an_epoch_further_ahead_than_one_that_is_far_is_reached_though_no_frontier_moves() -> None:
+    """The anchor waits for another input. So the loop's input goes on from one far epoch to the next."""
+    cluster = Cluster(_beside_another, workers=2)
+    _load(cluster, 3)
+    cluster.seal()
+    for epoch in (1 << 58, 1 << 59):
+        _seal(cluster, epoch, "edges", "roots")
+        cluster.run()
+        assert [region._done for region in _regions(cluster)] == [epoch + 1] * 2
+    cluster.seal(1 << 59)
+    cluster.run()
+    assert [instance.epochs_done() for instance in cluster.instances] == [(1 << 59) + 1] * 2
+    assert cluster.snapshot("distances") == _far(3)
+
+
+def test_a_bound_behind_all_that_words_can_say_is_said_anew_when_the_anchor_moves() -> None:
+    """Else rows that come by the next beat, of epochs that no word here could say, would count as open."""
+    cluster = Cluster(_few_epochs, workers=2)
+    _load(cluster, 3)
+    _seal(cluster, 3, "edges", "roots")
+    cluster.run()
+    instance, (first, second) = cluster.instances[0], _regions(cluster)
+    shift = instance.frozen.layout.shifts[0]
+    second._goes_on = lambda: False  # type: ignore[method-assign]
+    for names, anchor, start in ((("edges", "roots"), 0, 4), (("apart",), 3, 1)):
+        _seal(cluster, 20, *names)
+        cluster.run()
+        assert first._saying is not None and first._saying.bound == 21
+        assert instance.anchor.epoch == anchor
+        loop = first.region
+        assert isinstance(loop, JointLoop)
+        assert (loop._state[X_FROM] >> shift, loop._state[X_BOUND] >> shift) == (start, 7)
+        assert loop._slots.bound == 7 << shift
+    del second._goes_on
+    with cluster.turn_of(1):
+        second.activate()
+    cluster.run()
+    assert [region._done for region in _regions(cluster)] == [21, 21]
+
+
+@pytest.mark.parametrize(
+    ("said", "has_ended"),
+    [
+        ([(True, b"\1"), (True, b"\1")], True),
+        ([(True, b"\1"), (True, b"\0")], False),
+        ([(True, b"\1"), (False, b"")], False),
+        ([(False, b""), (False, b"")], False),
+    ],
+    ids=["all", "one", "one keeps rows", "all keep rows"],
+)
+def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
+    said: list[tuple[bool, bytes]], has_ended: bool
+) -> None:
+    cluster = _cluster()
+    first, _ = _regions(cluster)
+    port = first._watched[0]
+    first._seen_ended = {port}  # by what it has said, now or earlier
+    every = [Said(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
+    with cluster.turn_of(0):
+        first._end(every)
+    assert (len(first.frontier(port)) == 0) == has_ended
 
 
 def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,11 @@ import pytest
 import timely
 from bench.dataflow.bfs import build
 from differential.columns.update_batch import UpdateBatch
+from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
 from progress.errors import InternalError
 from timely.operators.capture import FOREVER
+from timely.running.actions import Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -61,6 +63,22 @@ def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.M
     assert not delays and seen[-1] == (0, 1)
     assert all(done == 0 for left, done in seen if left), "as long as it is not done, the epoch is not"
     assert region.frontier(region._watched[0]).tolist() == [_word(instance, 1)]
+
+
+def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    worker, instance = _worker()
+    (region,) = instance.regions
+    _send(instance, "edges", 0, (0, 1), (1, 2))
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    resumed = 0
+    while actions := worker.enabled():
+        resumed += Resume(0, region.stage) in actions
+        worker.perform(actions[0])
+    assert resumed > 2 and instance.epochs_done() == 1
 
 
 def test_rows_of_an_open_epoch_wait_and_hold_it_alone() -> None:
