@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from ..batch import Frame
@@ -46,10 +47,9 @@ class DirectLines:
         line = self._lines[worker]
         if line is None or worker not in self._chosen or len(frames) > 1:
             return False
-        try:
+        with self._whole(worker):
             line.send(frames)
-        except BrokenLineError:
-            self._drop(worker)
+        if worker not in self._chosen:
             return False
         if line.unsent_bytes:
             self._full.add(worker)
@@ -61,12 +61,9 @@ class DirectLines:
         for worker in list(self._full):
             line = self._lines[worker]
             assert line is not None, "what is dropped is not full"
-            try:
+            with self._whole(worker):
                 line.flush()
-            except BrokenLineError:
-                self._drop(worker)
-                continue
-            if not line.unsent_bytes:
+            if worker in self._full and not line.unsent_bytes:
                 self._full.discard(worker)
                 self._poller.add(line.descriptor)
 
@@ -94,14 +91,25 @@ class DirectLines:
     def _take(self, worker: int) -> None:
         line = self._lines[worker]
         assert line is not None
-        try:
+        with self._whole(worker):
             for message in line.recv():
                 if message:
                     self._arrived[worker].append(message)
                 else:
                     self._greeted.add(worker)
+
+    @contextmanager
+    def _whole(self, worker: int) -> Iterator[None]:
+        """What is done to a line is done whole. Where it was interrupted (Ctrl-C) nobody knows what was read
+        or sent of a message: it is dropped as one that is broken.
+        """
+        try:
+            yield
         except BrokenLineError:
             self._drop(worker)
+        except BaseException:
+            self._drop(worker)
+            raise
 
     def _drop(self, worker: int) -> None:
         """It is broken: that the worker is gone, if it is, its other connection tells."""

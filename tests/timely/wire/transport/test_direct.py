@@ -290,3 +290,32 @@ def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor
     assert heard == [[asked], [b"next"]]
     assert poller.wait(0) == [], "it waits for what may be read, no more for room"
     lines.close()
+
+
+@pytest.mark.parametrize("call", ["recv", "send", "flush"])
+def test_a_line_at_which_somebody_was_interrupted_is_given_up(
+    door: DirectDoor, address: str, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Nobody knows how much of a message was read or sent."""
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    lines.send(0, [bytes(1 << 20)])
+    doing = {
+        "recv": lambda: lines.recv_nowait(0),
+        "flush": lines.flush,
+        "send": lambda: lines.send(0, [b"?"]),
+    }
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectLine, call, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            doing[call]()
+    assert not lines.send(0, [b"?"])
+    lines.flush()
+    assert lines.recv_nowait(0) is None
+    lines.close()
