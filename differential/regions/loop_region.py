@@ -24,7 +24,6 @@ from differential.kernels.regions.layout import (
     NO_TURNS,
     P_NEXT,
     ROWS_MAX,
-    S_LEAST,
     S_ROWS,
     STATE,
     TOLD_IS_FULL,
@@ -157,8 +156,9 @@ class LoopRegion:
 
     def _least(self) -> int:
         """The least time of all that waits."""
-        least = int(self._slots.table[:, S_LEAST].min())
-        return min([least, *(int(gate.held[0]) for gate in self._gates if gate.held.shape[0])])
+        return min(
+            [self._slots.least_of_all(), *(int(gate.held[0]) for gate in self._gates if gate.held.shape[0])]
+        )
 
     def _call(self) -> int:
         parts = self._parts

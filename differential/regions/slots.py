@@ -22,6 +22,7 @@ from progress.times.anchor import Rebase
 __all__ = ["Slots"]
 
 _ROOM_FIRST: Final = 64
+_ROWS_FEW: Final = 16
 
 
 class Slots:
@@ -63,13 +64,16 @@ class Slots:
         self._arrays[slot][:, held : held + rows] = words
         line = self.table[slot]
         line[S_ROWS] = held + rows
-        least = int(words[time].min())
+        # Of few rows Python's own numbers are found sooner than numpy begins.
+        least = min(words[time].tolist()) if rows <= _ROWS_FEW else int(words[time].min())
         line[S_LEAST] = min(int(line[S_LEAST]), least)
         if least < self.bound:
             line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(words[time]))
 
     def next_of(self, times: Int64s) -> int:
         """The least counters of times of closed epochs, FAR if none is of any."""
+        if times.shape[0] <= _ROWS_FEW:
+            return min((time & self._counters for time in times.tolist() if time < self.bound), default=FAR)
         counters = times[times < self.bound] & self._counters
         return int(counters.min()) if counters.shape[0] else FAR
 
@@ -102,6 +106,10 @@ class Slots:
     def least(self, slot: int) -> int:
         """The least time of its rows, FAR without any."""
         return int(self.table[slot, S_LEAST])
+
+    def least_of_all(self) -> int:
+        """The least time of all rows, FAR without any."""
+        return min(self.table[:, S_LEAST].tolist(), default=FAR)
 
     def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
         """Words of a slot count from a later epoch."""

@@ -134,6 +134,8 @@ class RegionRunner:
         self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
         self._entries_ended = -1
         self._held: int | None = None
+        self._closed: int | None = None
+        """The bound that was found last, in words of now."""
         self._since = 0
         self._frontier: Int64s = np.zeros(1, np.int64)
         self._ended: set[int] = set()
@@ -169,15 +171,19 @@ class RegionRunner:
         """Take in what has come, and finish what can be."""
         region = self.region
         assert region is not None
+        has_news = self.has_frontier_news or self.may_resume or self._closed is None
         self.has_frontier_news = self.may_resume = self.wants_resume = False
         inbox, self.inbox = self.inbox, []
         for _, location, _, batch in inbox:
             stage, port = self._ports[location - self._first_connector]
             region.take(stage, port, batch)
-        bound = self._bound()
-        is_done = region.run(bound)
+        # What has only come in closes nothing.
+        if has_news or self._closed is None:
+            self._closed = self._bound()
+        is_done = region.run(self._closed)
         first = region.first()
-        self._look_outside(bound, first)
+        if has_news:
+            self._look_outside(self._closed, first)
         self._hold(first)
         count = self._place.count
         for _, location, word, _ in inbox:
@@ -282,6 +288,7 @@ class RegionRunner:
         ]
         if self._held is not None:
             self._held = by.word(self._held)
+        self._closed = None
         self._since = by.early_word(self._since)
         self._frontier = np.array([self._since], np.int64)
         assert self.region is not None
