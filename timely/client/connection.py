@@ -124,16 +124,16 @@ class RemoteWorkers:
                 self._settle(own)
             own.posts.post(worker, request, poster, call, call_site())
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Take up the answers to all that was posted, in whichever thread."""
         with self._breaking():
-            self._settle(None)
+            self._settle(None, timeout_seconds)
 
-    def _settle(self, own: _Channel | None) -> None:
+    def _settle(self, own: _Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Of all threads, or of all others."""
         for channel in self._channels:
             if channel is not own and channel.posts:
-                channel.posts.settle()
+                channel.posts.settle(timeout_seconds)
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
@@ -246,11 +246,11 @@ class _Channel:
         self._sockets.send(worker, frames)
         return self._number
 
-    def _answer(self, worker: int, number: int) -> Reply | TimelyError:
+    def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
         """Wait for the answer to what was sent so; raises where there is none."""
         pending = {(worker, number): 0}
         try:
-            (reply,) = self._gather(pending, REPLY_SECONDS_MAX, float("inf"))
+            (reply,) = self._gather(pending, timeout_seconds, float("inf"))
         except TimelyError as error:
             if pending or isinstance(error, PeerError):
                 raise

@@ -106,7 +106,7 @@ class EmbeddedWorkers:
         (reply,) = self.ask([(worker, request, None)])
         poster.on_answer(reply)
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """All answers were given at once."""
 
     def work_off(self) -> None:

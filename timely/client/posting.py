@@ -9,12 +9,13 @@ made in: that call does nothing else.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..errors import TimelyError
-from ..limits import POSTED_COUNT_MAX
+from ..errors import TimelyError, WaitTimeoutError
+from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
 from ..wire.requests import Reply, Request
 
@@ -81,14 +82,14 @@ class Posts:
 
     Args:
         send: takes (worker, request), returns the number of the request.
-        gather: waits for the answer to one, by worker and number, and returns it, an error if that is what
-            the worker has answered; raises where there is no answer.
+        gather: waits for the answer to one, by worker, number and for how long, and returns it, an error if
+            that is what the worker has answered; raises where there is no answer.
 
     Another thread may `settle`, as long as this one asks nothing: who asks has settled before.
     """
 
     def __init__(
-        self, send: Callable[[int, Request], int], gather: Callable[[int, int], Reply | TimelyError]
+        self, send: Callable[[int, Request], int], gather: Callable[[int, int, float], Reply | TimelyError]
     ) -> None:
         self._thread = threading.get_ident()
         self._send = send
@@ -119,17 +120,22 @@ class Posts:
         """One that is expected has come while another was waited for."""
         self._answers[worker, number] = answer
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Wait for all answers, and tell who has posted. Raises only what ends the connection, or a timeout;
         then whatever has no answer is still outstanding.
         """
-        with self._lock:
+        deadline = time.monotonic() + timeout_seconds
+        if not self._lock.acquire(timeout=timeout_seconds):
+            raise WaitTimeoutError(
+                f"another thread has waited for {timeout_seconds:g} s for what becomes of rows"
+            )
+        try:
             while self._waiting:
                 post = self._waiting[0]
                 at = post.worker, post.number
                 answer = self._answers.get(at)
                 if answer is None:
-                    answer = self._gather(*at)
+                    answer = self._gather(*at, max(0.0, deadline - time.monotonic()))
                 if isinstance(answer, Reply):
                     post.poster.on_answer(answer)
                 else:
@@ -139,3 +145,5 @@ class Posts:
                 self._waiting.popleft()
                 self._expected.discard(at)
                 self._answers.pop(at, None)
+        finally:
+            self._lock.release()

@@ -11,12 +11,11 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
 from timely.client.posting import Posts
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
-from timely.limits import POSTED_COUNT_MAX
+from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.requests import Describe, Reply, Request, encode_error, encode_reply, number_of
 from timely.wire.transport.server_socket import ServerSocket
@@ -33,12 +32,14 @@ class _Wire:
         self.answers: dict[int, Reply | TimelyError] = {}
         self.answered: list[object] = []
         self.lost = False
+        self.seconds: list[float] = []
 
     def send(self, worker: int, request: Request) -> int:
         self.sent.append((worker, len(self.sent)))
         return len(self.sent) - 1
 
-    def gather(self, worker: int, number: int) -> Reply | TimelyError:
+    def gather(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
+        self.seconds.append(timeout_seconds)
         for at, other in reversed(self.sent):
             if other != number and self.posts.expects(at, other) and other in self.answers:
                 self.posts.take(at, other, self.answers.pop(other))
@@ -74,6 +75,7 @@ def test_a_refusal_is_told_with_its_line_and_the_others_go_on() -> None:
     wire.post(4)
     wire.answers = {1: MisuseError("no"), 3: MisuseError("never")}
     wire.posts.settle()
+    assert all(0 < seconds <= REPLY_SECONDS_MAX for seconds in wire.seconds)
     note = ["this is the answer to insert(…) at here.py:7"]
     assert wire.answered == [0, ("no", note), 2, ("never", note)]
 
@@ -118,6 +120,15 @@ def test_that_a_worker_has_waited_in_vain_is_an_answer() -> None:
     wire.posts.settle()
     assert [told[0] for told in wire.answered if isinstance(told, tuple)] == ["has not begun"]
     assert not wire.posts
+
+
+def test_who_waits_with_a_limit_does_not_wait_for_longer_for_another_thread() -> None:
+    wire = _Wire()
+    wire.post(1)
+    with wire.posts._lock, pytest.raises(WaitTimeoutError, match=r"another thread has waited for 0\.05 s"):
+        wire.posts.settle(0.05)
+    wire.posts.settle()
+    assert wire.answered == [0]
 
 
 class _Played:
@@ -171,17 +182,14 @@ def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Play
     assert installed.epoch == 1
 
 
-def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(
-    played: _Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Played) -> None:
+    """And who waits for so long waits no longer for what was posted before."""
     installed = Installed(played.workers, 0, "name", 0)
-    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 0.1)
     installed.post(0, Describe(0), "insert(1)")
-    with pytest.raises(WaitTimeoutError, match="no answer from worker 0"):
-        installed.settle()
+    with pytest.raises(WaitTimeoutError, match=r"no answer from worker 0 .* within 0\.[12]"):
+        installed.ask([(0, Describe(0), None)], 0.2)
     assert played.hear(1) == 1
     played.answer(WaitTimeoutError("dataflow 0 has not begun on worker 0"))
-    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 60.0)
     with pytest.raises(WaitTimeoutError, match="has not begun") as caught:
         installed.settle()
     assert any("insert(1)" in note for note in caught.value.__notes__)
