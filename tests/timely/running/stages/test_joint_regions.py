@@ -318,7 +318,8 @@ def test_beats_that_wait_count_from_a_later_epoch_with_all_else() -> None:
     word = 5 << shift | 3
     beats = [
         BeatBatch(
-            Said(peer, first._number + 1, 4, 4, -1, 0, False, False, b""), ((0, np.array([[7], [word], [1]])),)
+            Said(peer, first._number + 1, 4, 4, -1, 0, False, False, b""),
+            ((0, np.array([[7], [word], [1]])),),
         )
         for peer in (1, 2)
     ]
