@@ -22,6 +22,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ..failure import again
 from ..limits import (
+    ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -157,8 +158,9 @@ class RemoteWorkers:
         refused, if no call has said so.
         """
         try:
+            # A worker that computes takes them up afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):
-                self.settle()
+                self.settle(CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
         except TimelyError as error:
             _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
         self._break(MisuseError("this cluster is closed: connect again"))

@@ -11,6 +11,7 @@ import pytest
 
 import differential as dd
 import timely
+from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
 from timely.client.posting import Posts
@@ -194,6 +195,17 @@ def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Playe
         installed.settle()
     assert any("insert(1)" in note for note in caught.value.__notes__)
     installed.settle()
+
+
+def test_closing_does_not_wait_for_long_for_a_worker_that_computes(
+    played: _Played, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.1)
+    Installed(played.workers, 0, "name", 0).post(0, Describe(0), "insert(1)")
+    played.workers.close()
+    (said,) = caplog.messages
+    assert "it is not known whether the last rows have arrived: no answer from worker 0" in said
+    assert played.hear(1) == 1, "it has been sent"
 
 
 @pytest.fixture(scope="module")
