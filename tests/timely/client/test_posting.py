@@ -18,7 +18,7 @@ from timely.client.posting import Posts
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
-from timely.wire.requests import Describe, Reply, Request, encode_error, encode_reply, number_of
+from timely.wire.requests import Describe, Hello, Reply, Request, encode_error, encode_reply, number_of
 from timely.wire.transport.server_socket import ServerSocket
 
 SITE = CallSite("here.py", 7)
@@ -181,6 +181,23 @@ def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Play
     second.join()
     installed.settle()
     assert installed.epoch == 1
+
+
+def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Played) -> None:
+    """Else another thread, which settles, would listen to the same sockets at the same time."""
+    installed = Installed(played.workers, 0, "name", 0)
+
+    def both() -> None:
+        installed.post(0, Describe(0), "insert(1)")
+        played.workers.ask([(0, Hello(), None)])
+
+    asking = _in_thread(both)
+    assert played.hear(2, looks=30) == 1
+    played.answer(Reply({"epoch": 3}))
+    assert played.hear(1) == 1
+    assert installed.epoch == 3
+    played.answer(Reply())
+    asking.join()
 
 
 def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Played) -> None:
