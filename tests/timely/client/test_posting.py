@@ -14,7 +14,7 @@ import timely
 from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
-from timely.client.posting import Posts
+from timely.client.posting import Poster, Posts
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
@@ -335,3 +335,34 @@ def test_closing_twice_says_nothing(pair: timely.Cluster, caplog: pytest.LogCapt
     other.close()
     other.close()
     assert not caplog.messages
+
+
+def _last(flow: timely.Dataflow) -> None:
+    dd.input(flow, "owners", "id: int, name: string", key="id", mode="upsert").output("owners")
+    dd.input(flow, "rows", "k: int").output("rows")
+
+
+def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, ordered = pair.install(_last), list[bool]()
+    post = RemoteWorkers.post
+
+    def noted(
+        workers: RemoteWorkers,
+        worker: int,
+        request: Request,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
+    ) -> None:
+        ordered.append(is_ordered)
+        post(workers, worker, request, poster, call, is_ordered)
+
+    monkeypatch.setattr(RemoteWorkers, "post", noted)
+    flow.input("owners").upsert([(1, "ada"), (2, "bob")])
+    flow.input("owners").delete([1])
+    flow.input("rows").insert([(1,)])
+    assert ordered == [True, True, False]
+    flow.seal()
+    assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]
