@@ -190,7 +190,7 @@ class _Answers:
     def post(self, worker: int, request: object, poster: object, call: str, is_ordered: bool = False) -> None:
         raise AssertionError("nothing is inserted")
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = 0.0) -> None:
         return
 
     def close(self) -> None:

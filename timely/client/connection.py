@@ -22,6 +22,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ..failure import again
 from ..limits import (
+    ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -133,16 +134,16 @@ class RemoteWorkers:
             self._settle(own)
             return own.posts.ask_behind(worker, poster, request)
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Take up the answers to all that was posted, in whichever thread."""
         with self._breaking():
-            self._settle(None)
+            self._settle(None, timeout_seconds)
 
-    def _settle(self, own: _Channel | None) -> None:
+    def _settle(self, own: _Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Of all threads, or of all others."""
         for channel in self._channels:
             if channel is not own and channel.posts:
-                channel.posts.settle()
+                channel.posts.settle(timeout_seconds)
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
@@ -166,8 +167,9 @@ class RemoteWorkers:
         refused, if no call has said so.
         """
         try:
+            # A worker that computes takes them up afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):
-                self.settle()
+                self.settle(CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
         except TimelyError as error:
             _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
         self._break(MisuseError("this cluster is closed: connect again"))
@@ -256,11 +258,11 @@ class _Channel:
         self._sockets.send(worker, frames)
         return self._number
 
-    def _answer(self, worker: int, number: int) -> Reply | TimelyError:
+    def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
         """Wait for the answer to what was sent so; raises where there is none."""
         pending = {(worker, number): 0}
         try:
-            (reply,) = self._gather(pending, REPLY_SECONDS_MAX, float("inf"))
+            (reply,) = self._gather(pending, timeout_seconds, float("inf"))
         except TimelyError as error:
             if pending or isinstance(error, PeerError):
                 raise

@@ -112,7 +112,7 @@ class EmbeddedWorkers:
         (reply,) = self.ask([(worker, request([]), None)])
         return reply
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """All answers were given at once."""
 
     def work_off(self) -> None:

@@ -52,8 +52,10 @@ class Workers(Protocol):
         """
         ...
 
-    def settle(self) -> None:
-        """Let all who have posted hear of the answers. Raises only what has ended the connection."""
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
+        """Let all who have posted hear of the answers. Raises only what has ended the connection, or that
+        there is no answer in time.
+        """
         ...
 
     def close(self) -> None:
@@ -118,7 +120,7 @@ class Installed:
         """As `Workers.ask`. Who was told once that the dataflow has ended is told so from then on: what one
         worker knows already another may not have heard, and would take rows that nobody can ever read.
         """
-        self.settle()
+        self.settle(timeout_seconds=timeout_seconds)
         try:
             return self._workers.ask(requests, timeout_seconds)
         except TimelyError as error:
@@ -169,14 +171,14 @@ class Installed:
         """What was posted is not."""
         self._workers.refusals.add(self.index, thread, error)
 
-    def settle(self, seals: bool = False) -> None:
+    def settle(self, seals: bool = False, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Wait for the answers to what was posted; raise what was refused, or what has ended the dataflow.
 
         Who only reads is not told of what another thread has inserted, which is to hear of that itself. Who
         is about to complete an epoch (`seals`) is.
         """
         if self._end is None:
-            self._workers.settle()
+            self._workers.settle(timeout_seconds)
         refused = self._refused_of(None if seals else threading.get_ident())
         if refused:
             raise together(refused)

@@ -12,12 +12,13 @@ unless they were.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from ..errors import TimelyError
-from ..limits import POSTED_COUNT_MAX
+from ..errors import TimelyError, WaitTimeoutError
+from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
 from ..wire.requests import Reply, Request, Value
 
@@ -89,14 +90,14 @@ class Posts:
 
     Args:
         send: takes (worker, request), returns the number of the request.
-        gather: waits for the answer to one, by worker and number, and returns it, an error if that is what
-            the worker has answered; raises where there is no answer.
+        gather: waits for the answer to one, by worker, number and for how long, and returns it, an error if
+            that is what the worker has answered; raises where there is no answer.
 
     Another thread may `settle`, as long as this one asks nothing: who asks has settled before.
     """
 
     def __init__(
-        self, send: Callable[[int, Request], int], gather: Callable[[int, int], Reply | TimelyError]
+        self, send: Callable[[int, Request], int], gather: Callable[[int, int, float], Reply | TimelyError]
     ) -> None:
         self._thread = threading.get_ident()
         self._send = send
@@ -131,6 +132,7 @@ class Posts:
         """Ask something of a worker behind all that was posted to it for the dataflow of `poster`, and
         settle. Raises what was answered, or what ends the connection.
         """
+        deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
             behind: list[Value] = [
                 post.number
@@ -138,26 +140,33 @@ class Posts:
                 if post.worker == worker and post.poster.index == poster.index
             ]
             number = self._send(worker, request(behind))
-            answer = self._gather(worker, number)
-            self._settle()
+            answer = self._gather(worker, number, REPLY_SECONDS_MAX)
+            self._settle(deadline)
         if not isinstance(answer, Reply):
             raise answer
         return answer
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Wait for all answers, and tell who has posted. Raises only what ends the connection, or a timeout;
         then whatever has no answer is still outstanding.
         """
-        with self._lock:
-            self._settle()
+        deadline = time.monotonic() + timeout_seconds
+        if not self._lock.acquire(timeout=timeout_seconds):
+            raise WaitTimeoutError(
+                f"another thread has waited for {timeout_seconds:g} s for what becomes of rows"
+            )
+        try:
+            self._settle(deadline)
+        finally:
+            self._lock.release()
 
-    def _settle(self) -> None:
+    def _settle(self, deadline: float) -> None:
         while self._waiting:
             post = self._waiting[0]
             at = post.worker, post.number
             answer = self._answers.get(at)
             if answer is None:
-                answer = self._gather(*at)
+                answer = self._gather(*at, max(0.0, deadline - time.monotonic()))
             if isinstance(answer, Reply):
                 post.poster.on_answer(answer)
             else:

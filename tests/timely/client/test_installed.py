@@ -25,6 +25,7 @@ class Listening:
         self.seconds = 0.0
         self.posted: list[tuple[int, Poster, str]] = []
         self.settled = 0
+        self.settle_seconds = 0.0
         self.refusals = Refusals()
         self.thread = threading.get_ident()
         self.ordered: list[bool] = []
@@ -47,8 +48,9 @@ class Listening:
         self.posted.append((worker, poster, call))
         self.ordered.append(is_ordered)
 
-    def settle(self) -> None:
+    def settle(self, timeout_seconds: float = 0.0) -> None:
         self.settled += 1
+        self.settle_seconds = timeout_seconds
         for _, poster, call in self.posted:
             if isinstance(self.fails_with, TimelyError):
                 self.fails_with.add_note(f"this is the answer to {call}")
@@ -71,7 +73,7 @@ def test_all_are_asked_and_have_a_little_longer_than_the_limit() -> None:
     workers = Listening([])
     replies = Installed(workers, 4, "name", 0).ask_all(Describe(4), 2.0)
     assert [reply.integer("worker") for reply in replies] == workers.asked == [0, 1, 2]
-    assert workers.seconds == 2.0 + ANSWER_SECONDS_MAX
+    assert workers.seconds == workers.settle_seconds == 2.0 + ANSWER_SECONDS_MAX
 
 
 def test_without_a_limit_the_answer_is_waited_for_for_days() -> None:

@@ -15,13 +15,14 @@ import timely
 from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
-from timely.client.posting import Posts
+from timely.client.posting import Poster, Posts
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
-from timely.limits import POSTED_COUNT_MAX
+from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
 from timely.wire.requests import (
     Describe,
+    Hello,
     InsertRows,
     Reply,
     Request,
@@ -46,12 +47,14 @@ class _Wire:
         self.answers: dict[int, Reply | TimelyError] = {}
         self.answered: list[object] = []
         self.lost = False
+        self.seconds: list[float] = []
 
     def send(self, worker: int, request: Request) -> int:
         self.sent.append((worker, len(self.sent)))
         return len(self.sent) - 1
 
-    def gather(self, worker: int, number: int) -> Reply | TimelyError:
+    def gather(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
+        self.seconds.append(timeout_seconds)
         for at, other in reversed(self.sent):
             if other != number and self.posts.expects(at, other) and other in self.answers:
                 self.posts.take(at, other, self.answers.pop(other))
@@ -87,6 +90,7 @@ def test_a_refusal_is_told_with_its_line_and_the_others_go_on() -> None:
     wire.post(4)
     wire.answers = {1: MisuseError("no"), 3: MisuseError("never")}
     wire.posts.settle()
+    assert all(0 < seconds <= REPLY_SECONDS_MAX for seconds in wire.seconds)
     note = ["this is the answer to insert(…) at here.py:7"]
     assert wire.answered == [0, ("no", note), 2, ("never", note)]
 
@@ -166,6 +170,15 @@ def test_that_a_worker_has_waited_in_vain_is_an_answer() -> None:
     assert not wire.posts
 
 
+def test_who_waits_with_a_limit_does_not_wait_for_longer_for_another_thread() -> None:
+    wire = _Wire()
+    wire.post(1)
+    with wire.posts._lock, pytest.raises(WaitTimeoutError, match=r"another thread has waited for 0\.05 s"):
+        wire.posts.settle(0.05)
+    wire.posts.settle()
+    assert wire.answered == [0]
+
+
 class _Played:
     """One worker, played here: it lets requests wait until it is told what to answer."""
 
@@ -217,21 +230,46 @@ def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Play
     assert installed.epoch == 1
 
 
-def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(
-    played: _Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Played) -> None:
+    """Else another thread, which settles, would listen to the same sockets at the same time."""
     installed = Installed(played.workers, 0, "name", 0)
-    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 0.1)
+
+    def both() -> None:
+        installed.post(0, Describe(0), "insert(1)")
+        played.workers.ask([(0, Hello(), None)])
+
+    asking = _in_thread(both)
+    assert played.hear(2, looks=30) == 1
+    played.answer(Reply({"epoch": 3}))
+    assert played.hear(1) == 1
+    assert installed.epoch == 3
+    played.answer(Reply())
+    asking.join()
+
+
+def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Played) -> None:
+    """And who waits for so long waits no longer for what was posted before."""
+    installed = Installed(played.workers, 0, "name", 0)
     installed.post(0, Describe(0), "insert(1)")
-    with pytest.raises(WaitTimeoutError, match="no answer from worker 0"):
-        installed.settle()
+    with pytest.raises(WaitTimeoutError, match=r"no answer from worker 0 .* within 0\.[12]"):
+        installed.ask([(0, Describe(0), None)], 0.2)
     assert played.hear(1) == 1
     played.answer(WaitTimeoutError("dataflow 0 has not begun on worker 0"))
-    monkeypatch.setattr(connection, "REPLY_SECONDS_MAX", 60.0)
     with pytest.raises(WaitTimeoutError, match="has not begun") as caught:
         installed.settle()
     assert any("insert(1)" in note for note in caught.value.__notes__)
     installed.settle()
+
+
+def test_closing_does_not_wait_for_long_for_a_worker_that_computes(
+    played: _Played, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.1)
+    Installed(played.workers, 0, "name", 0).post(0, Describe(0), "insert(1)")
+    played.workers.close()
+    (said,) = caplog.messages
+    assert "it is not known whether the last rows have arrived: no answer from worker 0" in said
+    assert played.hear(1) == 1, "it has been sent"
 
 
 @pytest.fixture(scope="module")
@@ -398,3 +436,34 @@ def test_closing_twice_says_nothing(pair: timely.Cluster, caplog: pytest.LogCapt
     other.close()
     other.close()
     assert not caplog.messages
+
+
+def _last(flow: timely.Dataflow) -> None:
+    dd.input(flow, "owners", "id: int, name: string", key="id", mode="upsert").output("owners")
+    dd.input(flow, "rows", "k: int").output("rows")
+
+
+def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, ordered = pair.install(_last), list[bool]()
+    post = RemoteWorkers.post
+
+    def noted(
+        workers: RemoteWorkers,
+        worker: int,
+        request: Request,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
+    ) -> None:
+        ordered.append(is_ordered)
+        post(workers, worker, request, poster, call, is_ordered)
+
+    monkeypatch.setattr(RemoteWorkers, "post", noted)
+    flow.input("owners").upsert([(1, "ada"), (2, "bob")])
+    flow.input("owners").delete([1])
+    flow.input("rows").insert([(1,)])
+    assert ordered == [True, True, False]
+    flow.seal()
+    assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]

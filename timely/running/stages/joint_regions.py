@@ -212,6 +212,7 @@ class JointRegionRunner(RegionRunner):
         """Nothing is outstanding before an epoch, with any worker; nothing comes in at ports in `ended`."""
         word, held = self._word(epoch), self._held
         assert held is not None, "its epochs are done for ever"
+        assert word >= held, f"held was {held:#x}, and nobody begins to hold {word:#x} before it"
         if word != held:
             count = self._place.count
             for connector in self._leaving:

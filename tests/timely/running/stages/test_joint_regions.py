@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from reference.collection import Collection as Rows
 from reference.collection import Row
@@ -13,8 +14,10 @@ from views_of_progress import Views
 
 import differential as dd
 from bench.dataflow.bfs import build, distances
-from differential.kernels.regions.layout import X_BOUND, X_FROM
+from differential.kernels.regions.layout import ROWS_MAX, X_BOUND, X_FROM
+from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
+from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
 from timely.operators.region import Said
@@ -165,6 +168,48 @@ def test_bounds_that_differ_are_said_again_and_the_largest_holds() -> None:
     assert first._done == second._done == 5
 
 
+def test_rows_of_an_open_epoch_let_nobody_hold_that_and_none_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing else waits with any worker: something may still come in before them."""
+    cluster = _cluster()
+    _load(cluster, 20)
+    for index in range(2):
+        cluster.change("edges", [((node, node), 1) for node in range(40)], 3, index)
+    _seal(cluster, 4, "edges")
+    _seal(cluster, 0, "roots")
+    cluster.run()
+    regions = _regions(cluster)
+    shift = cluster.instances[0].frozen.layout.shifts[0]
+    held: list[int] = []
+    hold = JointRegionRunner._hold_epoch
+
+    def noted(region: JointRegionRunner, epoch: int, ended: set[int] | None = None) -> None:
+        held.append(epoch)
+        hold(region, epoch, ended)
+
+    monkeypatch.setattr(JointRegionRunner, "_hold_epoch", noted)
+    _seal(cluster, 2, "roots")
+    for index, bound in enumerate((2, 3)):
+        regions[index]._closed_before = lambda bound=bound: bound  # type: ignore[method-assign]
+        with cluster.turn_of(index):
+            regions[index].activate()
+    cluster.run()
+    assert [region._joint.first() for region in regions] == [3 << shift] * 2, "with both of them rows wait"
+    assert held == [2, 2, 3, 3], "first they differ in what they know to be closed"
+
+
+def test_many_rows_of_an_open_epoch_are_taken_up_as_they_come() -> None:
+    cluster = _cluster()
+    _load(cluster, 6 * ROWS_MAX)
+    _seal(cluster, 0, "edges")
+    cluster.run()
+    assert [region._done for region in _regions(cluster)] == [0, 0]
+    for region in _regions(cluster):
+        loop = region.region
+        assert isinstance(loop, JointLoop)
+        assert all(loop._slots.rows(slot) <= ROWS_MAX for slot in loop._parts.passing)
+    assert trace_rows(cluster) >= 5 * ROWS_MAX
+
+
 def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
     cluster = _cluster()
     _load(cluster, 3)
@@ -261,6 +306,33 @@ def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
     with cluster.turn_of(0):
         first._end(every)
     assert (len(first.frontier(port)) == 0) == has_ended
+
+
+def test_beats_that_wait_count_from_a_later_epoch_with_all_else() -> None:
+    """Those that are not taken up yet, and those that are not even looked at."""
+    cluster = _cluster(3)
+    cluster.seal(3)
+    cluster.run()
+    instance, first = cluster.instances[0], _regions(cluster)[0]
+    shift = instance.frozen.layout.shifts[0]
+    word = 5 << shift | 3
+    beats = [
+        BeatBatch(
+            Said(peer, first._number + 1, 4, 4, -1, 0, False, False, b""),
+            ((0, np.array([[7], [word], [1]])),),
+        )
+        for peer in (1, 2)
+    ]
+    first._heard = {first._number + 1: [beats[0]]}
+    first.inbox = [(0, first.location, 0, beats[1])]
+    instance._rebase(Rebase(3, shift))
+    ((heard,),) = first._heard.values()
+    ((_, location, _, waiting),) = first.inbox
+    assert location == first.location
+    for beat in (heard, waiting):
+        assert isinstance(beat, BeatBatch)
+        ((_, words),) = beat.parts
+        assert words.tolist() == [[7], [2 << shift | 3], [1]]
 
 
 def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.MonkeyPatch) -> None:
