@@ -22,9 +22,29 @@ from bench.machine import ROOT, commit_of
 from bench.recomputation import believed
 from bench.workloads import Check, CheckJson
 
-__all__ = ["PEER_PROGRAM", "Checkout", "Figures", "Peer", "RunError", "System"]
+__all__ = [
+    "PEER_PROGRAM",
+    "PEER_PYTHON",
+    "PYTHON_PEERS",
+    "RUST",
+    "Checkout",
+    "Figures",
+    "Peer",
+    "PythonPeer",
+    "RunError",
+    "System",
+    "TooSlowError",
+]
 
 PEER_PROGRAM = ROOT / "bench/peers/differential_dataflow/target/release/ddpeer"
+RUST = "Rust"
+"""As that program is called in tables."""
+PEER_PYTHON = ROOT / "bench/peers/python/.venv/bin/python"
+PYTHON_PEERS = {
+    "Pathway": ("wcc plain", "bfs", "pagerank", "count plain", "sum", "join"),
+    "Bytewax": ("count plain", "sum", "join"),
+}
+"""What can be said in each: Pathway has no loops in loops and none with priorities, Bytewax no loops."""
 _RUN_SECONDS_MAX = 3_600.0
 
 
@@ -52,6 +72,14 @@ class Figures:
         return self.peak_mib - self.idle_mib
 
 
+class TooSlowError(RunError):
+    """A run that has not ended within `seconds`."""
+
+    def __init__(self, command: str, seconds: float) -> None:
+        super().__init__(f"{command} has not ended within {seconds:,.0f} s")
+        self.seconds = seconds
+
+
 class System(Protocol):
     """Whatever runs workloads."""
 
@@ -63,6 +91,10 @@ class System(Protocol):
     @property
     def description(self) -> str:
         """Which system in which version."""
+        ...
+
+    def can_run(self, case: Case) -> bool:
+        """Whether the workload can be said in this system."""
         ...
 
     def run(self, case: Case, workers: int) -> Figures:
@@ -103,6 +135,10 @@ class Checkout:
         """The commit."""
         return f"commit {commit_of(self.folder)}"
 
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return True
+
     def run(self, case: Case, workers: int) -> Figures:
         """See `System`."""
         command = [*self._command("measure", case.family, case.sizes, workers), "--batch", str(case.batch)]
@@ -133,7 +169,7 @@ class Checkout:
 class Peer:
     """A program that has been built as `bench/peers/README.md` says."""
 
-    def __init__(self, program: Path = PEER_PROGRAM, name: str = "Rust") -> None:
+    def __init__(self, program: Path = PEER_PROGRAM, name: str = RUST) -> None:
         self.program = program
         self.name = name
         self.description = "differential-dataflow, release build"
@@ -142,17 +178,52 @@ class Peer:
                 f"{program} is not there: build it as bench/peers/README.md says, or give --against"
             )
 
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return True
+
     def run(self, case: Case, workers: int) -> Figures:
         """See `System`."""
-        sizes = [str(size) for size in case.sizes]
-        command = [str(self.program.resolve()), *case.words.split(), *sizes]
-        result = _run([*command, "-w", str(workers), "--batch", str(case.batch)])
+        result = _run([str(self.program.resolve()), *_asked(case, workers)])
         self.description = f"{result.get('system')}, release build"
         return _believed_figures(result, case, workers)
 
 
+class PythonPeer:
+    """A system from PyPI, in the environment that has been made as `bench/peers/README.md` says."""
+
+    def __init__(self, name: str, limit: float, python: Path = PEER_PYTHON) -> None:
+        self.name = name
+        self.description = name
+        self._limit = limit
+        self._python = python
+        if not python.exists():
+            raise RunError(f"{python} is not there: make it as bench/peers/README.md says")
+
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return case.words in PYTHON_PEERS[self.name]
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """See `System`."""
+        module = f"bench.peers.python.on_{self.name.lower()}"
+        # Not resolved: it is by where its name stands that Python knows its environment.
+        command = [str(self._python), "-m", module, *_asked(case, workers)]
+        result = _run(command, environment={"PYTHONPATH": str(ROOT)}, limit=self._limit)
+        self.description = str(result.get("system"))
+        return _believed_figures(result, case, workers)
+
+
+def _asked(case: Case, workers: int) -> list[str]:
+    """The arguments of a peer's program."""
+    return [*case.workload.split(), "-w", str(workers), "--batch", str(case.batch)]
+
+
 def _run(
-    command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None
+    command: Sequence[str],
+    folder: Path = ROOT,
+    environment: dict[str, str] | None = None,
+    limit: float = _RUN_SECONDS_MAX,
 ) -> dict[str, object]:
     """The JSON line that a program prints last."""
     try:
@@ -163,10 +234,10 @@ def _run(
             capture_output=True,
             text=True,
             check=False,
-            timeout=_RUN_SECONDS_MAX,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"{' '.join(command)} has not ended within {_RUN_SECONDS_MAX:.0f} s") from error
+        raise TooSlowError(" ".join(command), limit) from error
     lines = finished.stdout.splitlines()
     if finished.returncode != 0 or not lines:
         raise RunError(
