@@ -52,7 +52,7 @@ from bench.systems import (
     PythonPeer,
     RunError,
     System,
-    TooSlowError,
+    TooMuchError,
 )
 from bench.tables import screen
 
@@ -108,7 +108,7 @@ class Comparison:
                 figures = self._run(system, one, now)
                 if figures is not None:
                     one.figures[system.name] = figures
-            able = [system for system in able if system.name not in one.too_slow]  # it would be again
+            able = [system for system in able if system.name not in one.too_much]  # it would be again
             done(one)
             if len(able) == 1:
                 return
@@ -120,8 +120,8 @@ class Comparison:
         one.loads.append(os.getloadavg()[0])
         try:
             return system.run(one.case, one.workers)
-        except TooSlowError as error:
-            one.too_slow[system.name] = error.seconds
+        except TooMuchError as error:
+            one.too_much[system.name] = error.bound
         except RunError as error:
             one.failures.append(f"{now}: {error}")
         finally:

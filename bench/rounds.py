@@ -26,8 +26,8 @@ class Round:
     case: Case
     workers: int
     figures: dict[str, Figures] = field(default_factory=dict)
-    too_slow: dict[str, float] = field(default_factory=dict)
-    """Seconds that a run was given and has not ended in."""
+    too_much: dict[str, str] = field(default_factory=dict)
+    """By system in what a run has not ended, as in 600 s or 12 GiB."""
     unable: list[str] = field(default_factory=list)
     """Systems in which the workload cannot be said."""
     failures: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Round:
             Case(str(case["words"]), tuple(cast("list[int]", case["sizes"])), cast(int, case["batch"])),
             cast(int, said["workers"]),
             {name: Figures(**values) for name, values in figures.items()},
-            cast("dict[str, float]", said["too_slow"]),
+            cast("dict[str, str]", said["too_much"]),
             cast("list[str]", said["unable"]),
             cast("list[str]", said["failures"]),
             cast("list[float]", said["loads"]),
@@ -86,7 +86,7 @@ def rows_of(rounds: Sequence[Round]) -> list[Row]:
     for one in rounds:
         row = rows.setdefault((one.case, one.workers), Row(one.case, one.workers))
         row.rounds.append(one.figures)
-        row.too_slow.update(one.too_slow)
+        row.too_much.update(one.too_much)
         row.unable.update(one.unable)
     return list(rows.values())
 

@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, cast
 
+from bench import memory
 from bench.cases import Case
 from bench.machine import ROOT, commit_of
 from bench.recomputation import believed
@@ -33,7 +35,7 @@ __all__ = [
     "PythonPeer",
     "RunError",
     "System",
-    "TooSlowError",
+    "TooMuchError",
 ]
 
 PEER_PROGRAM = ROOT / "bench/peers/differential_dataflow/target/release/ddpeer"
@@ -46,6 +48,9 @@ PYTHON_PEERS = {
 }
 """What can be said in each: Pathway has no loops in loops and none with priorities, Bytewax no loops."""
 _RUN_SECONDS_MAX = 3_600.0
+_RUN_MIB_MAX = 12 * 1024
+"""Of one process. A program that takes more of a machine of 24 GiB would soon end everybody else's."""
+_LOOK_SECONDS = 0.5
 
 
 class RunError(Exception):
@@ -72,12 +77,12 @@ class Figures:
         return self.peak_mib - self.idle_mib
 
 
-class TooSlowError(RunError):
-    """A run that has not ended within `seconds`."""
+class TooMuchError(RunError):
+    """A run that has not ended within `bound`, so many seconds or so much memory."""
 
-    def __init__(self, command: str, seconds: float) -> None:
-        super().__init__(f"{command} has not ended within {seconds:,.0f} s")
-        self.seconds = seconds
+    def __init__(self, command: str, bound: str) -> None:
+        super().__init__(f"{command} has not ended within {bound}")
+        self.bound = bound
 
 
 class System(Protocol):
@@ -226,27 +231,40 @@ def _run(
     limit: float = _RUN_SECONDS_MAX,
 ) -> dict[str, object]:
     """The JSON line that a program prints last."""
-    try:
-        finished = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=limit,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TooSlowError(" ".join(command), limit) from error
-    lines = finished.stdout.splitlines()
-    if finished.returncode != 0 or not lines:
-        raise RunError(
-            f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}"
-        )
+    words = " ".join(command)
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            output, errors = _ended(process, words, limit)
+        except BaseException:
+            process.kill()
+            raise
+    lines = output.splitlines()
+    if process.returncode != 0 or not lines:
+        raise RunError(f"{words} ended with {process.returncode}:\n{errors.strip()[-2000:]}")
     try:
         return cast("dict[str, object]", json.loads(lines[-1]))
     except ValueError as error:
-        raise RunError(f"{' '.join(command)} printed {lines[-1][:200]!r}, which is no JSON") from error
+        raise RunError(f"{words} printed {lines[-1][:200]!r}, which is no JSON") from error
+
+
+def _ended(process: subprocess.Popen[str], words: str, limit: float) -> tuple[str, str]:
+    """What it has printed when it ends; raises `TooMuchError` when it takes too long or too much memory."""
+    end = time.monotonic() + limit
+    while True:
+        try:
+            return process.communicate(timeout=min(_LOOK_SECONDS, max(0.0, end - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= end:
+                raise TooMuchError(words, f"{limit:,.0f} s") from None
+            if memory.resident_mib_of(process.pid) > _RUN_MIB_MAX:
+                raise TooMuchError(words, f"{_RUN_MIB_MAX / 1024:.0f} GiB") from None
 
 
 def _believed_figures(result: dict[str, object], case: Case, workers: int) -> Figures:

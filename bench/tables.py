@@ -103,8 +103,8 @@ class Row:
     case: Case
     workers: int
     rounds: list[dict[str, Figures]] = field(default_factory=list)
-    too_slow: dict[str, float] = field(default_factory=dict)
-    """By system, the seconds in which a run has not ended."""
+    too_much: dict[str, str] = field(default_factory=dict)
+    """By system in what a run has not ended, as in 600 s."""
     unable: set[str] = field(default_factory=set)
     """Systems in which the workload cannot be said."""
 
@@ -248,8 +248,8 @@ def _both_text(row: Row, column: Column, ours: str, other: str) -> str:
 def _ratio_text(row: Row, column: Column, ours: str, other: str) -> str:
     found = ratios(row.pairs(ours, other), column)
     if not found:
-        seconds = row.too_slow.get(other)
-        return "–" if seconds is None else f"not within {seconds:,.0f} s"
+        bound = row.too_much.get(other)
+        return "–" if bound is None else f"not within {bound}"
     ratio = statistics.median(found)
     spread = f" ({min(found):.2f}–{max(found):.2f})" if len(found) > 1 else ""
     wanted = _wanted(row, column, other)

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import compare
+from bench import compare, memory
 from bench.cases import CASES, MODEST, SMALL, Case, chosen
 from bench.compare import Comparison
 from bench.machine import ROOT
@@ -36,7 +36,7 @@ from bench.systems import (
     Peer,
     PythonPeer,
     RunError,
-    TooSlowError,
+    TooMuchError,
 )
 from bench.tables import COLUMNS, Row, markdown, ratios, screen
 
@@ -139,7 +139,7 @@ def test_rounds_of_a_system_that_is_too_slow_are_not_made_again() -> None:
     journal: list[str] = []
     ours = Told("ours", [figures(1.0)] * 3, journal)
     fast = Told("Rust", [figures(2.0)] * 3, journal)
-    slow = Told("Pathway", [TooSlowError("pathway", 60.0)], journal)
+    slow = Told("Pathway", [TooMuchError("pathway", "60 s")], journal)
     comparison = Comparison([ours, fast, slow], note=lambda now: None)
     comparison.run(WCC, 1, runs=3)
     assert journal.count("Pathway") == 1 and journal.count("Rust") == 3
@@ -151,7 +151,7 @@ def test_rounds_of_a_system_that_is_too_slow_are_not_made_again() -> None:
 def test_rounds_end_where_all_others_are_too_slow() -> None:
     journal: list[str] = []
     ours = Told("ours", [figures(1.0)] * 3, journal)
-    slow = Told("Pathway", [TooSlowError("pathway", 60.0)], journal)
+    slow = Told("Pathway", [TooMuchError("pathway", "60 s")], journal)
     Comparison([ours, slow], note=lambda now: None).run(WCC, 1, runs=3)
     assert journal == ["ours", "Pathway"]
 
@@ -162,7 +162,9 @@ def test_rounds_end_where_all_others_are_too_slow() -> None:
 def made_rounds(path: Path) -> Comparison:
     journal: list[str] = []
     ours = Told("ours", [figures(1.0), figures(2.0), figures(3.0)], journal)
-    other = Told("Rust", [figures(2.0), RunError("the answer is wrong"), TooSlowError("rust", 5.0)], journal)
+    other = Told(
+        "Rust", [figures(2.0), RunError("the answer is wrong"), TooMuchError("rust", "5 s")], journal
+    )
     comparison = Comparison([ours, other], note=lambda now: None)
     comparison.run(WCC, 1, runs=2, done=lambda one: keep(one, path))
     comparison.run(COUNT, 2, runs=1, done=lambda one: keep(one, path))
@@ -341,8 +343,17 @@ def test_peer_that_does_not_end_is_too_slow(tmp_path: Path) -> None:
     sleeps = tmp_path / "python"
     sleeps.write_text("#!/bin/sh\nexec sleep 60\n")
     sleeps.chmod(0o755)
-    with pytest.raises(TooSlowError, match="has not ended within 0 s"):
+    with pytest.raises(TooMuchError, match="has not ended within 0 s"):
         PythonPeer("Bytewax", 0.1, sleeps).run(COUNT, 1)
+
+
+def test_peer_that_takes_too_much_memory_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeps = tmp_path / "python"
+    sleeps.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeps.chmod(0o755)
+    monkeypatch.setattr(memory, "resident_mib_of", lambda process: 12 * 1024 + 1.0)
+    with pytest.raises(TooMuchError, match="has not ended within 12 GiB"):
+        PythonPeer("Bytewax", 60.0, sleeps).run(COUNT, 1)
 
 
 def test_peer_in_python_is_asked_as_rust_is(tmp_path: Path) -> None:
