@@ -168,9 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         text = document(kept(options.made_of), OURS, command)
         options.write.write_text(text) if options.write else print(text)
         return
-    only_python = options.peer_python and not (options.peer or options.against)
     try:
-        known = dict.fromkeys((*MODEST, *CASES)) if only_python else CASES
+        known = dict.fromkeys((*MODEST, *CASES)) if options.peer_python else CASES
         cases = chosen(SMALL if options.small else tuple(known), options.workload)
     except ValueError as error:
         parser.error(str(error))

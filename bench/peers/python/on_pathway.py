@@ -42,10 +42,12 @@ Tables = dict[str, pw.Table]
 Query = Callable[[Tables], pw.Table]
 
 
-MAY_STAY = ("wcc", "bfs")
-"""Where an epoch may change nothing of the result: Pathway does not say then that it is over."""
+FEW = 16
+"""An epoch that replaces no more rows may change nothing of the result, and Pathway does not say then that it is
+over.
+"""
 TICKS = "ticks"
-"""The input that such a workload has besides: a row more in each epoch, which comes out with its result."""
+"""The input that a workload of such epochs has besides: a row more in each epoch, which comes out with its result."""
 
 
 class One(pw.Schema):
@@ -168,7 +170,7 @@ class Feed(pw.io.python.ConnectorSubject):
         self._run = run
         self._measured = measured
         self._names = [*inputs.fixed, *inputs.changing]
-        if run.family in MAY_STAY:
+        if inputs.schedule.step <= FEW:
             self._names.append(TICKS)
         self._inputs = inputs
         self._epochs_over = threading.Semaphore(0)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import plots
-from bench.rounds import Round, keep
+from bench.cases import Case
+from bench.rounds import Round, keep, kept
 from bench.systems import Figures
 
 SIZES = plots.by_size((200, 500), 10)
@@ -78,6 +79,43 @@ def test_what_was_kept_is_drawn_again_the_same(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1]
     assert "wcc ours median" in drawn[0][0] and "bfs Rust" in drawn[0][1]
     assert "![throughput](throughput.svg)" in drawn[0][2]
+
+
+class Told:
+    """A system whose runs all give the same; a context manager, as a checkout is."""
+
+    description = "told"
+
+    def __init__(self, name: str, journal: list[str]) -> None:
+        self.name = name
+        self._journal = journal
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._journal.append("over")
+
+    def can_run(self, case: Case) -> bool:
+        return True
+
+    def run(self, case: Case, workers: int) -> Figures:
+        self._journal.append(self.name)
+        return of(1.0)
+
+
+def test_rounds_that_are_there_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal: list[str] = []
+    monkeypatch.setattr(plots, "Checkout", lambda folder, name: Told(name, journal))
+    monkeypatch.setattr(plots, "Peer", lambda program: Told("Rust", journal))
+    cases, made = len(SIZES) + len(FLIGHTS), []
+    for runs in ("2", "2", "3"):
+        plots.main(["--small", "--runs", runs, "--into", str(tmp_path)])
+        made.append((journal.count("ours"), journal.count("Rust")))
+        journal.clear()
+    assert made == [(2 * cases, 2 * cases), (0, 0), (cases, cases)]
+    assert len(kept([tmp_path / "curves.jsonl"])) == 3 * cases
+    assert "| 10 | 10,000 / 10,000 = 1.00 |" in (tmp_path / "curves.md").read_text()
 
 
 def test_nothing_that_was_kept_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
