@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bench.cases import Case
+from bench.cases import CASES, Case
 from bench.systems import PYTHON_PEERS, RUST
 
 __all__ = ["Asked", "asked"]
@@ -42,7 +42,7 @@ _RUST: dict[tuple[str, int | None], tuple[tuple[float, float], tuple[float, floa
 }
 _RUST_IN_FLIGHT = {"wcc plain": 0.5, "bfs": 1.5}
 """The change, on one worker; the load is that of the same workload one by one, of which more is asked."""
-_LEAST, _LEAST_IN_PYTHON = 100_000, 10_000
+_LEAST_IN_PYTHON = 10_000
 """Nodes or keys: of less nothing is asked."""
 
 
@@ -50,7 +50,7 @@ def asked(case: Case, workers: int, beside: str) -> Asked:
     """What is asked of a case beside a system: "Rust", "Pathway" or "Bytewax"; nothing beside others."""
     if beside in PYTHON_PEERS and case.sizes[0] >= _LEAST_IN_PYTHON:
         return Asked(_AHEAD, _AHEAD, _AHEAD)
-    if beside != RUST or case.sizes[0] < _LEAST or workers not in (1, 2):
+    if beside != RUST or case not in CASES or workers not in (1, 2):
         return Asked()
     if case.batch > 1:
         return Asked(change=_RUST_IN_FLIGHT.get(case.words) if workers == 1 else None, memory=_MEMORY)

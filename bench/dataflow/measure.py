@@ -77,8 +77,8 @@ _WARM_UP_SIZES = {
     "scc": (8_000, 20_000, 6),
     "pagerank": (8_000, 20_000, 4),
 }
-_WARM_UP_OTHERS = (4_000, 20_000, 6, 40)
-"""Enough rows for the kernels that only large runs need."""
+_WARM_UP_OTHERS = (60_000, 80_000, 6, 40)
+"""Enough rows, and enough of other keys, for the kernels that only large runs need."""
 
 
 class Figures(TypedDict):

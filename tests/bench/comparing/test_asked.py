@@ -47,6 +47,7 @@ def test_beside_peers_in_python_ten_times_ahead_in_all_that_takes_time() -> None
 
 def test_nothing_of_little_cases_of_more_workers_or_beside_another_checkout() -> None:
     assert {asked(case, 1, beside) for case in SMALL for beside in ("Rust", "Pathway")} == {Asked()}
+    assert {asked(case, 1, "Rust") for case in MODEST} == {Asked()}, "that is a table of its own"
     assert of("wcc-1M-2M", 3) == of("wcc-1M-2M", 1, "before") == Asked()
 
 
