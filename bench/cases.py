@@ -1,7 +1,8 @@
 """Which workloads are compared, in which sizes?
 
-`CASES` are those of the table of `bench/workloads.py` that the operators allow, and two of them with 1,000
-epochs in flight at once. `SMALL` are the same in little: what they take means nothing, what they answer does.
+`CASES` are those of the table of `bench/workloads.py` that the operators allow, two of them with 1,000
+epochs in flight at once, and the shape in which we lose most. `SMALL` are the same in little: what they
+take means nothing, what they answer does. `MODEST` are sizes that the peers in Python can run, too.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["CASES", "SMALL", "Case", "chosen"]
+__all__ = ["CASES", "MODEST", "SMALL", "Case", "chosen"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,18 @@ CASES = (
     Case("join", (1_000_000, 1_000_000, 1_000, 1_000)),
     Case("wcc plain", (100_000, 200_000, 1_000), batch=1_000),
     Case("bfs", (100_000, 200_000, 1_000), batch=1_000),
+    # Here we should lose most: nothing to do in an epoch but to begin it and to end it.
+    Case("count plain", (10_000, 100_000, 1_000, 2)),
+)
+
+MODEST = (
+    Case("wcc plain", (10_000, 20_000, 20)),
+    Case("bfs", (10_000, 20_000, 20)),
+    Case("pagerank", (10_000, 20_000, 5)),
+    Case("count plain", (100_000, 1_000_000, 100, 1_000)),
+    Case("count plain", (10_000, 100_000, 1_000, 2)),
+    Case("sum", (100_000, 1_000_000, 100, 1_000)),
+    Case("join", (100_000, 100_000, 100, 1_000)),
 )
 
 SMALL = (

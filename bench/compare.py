@@ -11,10 +11,18 @@ With --against FOLDER the other one is the checkout of this project in FOLDER, s
 has its before and after; with --peer as well the peer's program runs beside both. What is measured is then
 written in this checkout, in `bench/dataflow`, for both, unless --own-bench says otherwise.
 
+With --peer-python Pathway Bytewax it is these systems, each on what can be said in it, at most --limit
+seconds a run: in the sizes of the table, and in smaller ones (`MODEST` in `bench/cases.py`) for where that
+is too much for them.
+
+With --keep FILE each round is added to a file when it is over; --from FILE makes the tables of what such
+files have, and runs nothing. So what takes very long can be run in several sittings, and nothing is lost by
+a crash.
+
 A run counts only if its answer is right (`bench/recomputation.py`); one that does not is reported, and the
 command fails. --small takes sizes of which only the answer means something.
 
-The peer's program is built as `bench/peers/README.md` says.
+The peers' programs are built as `bench/peers/README.md` says.
 """
 
 from __future__ import annotations
@@ -31,14 +39,26 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from bench.cases import CASES, SMALL, Case, chosen
+from bench.cases import CASES, MODEST, SMALL, Case, chosen
 from bench.machine import ROOT, versions
-from bench.systems import PEER_PROGRAM, Checkout, Figures, Peer, RunError, System
-from bench.tables import Row, markdown, screen
+from bench.rounds import Round, document, keep, kept, rows_of
+from bench.systems import (
+    PEER_PROGRAM,
+    PYTHON_PEERS,
+    RUST,
+    Checkout,
+    Figures,
+    Peer,
+    PythonPeer,
+    RunError,
+    System,
+    TooMuchError,
+)
+from bench.tables import screen
 
 __all__ = ["Comparison", "main", "names_of"]
 
-OURS, RUST = "ours", "Rust"
+OURS = "ours"
 _FILE_WIDTH = 140
 """Columns, where it is not a terminal that says how many it has."""
 _ROW_LINES, _OTHER_LINES = 2, 6
@@ -54,47 +74,62 @@ class Comparison:
     def __init__(self, systems: Sequence[System], note: Callable[[str], None]) -> None:
         self.systems = systems
         self._note = note
-        self.rows: list[Row] = []
-        self.failures: list[str] = []
-        self.loads: list[float] = []
+        self.rounds: list[Round] = []
         self.now = ""
+
+    @property
+    def failures(self) -> list[str]:
+        """Of all rounds."""
+        return [failure for one in self.rounds for failure in one.failures]
 
     def prepare(self, families: set[str], workers: int) -> None:
         """A small run of each, for a checkout that is run for the first time: a process that compiles kernels
         is larger from then on.
         """
-        for system in self.systems:
-            for case in SMALL:
-                if isinstance(system, Checkout) and case.family in families:
-                    self._run(system, case, workers, f"{system.name}: first a small {case.name}")
+        for case in SMALL:
+            if case.family in families:
+                for system in self.systems:
+                    if isinstance(system, Checkout):
+                        self._run(system, Round(case, workers), f"{system.name}: first a small {case.name}")
 
-    def run(self, case: Case, workers: int, runs: int) -> None:
-        """One row."""
-        row = Row(case, workers)
-        self.rows.append(row)
+    def run(
+        self, case: Case, workers: int, runs: int, done: Callable[[Round], None] = lambda _: None
+    ) -> None:
+        """One row; each round is given to `done` when it is over."""
+        able = [system for system in self.systems if system.can_run(case)]
+        unable = [system.name for system in self.systems if system not in able]
         for number in range(runs):
-            row.rounds.append({})
+            one = Round(case, workers, unable=unable, day=f"{datetime.now(UTC):%Y-%m-%d}", machine=versions())
+            self.rounds.append(one)
             # Who comes first takes turns: what slows the machine down for a while is not always in the same
             # one's way.
-            for system in self.systems if number % 2 == 0 else reversed(self.systems):
+            for system in able if number % 2 == 0 else list(reversed(able)):
                 now = f"{system.name}: {case.name} on {_workers(workers)}, run {number + 1} of {runs}"
-                figures = self._run(system, case, workers, now)
+                figures = self._run(system, one, now)
                 if figures is not None:
-                    row.rounds[-1][system.name] = figures
+                    one.figures[system.name] = figures
+            able = [system for system in able if system.name not in one.too_much]  # it would be again
+            done(one)
+            if len(able) == 1:
+                return
 
-    def _run(self, system: System, case: Case, workers: int, now: str) -> Figures | None:
+    def _run(self, system: System, one: Round, now: str) -> Figures | None:
         """The figures, or none if the run does not count."""
         self.now = now
         self._note(now)
-        self.loads.append(os.getloadavg()[0])
+        one.loads.append(os.getloadavg()[0])
         try:
-            return system.run(case, workers)
+            return system.run(one.case, one.workers)
+        except TooMuchError as error:
+            one.too_much[system.name] = error.bound
         except RunError as error:
-            self.failures.append(f"{now}: {error}")
-            return None
+            one.failures.append(f"{now}: {error}")
+        finally:
+            one.systems[system.name] = system.description  # known after its first run
+        return None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = self.rows
+        rows = rows_of(self.rounds)
         if self.now and console.is_terminal:  # what does not fit would be written again and again
             lines = console.size.height - len(self.failures) - _OTHER_LINES * len(self.systems)
             rows = rows[-max(1, lines // (_ROW_LINES * (len(self.systems) - 1))) :]
@@ -104,21 +139,6 @@ class Comparison:
             yield Text(failure, style="red")
         if self.now:
             yield Text(f"{self.now}; load average {os.getloadavg()[0]:.1f}", style="dim")
-
-    def markdown(self, command: str) -> str:
-        """All tables, and what they were taken on."""
-        parts = ["## Ours beside others", f"`{command}`"]
-        parts += [markdown(self.rows, OURS, other.name) for other in self.systems[1:]]
-        parts += [f"Does not count: {failure}" for failure in self.failures]
-        who = "; ".join(f"{system.name}: {system.description}" for system in self.systems)
-        rounds = max((len(row.rounds) for row in self.rows), default=0)
-        parts.append(
-            f"{rounds} rounds, {datetime.now(UTC):%Y-%m-%d}. {who}. Machine: {versions()}; load average "
-            f"before each run {min(self.loads, default=0):.1f} to {max(self.loads, default=0):.1f}, our own "
-            "runs included. Memory is that of all processes of a system, its inputs included. In flight: all "
-            "changes at once, and the time for all of them."
-        )
-        return "\n\n".join(parts) + "\n"
 
 
 def names_of(folders: Sequence[Path]) -> list[str]:
@@ -141,8 +161,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = _parser()
     options = parser.parse_args(given)
+    # Where things are on this machine is of no use to who reads it.
+    shown = (Path(word).name if word.startswith("/") else word for word in given)
+    command = f"python -m bench.compare {' '.join(shown)}".strip()
+    if options.made_of:
+        text = document(kept(options.made_of), OURS, command)
+        options.write.write_text(text) if options.write else print(text)
+        return
     try:
-        cases = chosen(SMALL if options.small else CASES, options.workload)
+        known = dict.fromkeys((*MODEST, *CASES)) if options.peer_python else CASES
+        cases = chosen(SMALL if options.small else tuple(known), options.workload)
     except ValueError as error:
         parser.error(str(error))
     console = Console()
@@ -150,28 +178,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console = Console(width=_FILE_WIDTH)
     with ExitStack() as stack:
         try:
-            systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS))]
-            for folder, name in zip(options.against, names_of(options.against), strict=True):
-                systems.append(stack.enter_context(Checkout(folder, name, own_bench=options.own_bench)))
-            if options.peer is not None or not options.against:
-                systems.append(Peer(options.peer or PEER_PROGRAM, RUST))
+            systems = _systems(options, stack)
         except RunError as error:
             parser.error(str(error))
         # A terminal shows what runs now below the table.
         comparison = Comparison(systems, lambda now: None if console.is_terminal else console.print(now))
-        # Where things are on this machine is of no use to who reads it.
-        shown = (Path(word).name if word.startswith("/") else word for word in given)
-        command = f"python -m bench.compare {' '.join(shown)}".strip()
+
+        def done(one: Round) -> None:
+            """After each round, so that whoever interrupts has what there is."""
+            if options.keep is not None:
+                keep(one, options.keep)
+            if options.write is not None:
+                options.write.write_text(document(comparison.rounds, OURS, command))
+
         with Live(comparison, console=console, refresh_per_second=2, vertical_overflow="visible"):
             if not options.small:
                 comparison.prepare({case.family for case in cases}, max(options.workers))
             for workers in options.workers:
                 for case in cases:
-                    comparison.run(case, workers, options.runs)
-                    if options.write is not None:  # after each, so that whoever interrupts has what there is
-                        options.write.write_text(comparison.markdown(command))
+                    if any(system.can_run(case) for system in systems[1:]):
+                        comparison.run(case, workers, options.runs, done)
             comparison.now = ""
     sys.exit(1 if comparison.failures else 0)
+
+
+def _systems(options: argparse.Namespace, stack: ExitStack) -> list[System]:
+    """Ours first; raises `RunError` if one is not there."""
+    systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS))]
+    for folder, name in zip(options.against, names_of(options.against), strict=True):
+        systems.append(stack.enter_context(Checkout(folder, name, own_bench=options.own_bench)))
+    if options.peer is not None or not (options.against or options.peer_python):
+        systems.append(Peer(options.peer or PEER_PROGRAM))
+    systems += [PythonPeer(name, options.limit) for name in options.peer_python]
+    return systems
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,6 +225,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--own-bench", action="store_true", help="measure other checkouts by the queries that are in them"
+    )
+    parser.add_argument(
+        "--peer-python", nargs="+", default=[], choices=list(PYTHON_PEERS), help="systems from PyPI"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=600.0, metavar="SECONDS", help="of a run of these; default: 600"
+    )
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add each round to this file of JSON lines")
+    parser.add_argument(
+        "--from", type=Path, nargs="+", dest="made_of", metavar="FILE", help="tables of what was kept"
     )
     parser.add_argument(
         "--peer", type=Path, nargs="?", const=PEER_PROGRAM, help="the peer's program, also beside --against"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["peak_mib", "processes", "reset_peaks", "resident_mib"]
+__all__ = ["peak_mib", "processes", "reset_peaks", "resident_mib", "resident_mib_of"]
 
 _PROC = Path("/proc")
 _FORGET_PEAK = "5"
@@ -42,6 +42,11 @@ def reset_peaks() -> None:
 def resident_mib() -> float:
     """What is resident now."""
     return _sum_mib("VmRSS")
+
+
+def resident_mib_of(process: int) -> float:
+    """What is resident of one process; nothing if it has ended."""
+    return sum(_counter(process, "VmRSS")) / 1024
 
 
 def peak_mib() -> float:

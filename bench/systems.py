@@ -11,21 +11,46 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, cast
 
+from bench import memory
 from bench.cases import Case
 from bench.machine import ROOT, commit_of
 from bench.recomputation import believed
 from bench.workloads import Check, CheckJson
 
-__all__ = ["PEER_PROGRAM", "Checkout", "Figures", "Peer", "RunError", "System"]
+__all__ = [
+    "PEER_PROGRAM",
+    "PEER_PYTHON",
+    "PYTHON_PEERS",
+    "RUST",
+    "Checkout",
+    "Figures",
+    "Peer",
+    "PythonPeer",
+    "RunError",
+    "System",
+    "TooMuchError",
+]
 
 PEER_PROGRAM = ROOT / "bench/peers/differential_dataflow/target/release/ddpeer"
+RUST = "Rust"
+"""As that program is called in tables."""
+PEER_PYTHON = ROOT / "bench/peers/python/.venv/bin/python"
+PYTHON_PEERS = {
+    "Pathway": ("wcc plain", "bfs", "pagerank", "count plain", "sum", "join"),
+    "Bytewax": ("count plain", "sum", "join"),
+}
+"""What can be said in each: Pathway has no loops in loops and none with priorities, Bytewax no loops."""
 _RUN_SECONDS_MAX = 3_600.0
+_RUN_MIB_MAX = 12 * 1024
+"""Of one process. A program that takes more of a machine of 24 GiB would soon end everybody else's."""
+_LOOK_SECONDS = 0.5
 
 
 class RunError(Exception):
@@ -52,6 +77,14 @@ class Figures:
         return self.peak_mib - self.idle_mib
 
 
+class TooMuchError(RunError):
+    """A run that has not ended within `bound`, so many seconds or so much memory."""
+
+    def __init__(self, command: str, bound: str) -> None:
+        super().__init__(f"{command} has not ended within {bound}")
+        self.bound = bound
+
+
 class System(Protocol):
     """Whatever runs workloads."""
 
@@ -63,6 +96,10 @@ class System(Protocol):
     @property
     def description(self) -> str:
         """Which system in which version."""
+        ...
+
+    def can_run(self, case: Case) -> bool:
+        """Whether the workload can be said in this system."""
         ...
 
     def run(self, case: Case, workers: int) -> Figures:
@@ -103,6 +140,10 @@ class Checkout:
         """The commit."""
         return f"commit {commit_of(self.folder)}"
 
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return True
+
     def run(self, case: Case, workers: int) -> Figures:
         """See `System`."""
         command = [*self._command("measure", case.family, case.sizes, workers), "--batch", str(case.batch)]
@@ -133,7 +174,7 @@ class Checkout:
 class Peer:
     """A program that has been built as `bench/peers/README.md` says."""
 
-    def __init__(self, program: Path = PEER_PROGRAM, name: str = "Rust") -> None:
+    def __init__(self, program: Path = PEER_PROGRAM, name: str = RUST) -> None:
         self.program = program
         self.name = name
         self.description = "differential-dataflow, release build"
@@ -142,40 +183,88 @@ class Peer:
                 f"{program} is not there: build it as bench/peers/README.md says, or give --against"
             )
 
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return True
+
     def run(self, case: Case, workers: int) -> Figures:
         """See `System`."""
-        sizes = [str(size) for size in case.sizes]
-        command = [str(self.program.resolve()), *case.words.split(), *sizes]
-        result = _run([*command, "-w", str(workers), "--batch", str(case.batch)])
+        result = _run([str(self.program.resolve()), *_asked(case, workers)])
         self.description = f"{result.get('system')}, release build"
         return _believed_figures(result, case, workers)
 
 
+class PythonPeer:
+    """A system from PyPI, in the environment that has been made as `bench/peers/README.md` says."""
+
+    def __init__(self, name: str, limit: float, python: Path = PEER_PYTHON) -> None:
+        self.name = name
+        self.description = name
+        self._limit = limit
+        self._python = python
+        if not python.exists():
+            raise RunError(f"{python} is not there: make it as bench/peers/README.md says")
+
+    def can_run(self, case: Case) -> bool:
+        """See `System`."""
+        return case.words in PYTHON_PEERS[self.name]
+
+    def run(self, case: Case, workers: int) -> Figures:
+        """See `System`."""
+        module = f"bench.peers.python.on_{self.name.lower()}"
+        # Not resolved: it is by where its name stands that Python knows its environment.
+        command = [str(self._python), "-m", module, *_asked(case, workers)]
+        result = _run(command, environment={"PYTHONPATH": str(ROOT)}, limit=self._limit)
+        self.description = str(result.get("system"))
+        return _believed_figures(result, case, workers)
+
+
+def _asked(case: Case, workers: int) -> list[str]:
+    """The arguments of a peer's program."""
+    return [*case.workload.split(), "-w", str(workers), "--batch", str(case.batch)]
+
+
 def _run(
-    command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None
+    command: Sequence[str],
+    folder: Path = ROOT,
+    environment: dict[str, str] | None = None,
+    limit: float = _RUN_SECONDS_MAX,
 ) -> dict[str, object]:
     """The JSON line that a program prints last."""
-    try:
-        finished = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_RUN_SECONDS_MAX,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RunError(f"{' '.join(command)} has not ended within {_RUN_SECONDS_MAX:.0f} s") from error
-    lines = finished.stdout.splitlines()
-    if finished.returncode != 0 or not lines:
-        raise RunError(
-            f"{' '.join(command)} ended with {finished.returncode}:\n{finished.stderr.strip()[-2000:]}"
-        )
+    words = " ".join(command)
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            output, errors = _ended(process, words, limit)
+        except BaseException:
+            process.kill()
+            raise
+    lines = output.splitlines()
+    if process.returncode != 0 or not lines:
+        raise RunError(f"{words} ended with {process.returncode}:\n{errors.strip()[-2000:]}")
     try:
         return cast("dict[str, object]", json.loads(lines[-1]))
     except ValueError as error:
-        raise RunError(f"{' '.join(command)} printed {lines[-1][:200]!r}, which is no JSON") from error
+        raise RunError(f"{words} printed {lines[-1][:200]!r}, which is no JSON") from error
+
+
+def _ended(process: subprocess.Popen[str], words: str, limit: float) -> tuple[str, str]:
+    """What it has printed when it ends; raises `TooMuchError` when it takes too long or too much memory."""
+    end = time.monotonic() + limit
+    while True:
+        try:
+            return process.communicate(timeout=min(_LOOK_SECONDS, max(0.0, end - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= end:
+                raise TooMuchError(words, f"{limit:,.0f} s") from None
+            if memory.resident_mib_of(process.pid) > _RUN_MIB_MAX:
+                raise TooMuchError(words, f"{_RUN_MIB_MAX / 1024:.0f} GiB") from None
 
 
 def _believed_figures(result: dict[str, object], case: Case, workers: int) -> Figures:

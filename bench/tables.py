@@ -1,24 +1,38 @@
 """What is the ratio, pair by pair, and how is it shown: on the screen, and in Markdown.
 
 A *round* are the figures of the runs that were made in turn, by system; of a run that does not count there
-are none. A *row* is a case with a number of workers and all its rounds. Figures of one round can be compared;
-so a ratio is of one round, and what is shown is its median over the rounds and its range.
+are none. A *row* is a case with a number of workers and all its rounds. Figures of one round can be
+compared; so a ratio is of one round, and what is shown is its median over the rounds and its range. Beside
+it stands the ratio that is asked for (`bench/asked.py`), marked whether it is reached: the median counts.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from bench.asked import Asked, asked
 from bench.cases import Case
 from bench.systems import Figures
 
-__all__ = ["COLUMNS", "REMEMBERED", "Column", "Row", "columns_of", "markdown", "ratios", "screen"]
+__all__ = [
+    "COLUMNS",
+    "OF_WHOLE",
+    "REMEMBERED",
+    "Column",
+    "Row",
+    "columns_of",
+    "markdown",
+    "number",
+    "ratios",
+    "screen",
+    "summary",
+]
 
 
 Pairs = Sequence[tuple[Figures, Figures]]
@@ -27,13 +41,18 @@ Pairs = Sequence[tuple[Figures, Figures]]
 
 @dataclass(frozen=True)
 class Column:
-    """One figure of a run; `None` from a system that does not say it."""
+    """One figure of a run; `None` from a system that does not say it.
+
+    Ours is divided by the other's figure, or by another one of its figures, `read_other`.
+    """
 
     label: str
     unit: str
     read: Callable[[Figures], float | None]
     of_groups: bool = True
     """Whether it says something where all changes are one group."""
+    asks: Callable[[Asked], float | None] = lambda _: None
+    read_other: Callable[[Figures], float | None] | None = None
 
     @property
     def head(self) -> str:
@@ -42,24 +61,39 @@ class Column:
 
     def values(self, pairs: Pairs) -> list[tuple[float, float]]:
         """The figure, of both, where both say it."""
-        read = [(self.read(mine), self.read(theirs)) for mine, theirs in pairs]
+        read_other = self.read_other or self.read
+        read = [(self.read(mine), read_other(theirs)) for mine, theirs in pairs]
         return [(a, b) for a, b in read if a is not None and b is not None]
 
 
 COLUMNS = (
-    Column("load", "s", lambda figures: figures.load_seconds),
-    Column("change, median", "ms", lambda figures: figures.change_ms_median),
-    Column("change, 99 %", "ms", lambda figures: figures.change_ms_p99, of_groups=False),
+    Column("load", "s", lambda figures: figures.load_seconds, asks=lambda asked: asked.load),
+    Column("change, median", "ms", lambda figures: figures.change_ms_median, asks=lambda asked: asked.change),
+    Column(
+        "change, 99 %",
+        "ms",
+        lambda figures: figures.change_ms_p99,
+        of_groups=False,
+        asks=lambda asked: asked.change_99,
+    ),
     Column("memory above idle", "MiB", lambda figures: figures.added_mib),
     Column("memory", "MiB", lambda figures: figures.peak_mib),
 )
+OF_WHOLE = Column(
+    "memory above idle / the other's whole",
+    "MiB",
+    lambda figures: figures.added_mib,
+    asks=lambda asked: asked.memory,
+    read_other=lambda figures: figures.peak_mib,
+)
+"""Shown where something is asked of it, and not on the screen."""
 REMEMBERED = (
     Column("rows in traces", "", lambda figures: figures.trace_rows),
     Column("traces", "MiB", lambda figures: figures.trace_mib),
 )
 """Shown where both say it."""
 _LEVEL = (0.95, 1.05)
-"""Ratios between these are neither green nor red."""
+"""Ratios between these are neither green nor red, where none is asked for."""
 
 
 @dataclass
@@ -69,6 +103,10 @@ class Row:
     case: Case
     workers: int
     rounds: list[dict[str, Figures]] = field(default_factory=list)
+    too_much: dict[str, str] = field(default_factory=dict)
+    """By system in what a run has not ended, as in 600 s."""
+    unable: set[str] = field(default_factory=set)
+    """Systems in which the workload cannot be said."""
 
     def pairs(self, ours: str, other: str) -> Pairs:
         """The rounds in which both count."""
@@ -87,12 +125,19 @@ def ratios(pairs: Pairs, column: Column) -> list[float]:
 def columns_of(rows: Sequence[Row], ours: str, other: str) -> list[Column]:
     """The figures that are shown."""
     all_pairs = [pair for row in rows for pair in row.pairs(ours, other)]
-    return [*COLUMNS, *(column for column in REMEMBERED if column.values(all_pairs))]
+    of_whole = [OF_WHOLE] if any(_wanted(row, OF_WHOLE, other) is not None for row in rows) else []
+    return [*COLUMNS, *of_whole, *(column for column in REMEMBERED if column.values(all_pairs))]
+
+
+def _wanted(row: Row, column: Column, other: str) -> float | None:
+    """The ratio that is asked for, if one is."""
+    return column.asks(asked(row.case, row.workers, other))
 
 
 def screen(rows: Sequence[Row], ours: str, other: str) -> Table:
     """For the terminal: ratio, and both figures."""
-    columns = columns_of(rows, ours, other)
+    rows = [row for row in rows if other not in row.unable]
+    columns = [column for column in columns_of(rows, ours, other) if column is not OF_WHOLE]
     table = Table(title=f"{ours} / {other}: ratio, and both", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("workload", no_wrap=True)
     table.add_column("workers", justify="right")
@@ -100,17 +145,19 @@ def screen(rows: Sequence[Row], ours: str, other: str) -> Table:
         table.add_column(column.head, justify="right")
     for row in rows:
         pairs = row.pairs(ours, other)
-        cells = [_cell(row, pairs, column) for column in columns]
+        cells = [_cell(row, pairs, column, other) for column in columns]
         table.add_row(row.case.name, str(row.workers), *cells)
     return table
 
 
-def _cell(row: Row, pairs: Pairs, column: Column) -> Text:
+def _cell(row: Row, pairs: Pairs, column: Column, other: str) -> Text:
     found = ratios(pairs, column)
     if not found or not row.shows(column):
         return Text("–", style="dim")
     ratio = statistics.median(found)
-    style = "green" if ratio < _LEVEL[0] else "red" if ratio > _LEVEL[1] else ""
+    wanted = _wanted(row, column, other)
+    low, high = _LEVEL if wanted is None else (wanted, wanted)
+    style = "green" if ratio < low else "red" if ratio > high else ""
     return Text.assemble((f"{ratio:.2f}", style), (f"\n{_both(pairs, column)}", "dim"))
 
 
@@ -118,10 +165,10 @@ def _both(pairs: Pairs, column: Column) -> str:
     values = column.values(pairs)
     if not values:
         return "–"
-    return " / ".join(_number(statistics.median(value[side] for value in values)) for side in (0, 1))
+    return " / ".join(number(statistics.median(value[side] for value in values)) for side in (0, 1))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits that count."""
     digits = next((digits for digits, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
     return f"{value:,.{digits}f}"
@@ -131,35 +178,80 @@ def markdown(rows: Sequence[Row], ours: str, other: str) -> str:
     """For a file: a table of ratios and one of figures for each number of workers."""
     parts: list[str] = []
     for workers in dict.fromkeys(row.workers for row in rows):
-        mine = [row for row in rows if row.workers == workers]
+        mine = [row for row in rows if row.workers == workers and other not in row.unable]
+        if not mine:
+            continue
         columns = columns_of(mine, ours, other)
-        pairs = [(row, row.pairs(ours, other)) for row in mine]
-        processes = "one worker" if workers == 1 else f"{workers} workers"
+        processes = _on(workers)
         parts += [
-            f"### {ours} / {other}, {processes}: ratio, median (range)",
-            _markdown_table(pairs, columns, [column.label for column in columns], _ratio_text),
+            f"### {ours} / {other}, {processes}: ratio, median (range), and what is asked: ✓ reached, ✗ not",
+            _markdown_table(mine, columns, ours, other, _ratio_text, lambda column: column.label),
             f"### {ours} and {other}, {processes}: medians",
-            _markdown_table(pairs, columns, [column.head for column in columns], _both),
+            _markdown_table(mine, columns, ours, other, _both_text, lambda column: column.head),
         ]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *summary(rows, ours, other)])
+
+
+def summary(rows: Sequence[Row], ours: str, other: str) -> Iterator[str]:
+    """How much of what is asked is reached, and where we lose most."""
+    judged: list[bool] = []
+    lost: list[tuple[float, str]] = []
+    for row in rows:
+        for column in (*COLUMNS, OF_WHOLE):
+            found = ratios(row.pairs(ours, other), column) if row.shows(column) else []
+            if not found:
+                continue
+            ratio = statistics.median(found)
+            wanted = _wanted(row, column, other)
+            if wanted is not None:
+                judged.append(ratio <= wanted)
+            if column in _TIMES:
+                lost.append((ratio, f"{row.case.name} on {_on(row.workers)}, {column.label}"))
+    if judged:
+        yield f"Reached beside {other}: {sum(judged)} of {len(judged)} ratios that are asked for."
+    if lost:
+        ratio, where = max(lost)
+        verb = "lose most" if ratio > 1 else "are least ahead"
+        yield f"Where we {verb}: {where}, {ratio:.2f} of {other}."
+
+
+_TIMES = COLUMNS[:2]
+"""The load, and the median of the changes."""
+
+
+def _on(workers: int) -> str:
+    return "one worker" if workers == 1 else f"{workers} workers"
+
+
+Cell = Callable[[Row, Column, str, str], str]
 
 
 def _markdown_table(
-    rows: Sequence[tuple[Row, Pairs]],
+    rows: Sequence[Row],
     columns: Sequence[Column],
-    head: Sequence[str],
-    cell: Callable[[Pairs, Column], str],
+    ours: str,
+    other: str,
+    cell: Cell,
+    head: Callable[[Column], str],
 ) -> str:
-    lines = [f"| workload | {' | '.join(head)} |", f"|---|{'---|' * len(columns)}"]
-    for row, pairs in rows:
-        cells = [cell(pairs, column) if row.shows(column) else "–" for column in columns]
+    lines = [f"| workload | {' | '.join(map(head, columns))} |", f"|---|{'---|' * len(columns)}"]
+    for row in rows:
+        cells = [cell(row, column, ours, other) if row.shows(column) else "–" for column in columns]
         lines.append(f"| {row.case.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _ratio_text(pairs: Pairs, column: Column) -> str:
-    found = ratios(pairs, column)
+def _both_text(row: Row, column: Column, ours: str, other: str) -> str:
+    return _both(row.pairs(ours, other), column)
+
+
+def _ratio_text(row: Row, column: Column, ours: str, other: str) -> str:
+    found = ratios(row.pairs(ours, other), column)
     if not found:
-        return "–"
+        bound = row.too_much.get(other)
+        return "–" if bound is None else f"not within {bound}"
+    ratio = statistics.median(found)
     spread = f" ({min(found):.2f}–{max(found):.2f})" if len(found) > 1 else ""
-    return f"{statistics.median(found):.2f}{spread}"
+    wanted = _wanted(row, column, other)
+    mark = "" if wanted is None else f" {'✓' if ratio <= wanted else '✗'} {wanted:.1f}"
+    return f"{ratio:.2f}{spread}{mark}"

@@ -40,6 +40,7 @@ __all__ = [
     "DocumentError",
     "blocks",
     "make_scratch",
+    "markdown_below",
     "problems_in",
     "run_document",
 ]
@@ -142,7 +143,7 @@ def make_scratch(folder: Path) -> None:
     again. Of the tests, which are half of all files, documents only say where they are.
     """
     left_out = {*_LINKED, ".git", ".venv", "dist", "build"}
-    caches = shutil.ignore_patterns("__pycache__", "target", ".*_cache", ".hypothesis")
+    caches = shutil.ignore_patterns("__pycache__", "target", ".venv", ".*_cache", ".hypothesis")
     for entry in ROOT.iterdir():
         if entry.name in _LINKED:
             (folder / entry.name).symlink_to(entry, target_is_directory=True)
@@ -150,6 +151,11 @@ def make_scratch(folder: Path) -> None:
             shutil.copytree(entry, folder / entry.name, ignore=caches)
         elif entry.is_file():
             shutil.copy2(entry, folder / entry.name)
+
+
+def markdown_below(folder: Path) -> list[Path]:
+    """The Markdown documents of a folder that are ours: peers have environments with documents of others."""
+    return [path for path in sorted(folder.rglob("*.md")) if ".venv" not in path.parts]
 
 
 def run_document(name: str, document: str, scratch: Path) -> int:

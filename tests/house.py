@@ -167,8 +167,11 @@ def _is_type_variable(value: ast.expr) -> bool:
 
 @cache
 def modules(package: str) -> tuple[Module, ...]:
-    """The modules of a package (or folder) of the project, in order of their paths."""
-    return tuple(Module(path.relative_to(ROOT)) for path in sorted((ROOT / package).rglob("*.py")))
+    """The modules of a package (or folder) of the project, in order of their paths; not those of an
+    environment that a peer has in it.
+    """
+    paths = (path.relative_to(ROOT) for path in sorted((ROOT / package).rglob("*.py")))
+    return tuple(Module(path) for path in paths if ".venv" not in path.parts)
 
 
 @cache

@@ -14,12 +14,20 @@ import os
 from pathlib import Path
 
 import pytest
-from documents import SETUP_COMMANDS, DocumentError, blocks, make_scratch, problems_in, run_document
+from documents import (
+    SETUP_COMMANDS,
+    DocumentError,
+    blocks,
+    make_scratch,
+    markdown_below,
+    problems_in,
+    run_document,
+)
 from house import ROOT
 
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md", "changelog.d/README.md")),
-    *(path for folder in ("docs", "examples", "bench") for path in sorted((ROOT / folder).rglob("*.md"))),
+    *(path for folder in ("docs", "examples", "bench") for path in markdown_below(ROOT / folder)),
 ]
 PRESENT = [document for document in DOCUMENTS if document.exists()]
 

@@ -9,7 +9,8 @@ this process and its workers, `idle_mib` before the rows are drawn and after a s
     python -m bench.dataflow.measure WORKLOAD NUMBERS [--workers W] [--batch B]
     python -m bench.dataflow.measure bfs 100000 200000 100 --workers 2
 
-With --batch B, B epochs are handed over and then sealed at once, before the first is waited for.
+A change of few rows is handed over as tuples, as who changes one edge writes it; a larger one as a table.
+With --batch B, B epochs are handed over as tables and then sealed at once, before the first is waited for.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ import timely
 from bench import memory
 from bench.dataflow.job import Job
 from bench.recomputation import believed
-from bench.workloads import Check, CheckJson
+from bench.workloads import Check, CheckJson, RowRange
 
 __all__ = [
     "JOBS",
@@ -76,8 +77,8 @@ _WARM_UP_SIZES = {
     "scc": (8_000, 20_000, 6),
     "pagerank": (8_000, 20_000, 4),
 }
-_WARM_UP_OTHERS = (4_000, 20_000, 6, 40)
-"""Enough rows for the kernels that only large runs need."""
+_WARM_UP_OTHERS = (60_000, 80_000, 6, 40)
+"""Enough rows, and enough of other keys, for the kernels that only large runs need."""
 
 
 class Figures(TypedDict):
@@ -177,17 +178,28 @@ def load(flow: timely.Flow, job: Job) -> None:
     flow.wait(flow.seal())
 
 
-Slices = list[tuple[str, pa.Table, pa.Table]]
+FEW_ROWS = 16
+"""So many rows of a change its user writes down as tuples; more are a table."""
+
+Rows: TypeAlias = "pa.Table | list[tuple[int, ...]]"
+Slices = list[tuple[str, Rows, Rows]]
 """For each input its name, the rows that go and those that come."""
 
 
 def _slices(job: Job, change: int) -> Slices:
-    removed, inserted = job.schedule.removed(change), job.schedule.inserted(change)
-    step = job.schedule.step
+    schedule = job.schedule
     return [
-        (name, rows.slice(removed.start, step), rows.slice(inserted.start, step))
+        (name, _handed_over(rows, schedule.removed(change)), _handed_over(rows, schedule.inserted(change)))
         for name, rows in job.changing.items()
     ]
+
+
+def _handed_over(table: pa.Table, rows: RowRange) -> Rows:
+    """Some rows as they are written by who changes as many."""
+    part = table.slice(rows.start, rows.stop - rows.start)
+    if part.num_rows > FEW_ROWS:
+        return part
+    return list(zip(*(column.to_pylist() for column in part.columns), strict=True))
 
 
 def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
@@ -204,7 +216,7 @@ def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
     begin = time.perf_counter()
     for name, epoch, rows in appends:
         flow.input(name).append(rows, epoch=epoch, writer="changes", sequence=epoch)
-    # Sealed one by one an embedded worker would complete each before the next is sealed.
+    # At once: sealed one by one each costs a call more, and of worker processes a way there and back.
     flow.note_epoch(appends[-1][1])
     flow.wait(flow.seal())
     return (time.perf_counter() - begin) * 1e3
@@ -212,11 +224,16 @@ def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
 
 def _appends(job: Job, first: int, end: int, epoch: int) -> Iterator[tuple[str, int, pa.Table]]:
     """Input, epoch and rows of each change; `epoch` is that of the first."""
-    diffs = pa.array(np.repeat([-1, 1], job.schedule.step))
+    schedule = job.schedule
+    diffs = pa.array(np.repeat([-1, 1], schedule.step))
     for change in range(first, end):
-        for name, removed, inserted in _slices(job, change):
-            rows = pa.concat_tables([removed, inserted]).combine_chunks()
-            yield name, epoch + change - first, rows.append_column("diff", diffs)
+        for name, rows in job.changing.items():
+            parts = [
+                rows.slice(part.start, schedule.step)
+                for part in (schedule.removed(change), schedule.inserted(change))
+            ]
+            changed = pa.concat_tables(parts).combine_chunks()
+            yield name, epoch + change - first, changed.append_column("diff", diffs)
 
 
 class Checked:

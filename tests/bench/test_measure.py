@@ -2,6 +2,7 @@
 
   small_*      the smallest of each against recomputation: embedded, in two processes, epochs in flight
   verdict_*    a wrong answer is noticed
+  changes_*    a few rows are handed over as tuples, more as a table
   memory_*     what is counted as memory
 
 Nothing here is about time.
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bench import memory
 from bench.cases import SMALL, Case
 from bench.dataflow import measure
-from timely import Cluster
+from timely import Cluster, Flow
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,50 @@ def test_verdict_names_a_wrong_answer() -> None:
         figures = measure.measured(cluster, measure.JOBS[case.family](*case.sizes))
     figures["check_changes"]["n"] += 1
     assert "the answer has the checks" in str(measure.verdict(figures))
+
+
+class Journal:
+    """A dataflow of one input that writes down what is handed over."""
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+
+    def input(self, name: str) -> Journal:
+        self.said.append(name)
+        return self
+
+    def remove(self, rows: object) -> None:
+        self.said.append(rows)
+
+    insert = remove
+
+    def seal(self) -> int:
+        return 0
+
+    def wait(self, epoch: int) -> None:
+        self.said.append(epoch)
+
+
+def test_changes_of_few_rows_are_tuples_as_a_user_writes_them() -> None:
+    job = measure.JOBS["join"](200, 300, 10, 2 * measure.FEW_ROWS)
+    flow = Journal()
+    measure.timed_changes(cast(Flow, flow), job, 3, 4)
+    first, step = job.schedule.removed(3).start, measure.FEW_ROWS
+    keys = job.changing["left"].column("key").to_pylist()
+    assert flow.said[0] == flow.said[2] == "left" and flow.said[4] == "right"
+    assert flow.said[1] == [(keys[row], row) for row in range(first, first + step)]
+    assert flow.said[3] == [(keys[row], row) for row in range(300 + first, 300 + first + step)]
+    assert flow.said[-1] == 0
+
+
+def test_changes_of_more_rows_are_tables() -> None:
+    job = measure.JOBS["count"](200, 300, 10, 2 * measure.FEW_ROWS + 2)
+    flow = Journal()
+    measure.timed_changes(cast(Flow, flow), job, 3, 4)
+    start = job.schedule.removed(3).start
+    assert isinstance(flow.said[1], pa.Table) and isinstance(flow.said[3], pa.Table)
+    assert flow.said[1] == job.changing["rows"].slice(start, measure.FEW_ROWS + 1)
+    assert flow.said[3] == job.changing["rows"].slice(300 + start, measure.FEW_ROWS + 1)
 
 
 def test_memory_counts_the_workers_that_were_started(two_processes: Cluster) -> None:

@@ -2,9 +2,10 @@
 
   chosen_*     workloads by name
   rounds_*     who runs when, and what counts
+  kept_*       what is written of each round, and made a table again
   checkout_*   another checkout is what is measured
   peer_*       programs that lie, fail, or are not there
-  tables_*     what is shown
+  tables_*     what is shown, and which of the ratios that are asked for are reached
 
 No figure of a run is looked at.
 """
@@ -22,12 +23,21 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import compare
-from bench.cases import CASES, SMALL, Case, chosen
+from bench import compare, memory
+from bench.cases import CASES, MODEST, SMALL, Case, chosen
 from bench.compare import Comparison
 from bench.machine import ROOT
 from bench.recomputation import believed
-from bench.systems import Checkout, Figures, Peer, RunError
+from bench.rounds import document, keep, kept, rows_of
+from bench.systems import (
+    PYTHON_PEERS,
+    Checkout,
+    Figures,
+    Peer,
+    PythonPeer,
+    RunError,
+    TooMuchError,
+)
 from bench.tables import COLUMNS, Row, markdown, ratios, screen
 
 WCC = SMALL[0]
@@ -43,10 +53,20 @@ class Told:
 
     description = "made up"
 
-    def __init__(self, name: str, runs: list[Figures | RunError], journal: list[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        runs: list[Figures | RunError],
+        journal: list[str],
+        cannot: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
+        self.cannot = cannot
         self._runs = runs
         self._journal = journal
+
+    def can_run(self, case: Case) -> bool:
+        return case.words not in self.cannot
 
     def run(self, case: Case, workers: int) -> Figures:
         self._journal.append(self.name)
@@ -75,7 +95,7 @@ def test_chosen_unknown_names_are_refused_with_those_that_exist() -> None:
         chosen(CASES, ["wcc", "triangles"])
 
 
-@pytest.mark.parametrize("cases", [CASES, SMALL])
+@pytest.mark.parametrize("cases", [CASES, MODEST, SMALL])
 def test_chosen_names_are_of_one_case_each(cases: tuple[Case, ...]) -> None:
     assert len({case.name for case in cases}) == len(cases)
 
@@ -98,10 +118,98 @@ def test_rounds_without_a_partner_do_not_count() -> None:
     other = Told("other", [RunError("the answer is wrong"), figures(2.0)], journal)
     comparison = Comparison([ours, other], note=lambda now: None)
     comparison.run(WCC, 1, runs=2)
-    (row,) = comparison.rows
+    (row,) = rows_of(comparison.rounds)
     assert ratios(row.pairs("ours", "other"), COLUMNS[0]) == [1.5]
     (failure,) = comparison.failures
     assert "other: wcc-300-500 on one worker, run 1 of 2: the answer is wrong" in failure
+
+
+def test_rounds_of_a_system_that_cannot_say_it_are_without_it() -> None:
+    journal: list[str] = []
+    ours = Told("ours", [figures(1.0)] * 2, journal)
+    able, unable = Told("Pathway", [figures(2.0)] * 2, journal), Told("Bytewax", [], journal, (WCC.words,))
+    comparison = Comparison([ours, able, unable], note=lambda now: None)
+    comparison.run(WCC, 1, runs=2)
+    assert journal == ["ours", "Pathway", "Pathway", "ours"]
+    text = document(comparison.rounds, "ours", "command")
+    assert "ours / Pathway" in text and "Bytewax" not in text
+
+
+def test_rounds_of_a_system_that_is_too_slow_are_not_made_again() -> None:
+    journal: list[str] = []
+    ours = Told("ours", [figures(1.0)] * 3, journal)
+    fast = Told("Rust", [figures(2.0)] * 3, journal)
+    slow = Told("Pathway", [TooMuchError("pathway", "60 s")], journal)
+    comparison = Comparison([ours, fast, slow], note=lambda now: None)
+    comparison.run(WCC, 1, runs=3)
+    assert journal.count("Pathway") == 1 and journal.count("Rust") == 3
+    assert not comparison.failures, "it is a figure, not a failure"
+    text = document(comparison.rounds, "ours", "command")
+    assert text.count("| wcc-300-500 | not within 60 s |") == 1
+
+
+def test_rounds_end_where_all_others_are_too_slow() -> None:
+    journal: list[str] = []
+    ours = Told("ours", [figures(1.0)] * 3, journal)
+    slow = Told("Pathway", [TooMuchError("pathway", "60 s")], journal)
+    Comparison([ours, slow], note=lambda now: None).run(WCC, 1, runs=3)
+    assert journal == ["ours", "Pathway"]
+
+
+# kept_
+
+
+def made_rounds(path: Path) -> Comparison:
+    journal: list[str] = []
+    ours = Told("ours", [figures(1.0), figures(2.0), figures(3.0)], journal)
+    other = Told(
+        "Rust", [figures(2.0), RunError("the answer is wrong"), TooMuchError("rust", "5 s")], journal
+    )
+    comparison = Comparison([ours, other], note=lambda now: None)
+    comparison.run(WCC, 1, runs=2, done=lambda one: keep(one, path))
+    comparison.run(COUNT, 2, runs=1, done=lambda one: keep(one, path))
+    return comparison
+
+
+def test_kept_rounds_make_the_same_table_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    comparison = made_rounds(path)
+    assert kept([path]) == comparison.rounds
+    assert document(kept([path]), "ours", "x") == document(comparison.rounds, "ours", "x")
+
+
+def test_kept_rounds_of_several_sittings_are_one_row(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    made_rounds(first)
+    made_rounds(second)
+    rows = rows_of(kept([first, second]))
+    assert [(row.case, row.workers, len(row.rounds)) for row in rows] == [(WCC, 1, 4), (COUNT, 2, 2)]
+
+
+def test_kept_lines_that_a_crash_cut_are_left_out_and_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    rounds = made_rounds(path).rounds
+    whole = path.read_text()
+    path.write_text(whole[:-20])
+    assert kept([path]) == rounds[:-1]
+    keep(rounds[-1], path)
+    assert path.read_text() == whole
+
+
+def test_kept_by_one_command_and_shown_by_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    peer, path = program(tmp_path, right_answer()), tmp_path / "kept.jsonl"
+    with pytest.raises(SystemExit) as ended:
+        compare.main(
+            ["count", "--small", "--runs", "1", "--workers", "1", "--peer", str(peer)]
+            + ["--keep", str(path), "--write", str(tmp_path / "first.md")]
+        )
+    assert ended.value.code == 0
+    compare.main(["--from", str(path), "--write", str(tmp_path / "again.md")])
+    first, again = ((tmp_path / name).read_text().splitlines() for name in ("first.md", "again.md"))
+    assert first[3:] == again[3:], "all but the command"
+    capsys.readouterr()
+    compare.main(["--from", str(path)])
+    assert "| count-1k-10k |" in capsys.readouterr().out
 
 
 # checkout_
@@ -231,6 +339,49 @@ def test_peer_that_is_not_built_is_an_error_that_says_how(tmp_path: Path) -> Non
         Peer(tmp_path / "ddpeer")
 
 
+def test_peer_that_does_not_end_is_too_slow(tmp_path: Path) -> None:
+    sleeps = tmp_path / "python"
+    sleeps.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeps.chmod(0o755)
+    with pytest.raises(TooMuchError, match="has not ended within 0 s"):
+        PythonPeer("Bytewax", 0.1, sleeps).run(COUNT, 1)
+
+
+def test_peer_that_takes_too_much_memory_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeps = tmp_path / "python"
+    sleeps.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeps.chmod(0o755)
+    monkeypatch.setattr(memory, "resident_mib_of", lambda process: 12 * 1024 + 1.0)
+    with pytest.raises(TooMuchError, match="has not ended within 12 GiB"):
+        PythonPeer("Bytewax", 60.0, sleeps).run(COUNT, 1)
+
+
+def test_peer_in_python_is_asked_as_rust_is(tmp_path: Path) -> None:
+    """The program stands for the environment's Python, and says what it was asked for by ending with it."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho \"$@\" >{tmp_path}/asked\necho '{json.dumps(right_answer())}'\n")
+    python.chmod(0o755)
+    peer = PythonPeer("Pathway", 60.0, python)
+    assert peer.run(COUNT, 1) == Figures(1.0, 1.0, 2.0, 2.5, 3.0)
+    assert peer.description == "told 1.0"
+    asked_for = (tmp_path / "asked").read_text().strip()
+    assert asked_for == "-m bench.peers.python.on_pathway count plain 1000 10000 10 40 -w 1 --batch 1"
+
+
+def test_peer_in_python_says_which_workloads_it_has() -> None:
+    bytewax = PythonPeer("Bytewax", 1.0, Path(sys.executable))
+    able = {case.family for case in CASES if bytewax.can_run(case)}
+    assert able == {"count", "sum", "join"}
+    for name in PYTHON_PEERS:
+        of_them = [case for case in MODEST if PythonPeer(name, 1.0, Path(sys.executable)).can_run(case)]
+        assert {case.words for case in of_them} == set(PYTHON_PEERS[name]), "a modest size of each"
+
+
+def test_peer_in_python_that_is_not_installed_is_an_error_that_says_how(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=re.escape("make it as bench/peers/README.md says")):
+        PythonPeer("Pathway", 1.0, tmp_path / "python")
+
+
 # tables_
 
 
@@ -252,7 +403,7 @@ def test_tables_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
 
 
 def test_tables_have_no_99_percent_of_a_single_group() -> None:
-    (line, _) = [line for line in markdown(made_up(), "ours", "Rust").splitlines() if "in-flight" in line]
+    line = next(line for line in markdown(made_up(), "ours", "Rust").splitlines() if "in-flight" in line)
     assert line.split("|")[4].strip() == "–"
 
 
@@ -268,6 +419,39 @@ def test_tables_show_what_is_remembered_where_both_say_it() -> None:
     assert "rows in traces" not in markdown([row], "ours", "Rust")
     text = markdown([row], "ours", "before")
     assert "rows in traces |" in text and "| 900 / 600 |" in text and "traces, MiB" not in text
+
+
+def large(ratio: float, rounds: int = 1) -> Row:
+    """A case of which all times are asked to be at most half of Rust's, and what they are."""
+    case = next(case for case in CASES if case.name == "wcc-100k-200k")
+    return Row(case, 1, [{"ours": figures(ratio), "Rust": figures(1.0)}] * rounds)
+
+
+def test_tables_say_what_is_asked_and_whether_it_is_reached() -> None:
+    row = large(0.5)
+    line = next(line for line in markdown([row], "ours", "Rust").splitlines() if row.case.name in line)
+    assert line.split("|")[2:7] == [" 0.50 ✓ 0.5 ", " 0.50 ✓ 0.5 ", " 0.50 ✓ 1.0 ", " 0.50 ", " 1.00 "]
+    missed = markdown([large(0.51, rounds=2)], "ours", "Rust")
+    assert "| 0.51 (0.51–0.51) ✗ 0.5 | 0.51 (0.51–0.51) ✗ 0.5 | 0.51 (0.51–0.51) ✓ 1.0 |" in missed
+    assert "Reached beside Rust: 2 of 4 ratios that are asked for." in missed
+
+
+def test_tables_compare_what_we_add_with_all_that_rust_has() -> None:
+    """Figures are 200 MiB idle; ours adds 0.5 to them, Rust's process has 201 in all."""
+    text = markdown([large(0.5)], "ours", "Rust")
+    assert "| memory above idle / the other's whole |" in text
+    assert "| 0.00 ✓ 1.0 |" in text and "| 0.500 / 201 |" in text
+    assert "the other's whole" not in markdown([large(0.5)], "ours", "before"), "nothing is asked beside it"
+
+
+def test_tables_say_where_we_lose_most() -> None:
+    rows = [large(0.3), Row(WCC, 2, [{"ours": figures(5.0), "Rust": figures(1.0)}])]
+    assert "Where we lose most: wcc-300-500 on 2 workers, load, 5.00 of Rust." in markdown(
+        rows, "ours", "Rust"
+    )
+    assert "Where we are least ahead: wcc-100k-200k on one worker, load, 0.30" in markdown(
+        rows[:1], "ours", "Rust"
+    )
 
 
 def test_tables_on_the_screen_fit_a_narrow_terminal() -> None:
