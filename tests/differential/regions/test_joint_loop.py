@@ -22,7 +22,7 @@ from strategies_collections import NUMBERS, examples
 from views_of_progress import Views
 
 import differential as dd
-from differential.kernels.regions.layout import FAR
+from differential.kernels.regions.layout import FAR, K_GATE, P_KIND
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from progress.errors import PeerError
@@ -170,6 +170,35 @@ def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
     assert region.next_gate() == (gate, 5)
 
 
+def test_what_a_gate_keeps_outside_of_slots_counts_once_its_epoch_is_closed() -> None:
+    region = _loop()
+    shift = region._parts.epoch_shift
+    number, gate = next(iter(region._parts.gates.items()))
+    gate.held = np.array([1 << shift | 5], np.int64)
+    region.close(0, 1 << shift)
+    assert region.next_gate() is None and region.first() == 1 << shift
+    region.close(1 << shift, 2 << shift)
+    assert region.next_gate() == (number, 5)
+
+
+@pytest.mark.parametrize("is_python", [False, True])
+def test_one_gate_is_opened_and_only_the_one_that_all_have_chosen(is_python: bool) -> None:
+    region = _loop()
+    region.close(0, 1 << region._parts.epoch_shift)
+    number, gate = next(iter(region._parts.gates.items()))
+    if is_python:
+        region._parts.steps[number, P_KIND] = K_GATE
+    columns = len(region._slots.look(gate.slot))
+    for counters in (3, 7):
+        region._slots.put(gate.slot, _rows(columns, counters))
+    region.open(number, 2)
+    assert region.next_gate() == (number, 3), "it was another worker's turn"
+    region.open(number, 3)
+    assert region.next_gate() == (number, 7)
+    region.open(number, 7)
+    assert region.next_gate() is None
+
+
 def test_rows_that_leave_for_elsewhere_than_gates_must_be_passed_on_if_their_epoch_is_closed() -> None:
     region = _loop("closure")
     shift = region._parts.epoch_shift
@@ -222,3 +251,46 @@ def test_gates_have_one_order_with_all_workers() -> None:
     assert region.order(inner[0], early | 4) < region.order(inner[0], late)
     assert region.order(outer[-1], early) < region.order(inner[0], late)
     assert region.order(inner[0], early | 9) < region.order(outer[-1], early), "the inner loop comes first"
+
+
+# Words that are symbols
+
+
+def _reach_by_name(flow: Dataflow) -> None:
+    edges = dd.input(flow, "edges", "src: string, dst: string").distinct()
+
+    def further(reached: dd.Collection) -> dd.Collection:
+        longer = reached.join(edges.select(dst=dd.col.src, to=dd.col.dst), on="dst")
+        return longer.select("src", dst=dd.col.to).concat(edges).distinct()
+
+    edges.iterate(further).output("reach")
+
+
+def _closed(edges: set[Row]) -> set[Row]:
+    further = edges | {(a, d) for a, b in edges for c, d in edges if b == c}
+    return edges if further == edges else _closed(further)
+
+
+def test_names_go_round_between_workers_that_know_different_ones_and_forget_them() -> None:
+    forgotten = 0
+    for seed in range(8):
+        rng = random.Random(seed)
+        workers = rng.choice([2, 3])
+        cluster = Cluster(_reach_by_name, workers, seed, own_symbols=True, forgets=True)
+        assert all(instance.regions for instance in cluster.instances)
+        present: set[Row] = set()
+        for epoch in range(12):
+            for _ in range(rng.randrange(3)):
+                edge = (f"{epoch // 4} {rng.randrange(6)}", f"{epoch // 4} {rng.randrange(6)}")
+                diff = 1 if edge not in present else -1
+                present ^= {edge}
+                cluster.change("edges", [(edge, diff)], None, rng.randrange(workers))
+            cluster.seal()
+            cluster.harry(rng, rng.choice([0, 5, 20, 60]))
+            if rng.random() < 0.3:
+                cluster.run()
+                assert set(cluster.snapshot("reach")) == _closed(present), (seed, epoch)
+        cluster.run()
+        assert set(cluster.snapshot("reach")) == _closed(present), seed
+        forgotten += cluster.forgotten
+    assert forgotten

@@ -464,6 +464,7 @@ def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
     flow.input("owners").upsert([(1, "ada"), (2, "bob")])
     flow.input("owners").delete([1])
     flow.input("rows").insert([(1,)])
+    flow.input("rows").insert([(2,)], writer="job", sequence=0)  # who names a call hears of it at once
     assert ordered == [True, True, False]
     flow.seal()
     assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]

@@ -68,6 +68,17 @@ def test_of_one_that_is_ahead_waits_for_the_anchor() -> None:
     assert came.found == [("counted", 2, 7, ahead << SHIFT, [ahead << SHIFT, (ahead + last) << SHIFT])]
 
 
+def test_it_waits_until_the_anchor_is_there_and_no_longer() -> None:
+    came = _Came(0)
+    came.arrivals.receive(0, 0, _rows(0, LAYOUT.epochs - 1), 5)
+    (needed,) = came.arrivals.needed()
+    assert needed > 1
+    for moved, waits in ((needed - 1, True), (1, False)):
+        came.anchor.epoch += moved
+        came.arrivals.rebase(Rebase(moved, SHIFT))
+        assert came.arrivals.wait == waits and len(came.found) == (not waits)
+
+
 def test_before_the_anchor_is_refused_if_it_brings_rows_or_is_counted() -> None:
     came = _Came(3)
     for number, batch in ((0, Records([])), (0, _rows(0)), (1, _rows(0))):
