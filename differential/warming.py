@@ -34,7 +34,7 @@ from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.regions.run import run_region
-from differential.kernels.sums.reduce_sums import reduce_few
+from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
 from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
@@ -86,6 +86,7 @@ def warm() -> None:
         flow.wait(flow.seal())
         flow.output("components").snapshot()
     _compile_loops()
+    _compile_large_sums()
 
 
 def help_to_warm(caller: IO[str]) -> None:
@@ -100,6 +101,7 @@ def _compile_large_kernels() -> None:
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(reduce_few, table, table, table, line, line, table)
     _compile_loops()
+    _compile_large_sums()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
 
 
@@ -107,6 +109,12 @@ def _compile_loops() -> None:
     """The one that runs loops."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(run_region, table, table, table, table, table, table, line, table)
+
+
+def _compile_large_sums() -> None:
+    """What sums of a large load call, and no small one."""
+    line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    compile_for(reduce_into, table, table, table, line, line, table, table, table)
 
 
 class _Told:
