@@ -180,6 +180,7 @@ class _Answers:
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
         self.addresses: list[str] = []
+        self.part_bytes = 1
 
     def ask(self, requests: Sequence[object], timeout_seconds: float = 0.0) -> list[Reply]:
         del timeout_seconds
