@@ -16,7 +16,7 @@ from differential.kernels.regions.layout import (
     S_ROWS,
     SLOT,
 )
-from differential.kernels.rows.room import room_for, shortened
+from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 
@@ -97,9 +97,7 @@ class Slots:
         if array.shape[1] >= rows:
             return
         held = self.rows(slot)
-        larger = room_for(array.shape[0], max(rows, 2 * array.shape[1]))
-        larger[:, :held] = array[:, :held]
-        self._arrays[slot] = larger
+        self._arrays[slot] = lengthened(array, held, max(rows, 2 * array.shape[1]))
         self._describe(slot)
 
     def least(self, slot: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from progress.arrays import Int64s
 
-__all__ = ["MAPPED_BYTES_MIN", "mapped_bytes", "room_for", "shortened"]
+__all__ = ["MAPPED_BYTES_MIN", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 MAPPED_BYTES_MIN: Final = 1 << 18
 """Memory from this size on is mapped, so that dropping it gives it back to the system at once."""
@@ -69,6 +69,19 @@ def shortened(room: Int64s, rows: int) -> Int64s:
         _give_back(memory, start, 8 * (column + 1) * width)
     _give_back(memory, 8 * columns * rows, len(memory))
     return flat[: columns * rows].reshape(columns, rows)
+
+
+def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
+    """`room_for` so many rows more than `room` has, which goes back to the system column by column as its first
+    `held` rows are copied. Nobody else may hold it.
+    """
+    columns, width = room.shape
+    larger, memory = room_for(columns, rows), _memory_of(room)
+    for column in range(columns):
+        larger[column, :held] = room[column, :held]
+        if memory is not None:
+            _give_back(memory, 8 * column * width, 8 * (column + 1) * width)
+    return larger
 
 
 def _memory_of(array: Int64s) -> mmap.mmap | None:
