@@ -1,6 +1,7 @@
 """Limits so low that everything is much: what is kept in another way where it is very much always is.
 
-Pointstamps by location, requests and rights in order, waiting rows and pending times by time.
+Pointstamps by location, requests and rights in order, waiting rows and pending times by time, what waits and
+what is kept for readers packed, in blocks of three rows.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ import functools
 
 import pytest
 
-from differential.operators import consolidate, pending, vertices
+from differential.columns import update_batch
+from differential.operators import consolidate, vertices
+from differential.operators.edge import folding, kept_changes
+from differential.operators.waiting import pending, pile
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
+from timely.operators.inputs import codecs
 from timely.running import instance
 from timely.running.stages import vertex_runner
 
@@ -30,6 +35,15 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (pending, "_NEAR_MAX"),
         (pending, "_LOOKS_MAX"),
         (vertices, "_FEW_WORDS"),
+        (consolidate, "PILED_ROWS_MIN"),
+        (pile, "LOOSE_ROWS_MAX"),
+        (pile, "SUMMED_ROWS_MIN"),
+        (codecs, "FOLDED_ROWS_MIN"),
+        (update_batch, "_PACKED_ROWS_MIN"),
+        (kept_changes, "PACKED_ROWS_MIN"),
     ]:
         assert getattr(module, name) > 0, name
         monkeypatch.setattr(module, name, 0)
+    for module in (folding, pile, kept_changes, update_batch):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(folding, "PIECE_WORDS", 16)

@@ -32,6 +32,10 @@ NAME_CHARS_MAX: Final = 4_096
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
+PART_BYTES_MAX: Final = 4 * MIB
+"""The same for each worker, where a large insertion is spread over worker processes: on its way a part is
+there three times, as the client packs it, as it travels, and as the worker reads it."""
+
 PLAIN_VALUES_MAX: Final = 256
 """Values, rows times columns, of an insertion that goes as Python's values; what has more goes as a table,
 which costs less by then."""
@@ -223,6 +227,7 @@ STDERR_COUNT_MAX: Final = 40
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
 assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"
 assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "who reads in pieces is not waited for longer than others"
+assert PART_BYTES_MAX <= APPEND_BYTES_MAX, "a part is no larger than what goes as a whole"
 assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
 assert 8 * PLAIN_VALUES_MAX * PLAIN_TEXT_CHARS_MAX <= HEADER_BYTES_MAX, (
     "plain rows fit the header of a request"

@@ -9,6 +9,7 @@ dictionary encoding finds them. What comes in here has been through `conforming.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
 from timely.wire.arrow import binary_array, number_array, numbers_of, text_array, validity_of
 
-__all__ = ["decode_column", "encode_column"]
+__all__ = ["EncodedParts", "decode_column", "encode_column", "with_symbols"]
 
 
 def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: SymbolTable | None) -> None:
@@ -68,22 +69,73 @@ def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array
     return pa.Array.from_buffers(type_.to_arrow(), len(values), [valid, pa.py_buffer(halves)])
 
 
-def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
-    """The words of a column of strings, bytes or packed values (anything at nulls)."""
+def with_symbols(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
+    """A column of strings, bytes or packed values as a dictionary of their words, of which parts can be
+    encoded.
+    """
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(array.indices, number_array(_interned(array, type_, symbols)))
+
+
+def _interned(array: pa.DictionaryArray, type_: ColumnType, symbols: SymbolTable) -> Int64s:
+    """The words of a dictionary's values."""
+    if array.dictionary.type == pa.int64():
+        return numbers_of(array.dictionary, np.int64)
     values = array.dictionary.to_pylist()
     if type_.kind == "any":
-        words = symbols.intern([unpack(payload) for payload in values])
-    else:
-        words = symbols.intern_strings(values)
-    if not values:
+        return symbols.intern([unpack(payload) for payload in values])
+    return symbols.intern_strings(values)
+
+
+def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
+    """The words of a column of symbols, or of `with_symbols` of one (anything at nulls)."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    words = _interned(array, type_, symbols)
+    if not len(words):
         return np.zeros(len(array), dtype=np.int64)
     indices = numbers_of(array.indices.cast(pa.int64()), np.int64)  # a user may bring any width
     if array.indices.null_count:
         indices = np.where(validity_of(array.indices), indices, 0)
     taken: Int64s = words.take(indices)
     return taken
+
+
+class EncodedParts:
+    """The columns of a table, which conform to `types`, to be written as words, some rows at a time; those of
+    a column stand at its offset. Symbols are entered at once.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[pa.ChunkedArray],
+        types: Sequence[ColumnType],
+        offsets: Sequence[int],
+        symbols: SymbolTable | None,
+    ) -> None:
+        self._symbols = symbols
+        self._columns: list[tuple[ColumnType, int, list[pa.Array]]] = []
+        for column, type_, offset in zip(columns, types, offsets, strict=True):
+            chunks = column.chunks
+            if type_.is_symbol:
+                assert symbols is not None
+                chunks = [with_symbols(chunk, type_, symbols) for chunk in chunks]
+            self._columns.append((type_, offset, chunks))
+
+    def write(self, words: Int64s, first: int) -> None:
+        """Write the rows from `first` on, as many as `words`, int64[width or more, n], has room for."""
+        rows = words.shape[1]
+        for type_, offset, chunks in self._columns:
+            start = 0
+            for chunk in chunks:
+                # Where the part begins and ends in this chunk.
+                begin, end = max(first - start, 0), min(first + rows - start, len(chunk))
+                if begin < end:
+                    at = start + begin - first
+                    out = words[offset : offset + type_.words, at : at + end - begin]
+                    encode_column(chunk.slice(begin, end - begin), type_, out, self._symbols)
+                start += len(chunk)
 
 
 def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> pa.Array:

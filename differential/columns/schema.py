@@ -31,7 +31,7 @@ from differential.columns.column_types import (
     as_column_type,
 )
 from differential.columns.conforming import Conforming, conform_table
-from differential.columns.encoding import decode_column, encode_column
+from differential.columns.encoding import EncodedParts, decode_column, encode_column
 from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
@@ -225,6 +225,19 @@ class Schema:
                 stop = start + len(chunk)
                 encode_column(chunk, column.type, words[offset : offset + column.words, start:stop], symbols)
                 start = stop
+
+    def in_parts(
+        self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"
+    ) -> EncodedParts:
+        """What `encode_into` writes, to be written some rows at a time. Raises SchemaError as `conform`, here
+        and not later.
+        """
+        assert symbols is not None or not self.symbol_words, (
+            f"{self} has symbols, but no SymbolTable was given"
+        )
+        conformed = self.conform(table, input_name)
+        offsets = [self._offsets[column.name] for column in self.columns]
+        return EncodedParts(conformed.columns, [column.type for column in self.columns], offsets, symbols)
 
     def decode(
         self, words: Int64s, symbols: SymbolTable | None = None, names: Sequence[str] | None = None

@@ -18,26 +18,32 @@ stands behind it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Final, Self
 
 import msgpack
 import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
+from differential.columns.packed.block import BLOCK_ROWS, Block
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.hashing import partition_by_key_hash, partition_by_unit
+from differential.kernels.rows.room import room_for
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
-from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, register
+from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, register
 from timely.wire.claims import shown
 from timely.wire.routing import Routing
 
-__all__ = ["KeyRoute", "UnitRoute", "UpdateBatch", "words_of"]
+__all__ = ["KeyRoute", "PackedBatch", "UnitRoute", "UpdateBatch", "parts_of", "rows_of", "words_of"]
+
+_PACKED_ROWS_MIN: Final = 1 << 16
+"""So many rows of one time are packed where they are divided among workers."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
 
@@ -73,6 +79,16 @@ class UpdateBatch:
     def rows(self) -> int:
         """How many updates."""
         return int(self.words.shape[1])
+
+    def only_time(self) -> int | None:
+        """The time of all rows; None if there are several."""
+        times = self.words[-2]
+        return int(times[0]) if self.rows and (times == times[0]).all() else None
+
+    def blocks(self) -> Iterator[Int64s]:
+        """The rows, some at a time."""
+        for start in range(0, self.rows, BLOCK_ROWS):
+            yield np.ascontiguousarray(self.words[:, start : start + BLOCK_ROWS])
 
     def shifted(self, keep: int, add: int) -> Self:
         """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
@@ -139,6 +155,121 @@ class UpdateBatch:
         return frames[:2]
 
 
+class PackedBatch(Large):
+    """The same while it is on its way from an input to the first that takes it: rows in blocks, all at the
+    time `word`, and all with the diff `diff` unless that is None, for then blocks have it behind the row.
+
+    It is an update batch as soon as somebody asks for its words, which stand nowhere before; who takes rows
+    in parts (`parts_of`) never has all of them there at once.
+    """
+
+    __slots__ = ("_blocks", "_diff", "_rows", "_width", "_word", "moved", "symbol_words")
+
+    KIND: ClassVar[int] = UpdateBatch.KIND
+
+    def __init__(
+        self,
+        blocks: tuple[Block, ...],
+        width: int,
+        word: int,
+        diff: int | None,
+        symbol_words: tuple[int, ...] = (),
+        moved: int = 0,
+    ) -> None:
+        self._blocks = blocks
+        self._width = width
+        self._word = word
+        self._diff = diff
+        self._rows = sum(block.rows for block in blocks)
+        self.symbol_words = symbol_words
+        self.moved = moved
+
+    @property
+    def rows(self) -> int:
+        """How many updates."""
+        return self._rows
+
+    @property
+    def words(self) -> Int64s:
+        """All rows, made anew for each who asks."""
+        return self._unpacked(self._blocks)
+
+    def only_time(self) -> int:
+        """The time of all rows."""
+        return self._word
+
+    def blocks(self) -> Iterator[Int64s]:
+        """The rows of each block, as words."""
+        for block in self._blocks:
+            yield self._unpacked((block,))
+
+    def messages(self) -> Iterator[UpdateBatch]:
+        """A block each, as words."""
+        for words in self.blocks():
+            yield UpdateBatch(words, self.symbol_words)
+
+    def _unpacked(self, blocks: Sequence[Block]) -> Int64s:
+        width = self._width
+        words = room_for(width + 2, sum(block.rows for block in blocks))
+        start = 0
+        for block in blocks:
+            stop = start + block.rows
+            for column in range(width):
+                block.write(column, words[column, start:stop])
+            if self._diff is None:
+                block.write(width, words[width + 1, start:stop])
+            start = stop
+        words[width] = self._word
+        if self._diff is not None:
+            words[width + 1] = self._diff
+        return words
+
+    def shifted(self, keep: int, add: int) -> Self:
+        """The same rows with their time `t` moved to `(t & keep) + add`."""
+        return self._at((self._word & keep) + add, self.moved)
+
+    def rebased(self, step: int) -> Self:
+        """The same rows later by `step`."""
+        return self._at(self._word + step, self.moved + step)
+
+    def _at(self, word: int, moved: int) -> Self:
+        if word == self._word:
+            return self
+        return type(self)(self._blocks, self._width, word, self._diff, self.symbol_words, moved)
+
+    def latest(self, shift: int, mask: int) -> int:
+        """The value of the counter at `shift` and `mask` in the time of its rows."""
+        return (self._word >> shift) & mask
+
+    def until(self, shift: int, mask: int, last: int) -> Self | None:
+        """Itself, if the counter at `shift` and `mask` is at most `last`."""
+        return self if self.latest(shift, mask) <= last else None
+
+    def to_frames(self, peer: int) -> list[Frame]:
+        """Those of the update batch that it is."""
+        return UpdateBatch(self.words, self.symbol_words).to_frames(peer)
+
+    def on_sent(self, peer: int) -> None:
+        """The symbols of the rows are on their way to `peer`."""
+        if self.symbol_words:
+            SYMBOLS.on_sent(peer)
+
+    def symbols(self, mark: Mark) -> None:
+        """All words of the columns that have symbols."""
+        for block in self._blocks:
+            block.symbols(mark, self.symbol_words)
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
+        """Refused: what comes from others is an update batch."""
+        raise InternalError(f"worker {peer} sent a packed batch as {len(frames)} frames")
+
+    @classmethod
+    def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
+        """Refused, as `from_frames`."""
+        raise InternalError(f"worker {peer} sent a packed batch as {len(frames)} frames")
+
+
 def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
     """Columns and rows of a batch on the wire."""
     if len(frames) not in (2, 3):
@@ -170,11 +301,21 @@ def _learn(frames: Sequence[memoryview], peer: int, count_max: int) -> None:
         SYMBOLS.learn(SymbolEntries.from_bytes(frames[2], peer, count_max), peer)
 
 
+def rows_of(batch: Batch) -> UpdateBatch | PackedBatch:
+    """An update batch, as it is; `InternalError` for a batch of another kind."""
+    if not isinstance(batch, UpdateBatch | PackedBatch):
+        raise InternalError(f"a differential operator got a {type(batch).__name__}")
+    return batch
+
+
 def words_of(batch: Batch) -> Int64s:
     """The rows of an update batch; `InternalError` for a batch of another kind."""
-    if not isinstance(batch, UpdateBatch):
-        raise InternalError(f"a differential operator got a {type(batch).__name__}")
-    return batch.words
+    return batch.words if isinstance(batch, UpdateBatch) else rows_of(batch).words
+
+
+def parts_of(batch: Batch) -> Iterable[Int64s]:
+    """The same in one or more parts, of which each may be dropped before the next is made."""
+    return (batch.words,) if isinstance(batch, UpdateBatch) else rows_of(batch).blocks()
 
 
 @dataclass(frozen=True)
@@ -195,12 +336,13 @@ class KeyRoute:
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
         workers = routing.workers
-        if not isinstance(batch, UpdateBatch):
-            raise InternalError(f"a key route got a {type(batch).__name__}")
         if workers == 1:
             return [batch]
-        words, bounds = partition_by_key_hash(batch.words, self.kw, workers, routing.starts, routing.owners)
-        return _parts(words, bounds, self.symbol_words)
+
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_key_hash(words, self.kw, workers, routing.starts, routing.owners)
+
+        return _split(rows_of(batch), grouped, workers, self.symbol_words)
 
 
 @dataclass(frozen=True)
@@ -220,14 +362,36 @@ class UnitRoute:
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
-        if not isinstance(batch, UpdateBatch):
-            raise InternalError(f"a route by units got a {type(batch).__name__}")
-        if routing.workers == 1:
+        workers = routing.workers
+        if workers == 1:
             return [batch]
-        words, bounds = partition_by_unit(
-            batch.words, self.at, routing.workers, routing.starts, routing.owners
-        )
-        return _parts(words, bounds, self.symbol_words)
+
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_unit(words, self.at, workers, routing.starts, routing.owners)
+
+        return _split(rows_of(batch), grouped, workers, self.symbol_words)
+
+
+_Grouping = Callable[[Int64s], tuple[Int64s, Int64s]]
+"""Rows in the order of their workers, and where those of each begin and end."""
+
+
+def _split(
+    batch: UpdateBatch | PackedBatch, group: _Grouping, workers: int, symbol_words: tuple[int, ...]
+) -> list[Batch | None]:
+    """The rows of each worker. Many of one time are packed as they are found, some at a time."""
+    time = batch.only_time() if batch.rows >= _PACKED_ROWS_MIN else None
+    if time is None:
+        return _parts(*group(batch.words), symbol_words)
+    blocks: list[list[Block]] = [[] for _ in range(workers)]
+    for words in batch.blocks():
+        grouped, bounds = group(words)
+        for worker, (start, stop) in enumerate(pairwise(bounds.tolist())):
+            if start < stop:
+                rows = [grouped[:-2, start:stop], grouped[-1:, start:stop]]
+                blocks[worker].append(Block(np.concatenate(rows)))
+    width = max(each[0].columns for each in blocks if each) - 1
+    return [PackedBatch(tuple(each), width, time, None, symbol_words) if each else None for each in blocks]
 
 
 def _parts(words: Int64s, bounds: Int64s, symbol_words: tuple[int, ...]) -> list[Batch | None]:

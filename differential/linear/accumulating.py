@@ -16,7 +16,9 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.overflow import component_overflow
+from differential.columns.packed.block import Block
 from differential.columns.schema import Schema
+from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import (
     MANY_ROWS,
     PackedRows,
@@ -50,10 +52,9 @@ class Accumulate:
 
         def accumulate(words: Int64s) -> Int64s | None:
             try:
-                parts = [components_of(rows, self.key_words, makers) for rows in self._blocks(words)]
-                if not parts:
+                made = _together(components_of(rows, self.key_words, makers) for rows in self._blocks(words))
+                if made is None:
                     return None
-                made = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
                 if not is_consolidated(made):
                     made = sort_consolidate(made)
             except OverflowError:
@@ -73,3 +74,24 @@ class Accumulate:
             yield from rows.blocks(_BLOCK_ROWS, self.key_words)
         else:
             yield rows
+
+
+def _together(parts: Iterator[Int64s]) -> Int64s | None:
+    """All rows in one array; None of no part. Many are packed while more are made: of several parts there
+    would be twice the memory of all.
+    """
+    first = next(parts, None)
+    second = None if first is None else next(parts, None)
+    if first is None or second is None:
+        return first
+    blocks = [Block(first), Block(second)]
+    del first, second
+    blocks += map(Block, parts)
+    made = room_for(blocks[0].columns, sum(block.rows for block in blocks))
+    start = 0
+    for block in blocks:
+        stop = start + block.rows
+        for column in range(made.shape[0]):
+            block.write(column, made[column, start:stop])
+        start = stop
+    return made

@@ -9,10 +9,9 @@ from __future__ import annotations
 from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
 from differential.linear.short import Short, short_of
-from timely.errors import InternalError
 from timely.wire.batch import Batch
 
-from ..columns.update_batch import UpdateBatch
+from ..columns.update_batch import UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 
 __all__ = ["LinearTransform"]
@@ -38,7 +37,5 @@ class LinearTransform:
 
     def __call__(self, batch: Batch) -> Batch | None:
         """The rows of `batch` after the chain."""
-        if not isinstance(batch, UpdateBatch):
-            raise InternalError(f"a chain of linear operators got a {type(batch).__name__}")
-        words = self._function(batch.words)
+        words = self._function(words_of(batch))
         return None if words is None else UpdateBatch(words, self._symbol_words)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from differential.columns.overflow import row_overflow
 from differential.columns.schema import Schema
-from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.rows.sort import sort_parts
 from differential.operators.arrangement import ArrangedBatch, Arrangement
 from differential.operators.join import LEFT, RIGHT, Source
 from differential.operators.join_vertex import JoinPort, JoinVertex
@@ -62,11 +62,11 @@ class ArrangeVertex(OperatorVertex):
 
         Rows of several minimal times are several inserts, since a batch has one number and one envelope.
         """
-        words = joined_words(messages)
+        parts = [joined_words(messages)]  # a list, so that they are let go of when they are packed
         try:
-            words = sort_consolidate(words)
+            words = sort_parts(parts)
         except OverflowError:
-            raise row_overflow([words], self._trace.show) from None
+            raise row_overflow(parts, self._trace.show) from None
         for envelope, rows in self.parts_by_envelope(words):
             self.insert(rows, envelope)
 

@@ -12,6 +12,7 @@ import numpy as np
 from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, split_ready
 from differential.kernels.rows.sort import is_consolidated, sort_parts
+from differential.operators.waiting.pile import Pile
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
@@ -22,6 +23,10 @@ from timely.dictionaries import Mark
 _NONE = np.empty(0, np.int64)
 
 _PARTS_MAX: Final = 32
+
+PILED_ROWS_MIN: Final = 4096
+"""A part of so many rows of one time goes to its time at once, where many are kept packed."""
+
 _LOOKS_MAX: Final = 32
 """How often a part is looked through before it is cut by time. A loop takes this often from what one change
 has caused at its iterations; 100,000 epochs that wait in one part would be looked through 100,000 times."""
@@ -36,9 +41,11 @@ class WaitingRows:
     Rows come in parts, and the minimal times of each are found once: what is asked at every step (is anything
     ready, what must be held) then costs nothing per row. A few parts are looked through at each step at which
     something of them may be ready. Those that were looked through often, or are many, are cut *by time*: from
-    then on taking what is ready costs what is taken, whatever else waits.
+    then on taking what is ready costs what is taken, whatever else waits. So are large parts of one time: of
+    those that are many rows together equal ones are summed before they are ready (`waiting/pile.py`).
 
-    Memory: that of the rows, and some 350 bytes for each different time once they are cut.
+    Memory: that of the rows, less where many are of one time, and some 350 bytes for each different time once
+    they are cut.
     """
 
     def __init__(self, columns: int, guards: int, are_sorted: bool = False) -> None:
@@ -48,7 +55,7 @@ class WaitingRows:
         self.guards = guards
         self._parts: list[tuple[Int64s, Int64s, int]] = []
         """Rows, their minimal times, and how often they were looked through."""
-        self._by_time: dict[int, list[Int64s]] = {}
+        self._by_time: dict[int, Pile] = {}
         self._times = OpenTimes(guards)
         self._rows = 0
         self.show: ShowRow = show_words
@@ -61,11 +68,15 @@ class WaitingRows:
     def add(self, words: Int64s) -> None:
         """Let rows wait; the array is kept, and not changed."""
         assert words.shape[0] == self.columns
-        if words.shape[1]:
-            self._rows += words.shape[1]
+        rows = words.shape[1]
+        if rows and rows >= PILED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
+            self._put(int(words[-2, 0]), words)
+        elif rows:
+            self._rows += rows
             self._keep(words, 0)
             if len(self._parts) > _PARTS_MAX:
                 parts, self._parts = self._parts, []
+                self._rows -= sum(part.shape[1] for part, _, _ in parts)
                 self._cut([part for part, _, _ in parts])
 
     def take_ready(self, frontier: Int64s) -> Int64s:
@@ -86,14 +97,17 @@ class WaitingRows:
             if later.shape[1] and looks < _LOOKS_MAX:
                 self._keep(later, looks + 1)
             elif later.shape[1]:
+                self._rows -= later.shape[1]
                 self._cut([later])
+        self._rows -= sum(ready.shape[1] for ready in complete)
         if len(self._times):
             for time in self._times.take_complete(frontier):
-                complete += self._by_time.pop(time)
+                pile = self._by_time.pop(time)
+                self._rows -= pile.rows
+                complete += pile.take(self.show)
+        assert self._rows >= 0
         if not complete:
             return np.empty((self.columns, 0), np.int64)
-        self._rows -= sum(ready.shape[1] for ready in complete)
-        assert self._rows >= 0
         # Together with what `sort_parts` drops, this frees the memory of the rows before more is taken.
         part = ready = later = _NONE
         if len(complete) == 1 and self._are_sorted:
@@ -104,10 +118,11 @@ class WaitingRows:
         """Sum what waits, so that what cancels takes no memory."""
         if self._rows:
             waiting = [part for part, _, _ in self._parts]
-            for parts in self._by_time.values():
-                waiting += parts
+            for pile in self._by_time.values():
+                waiting += pile.take(self.show)
             self._parts, self._by_time, self._times, self._rows = [], {}, OpenTimes(self.guards), 0
-            self.add(self._summed(waiting))
+            if waiting:
+                self.add(self._summed(waiting))
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
@@ -131,25 +146,23 @@ class WaitingRows:
             return rows
 
         self._parts = [(moved(part), by.words(bound), looks) for part, bound, looks in self._parts]
-        self._by_time = {by.word(time): list(map(moved, parts)) for time, parts in self._by_time.items()}
+        self._by_time = {by.word(time): pile.rebased(moved) for time, pile in self._by_time.items()}
         self._times = OpenTimes(self.guards, self._by_time)
 
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows that wait."""
         for part, _, _ in self._parts:
             mark.words(part[:-2])
-        for parts in self._by_time.values():
-            for part in parts:
-                mark.words(part[:-2])
+        for pile in self._by_time.values():
+            pile.symbols(mark)
 
     def check_invariants(self) -> None:
         """Assert that nothing is counted twice, and that what was cut is where its time says."""
-        parts = [part for part, _, _ in self._parts]
-        parts += [part for at_time in self._by_time.values() for part in at_time]
-        assert self._rows == sum(part.shape[1] for part in parts)
+        rows = sum(part.shape[1] for part, _, _ in self._parts)
+        assert self._rows == rows + sum(pile.rows for pile in self._by_time.values())
         assert self._times.elements() == sorted(self._by_time)
-        for time, at_time in self._by_time.items():
-            assert all(part.shape[1] and (part[-2] == time).all() for part in at_time), time
+        for time, pile in self._by_time.items():
+            pile.check_invariants(time)
 
     def _keep(self, words: Int64s, looks: int) -> None:
         self._parts.append((words, lower_bounds(words, self.columns - 2, _NONE, self.guards), looks))
@@ -172,12 +185,13 @@ class WaitingRows:
             self._put(int(rows[-2, start]), rows[:, start:stop].copy())
 
     def _put(self, time: int, part: Int64s) -> None:
-        at_time = self._by_time.get(time)
-        if at_time is None:
-            self._by_time[time] = [part]
+        pile = self._by_time.get(time)
+        if pile is None:
+            pile = self._by_time[time] = Pile(self.columns)
             self._times.add(time)
-        else:
-            at_time.append(part)
+        before = pile.rows
+        pile.add(part, self.show)
+        self._rows += pile.rows - before
 
     def _summed(self, parts: list[Int64s]) -> Int64s:
         # What comes in one piece is mostly in order: the sums of a group are since they were made.

@@ -35,7 +35,7 @@ from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE,
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
-from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.rows.sort import sort_parts
 from differential.operators.arrangement import ArrangedBatch
 from differential.trace.readers import Path, Reader, delayed
 from differential.trace.trace import Trace
@@ -47,8 +47,8 @@ from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
-MATCHED_ROWS_MAX: Final = 1 << 20
-"""About how many rows there are in a piece."""
+MATCHED_ROWS_MAX: Final = 1 << 18
+"""About how many rows there are in a piece: 10 MiB, if they have five words, beside what is made of them."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
@@ -172,7 +172,9 @@ class JoinMachine:
         """
         side, source = self.inputs[port]
         assert isinstance(source, OwnRows)
-        delta = self._with_keys(self._sorted(side, words))
+        parts = [words]
+        del words  # so that its memory is free before that of the rows in order is taken
+        delta = self._with_keys(self._sorted(side, parts))
         pairs = self._accepted(side, delta)
         if not source.is_done:
             source.trace.insert(delta)
@@ -187,7 +189,7 @@ class JoinMachine:
                 raise InternalError(f"{source.name!r} was told of insert {batch.sequence}, not of {number}")
         delta = batches[0].words
         if len(batches) > 1:
-            delta = self._sorted(side, _beside([batch.words for batch in batches]))
+            delta = self._sorted(side, [batch.words for batch in batches])
         # In this order: to accept may change the lines that are read.
         pairs = self._accepted(side, self._with_keys(delta))
         source.accept(batches[-1].sequence)
@@ -317,11 +319,11 @@ class JoinMachine:
             for pin in work.pins:
                 pin.symbols(mark)
 
-    def _sorted(self, side: int, words: Int64s) -> Int64s:
+    def _sorted(self, side: int, parts: list[Int64s]) -> Int64s:
         try:
-            return sort_consolidate(words)
+            return sort_parts(parts)
         except OverflowError:
-            raise row_overflow([words], self._shows[side]) from None
+            raise row_overflow(parts, self._shows[side]) from None
 
     def check_invariants(self) -> None:
         """Assert those of its own traces."""

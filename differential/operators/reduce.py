@@ -44,8 +44,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.operators.consolidate import WaitingRows
-from differential.operators.pending import PendingTimes
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
+from differential.operators.waiting.pending import PendingTimes
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace

@@ -23,23 +23,24 @@ from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.inputs.folded import Waiting
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
 from timely.operators.pieces import Cut, Wanted
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
 from ..columns.rows import PlainWords, Row, encode_rows, row_shower
-from ..columns.update_batch import UpdateBatch, words_of
+from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
 from ..trace.accumulated import Accumulated
 from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
+from .edge.folding import folded
+from .edge.kept_changes import KeptChanges
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
 
 __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "checked"]
-
-_OPEN_ROWS_MIN = 65_536
 
 
 class TableIn:
@@ -73,6 +74,10 @@ class TableIn:
         words[width] = epoch_word
         words[width + 1] = diff
         return UpdateBatch(words, self.schema.symbol_words)
+
+    def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
+        """Many rows, in pieces that enter one by one, and take less memory until then."""
+        return list(folded(self.schema, table, diff, SYMBOLS, self.name))
 
     def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
         """The plain rows that a client has sent; `MisuseError` if they are none."""
@@ -139,8 +144,7 @@ class TableLog:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._open = WaitingRows(schema.width + 2, 0)
-        self._rows_consolidated = 0
-        self._changes: dict[int, Int64s] = {}
+        self._changes: dict[int, KeptChanges] = {}
         self._epochs: list[int] = []  # the keys of `_changes`, ascending
         self._trace: Trace | None = None
         self._forgotten_before = 0
@@ -160,11 +164,8 @@ class TableLog:
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""
         del epoch
-        self._open.add(words_of(batch))
-        # What leaves a loop is all its iterations, most of which cancel: sum them before they pile up.
-        if self._open.rows > max(_OPEN_ROWS_MIN, 2 * self._rows_consolidated):
-            self._open.consolidate()
-            self._rows_consolidated = self._open.rows
+        for words in parts_of(batch):
+            self._open.add(words)
 
     def complete(self, epoch: int) -> None:
         """Consolidate all rows before `epoch` into one block of changes per epoch."""
@@ -176,14 +177,13 @@ class TableLog:
         ends = not self._code.holds(epoch)  # it is after every row, then
         bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
         words = self._open.take_ready(bound)
-        self._rows_consolidated = self._open.rows
         if words.shape[1] == 0:
             return
         for word, block in _by_time(words):
             (done,) = self._code.unpack(word)
             assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
             self._epochs.append(done)
-            self._changes[done] = block
+            self._changes[done] = KeptChanges(block)
             self._last = done + 1
         self._trace.set_since(words[-2].max().reshape(1) if ends else bound)
         self._trace.insert(words)
@@ -192,7 +192,7 @@ class TableLog:
         """Columns, `epoch`, `diff`; epochs ascending."""
         check_kept(start, self._forgotten_before)
         epochs = self._epochs_of(start, stop)
-        blocks = [self._changes[epoch] for epoch in epochs]
+        blocks = [self._changes[epoch].words() for epoch in epochs]
         words = _joined(blocks, self._schema.width)
         table = self._schema.decode(words, SYMBOLS)
         lengths = [block.shape[1] for block in blocks]
@@ -227,7 +227,7 @@ class TableLog:
         """The rows at `epoch`: all of them, and what came later taken back."""
         assert self._trace is not None
         later = self._epochs_of(epoch + 1, EPOCH_MAX + 1)
-        return self._trace.accumulated([_negated(self._changes[done]) for done in later])
+        return self._trace.accumulated([_negated(self._changes[done].words()) for done in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
@@ -252,12 +252,12 @@ class TableLog:
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
         before = other._trace.accumulated().all()
         # What has come here up to `epoch`, that included if it is complete already.
-        later_ones = [_negated(self._changes[done]) for done in self._epochs if done > epoch]
+        later_ones = [_negated(self._changes[done].words()) for done in self._epochs if done > epoch]
         difference = self._trace.accumulated([_negated(before), *later_ones]).all()
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
         if difference.shape[1] and self._complete > epoch:
-            later[epoch] = difference
+            later[epoch] = KeptChanges(difference)
         elif difference.shape[1]:
             # What comes at `epoch` belongs to the same change; until then it is what it was there.
             self._open.add(difference)
@@ -281,8 +281,8 @@ class TableLog:
         """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
         self._open.symbols(mark)
         self._pieces.symbols(mark)
-        for block in self._changes.values():
-            mark.words(block[:-2])
+        for changes in self._changes.values():
+            changes.symbols(mark)
         if self._trace is not None:
             self._trace.symbols(mark)
 

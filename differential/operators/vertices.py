@@ -15,7 +15,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.overflow import ShowRow, show_words
 from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.update_batch import UpdateBatch, parts_of, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
 from differential.operators.arrangement import Arrangement
@@ -185,7 +185,8 @@ class WaitingVertex(OperatorVertex):
         """Rows wait; the right to answer at their times is held."""
         machine = self._machine
         for _, batch in messages:
-            machine.recv(words_of(batch))
+            for words in parts_of(batch):
+                machine.recv(words)
         self.hold_exactly(machine.capabilities())
 
     def rebase(self, by: Rebase) -> None:

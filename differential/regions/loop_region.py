@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.update_batch import UpdateBatch, parts_of
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
@@ -96,8 +96,10 @@ class LoopRegion:
             look.take(batch, self._slots)
             self.at = None
             return
-        words = batch.words if isinstance(batch, ArrangedBatch) else words_of(batch)
-        self._slots.put(self._parts.entries[stage, port], words)
+        slot = self._parts.entries[stage, port]
+        self._slots.make_room(slot, self._slots.rows(slot) + batch.rows)
+        for words in (batch.words,) if isinstance(batch, ArrangedBatch) else parts_of(batch):
+            self._slots.put(slot, words)
 
     def run(self, bound: int) -> bool:
         """See `Region`."""

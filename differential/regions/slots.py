@@ -16,6 +16,7 @@ from differential.kernels.regions.layout import (
     S_ROWS,
     SLOT,
 )
+from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 
@@ -23,6 +24,7 @@ __all__ = ["Slots"]
 
 _ROOM_FIRST: Final = 64
 _ROWS_FEW: Final = 16
+_ROOM_KEPT: Final = 1 << 16
 
 
 class Slots:
@@ -79,14 +81,15 @@ class Slots:
 
     def take(self, slot: int) -> Int64s:
         """All rows, which wait no more."""
-        rows = self.rows(slot)
-        taken = self._arrays[slot][:, :rows].copy()
+        rows, array = self.rows(slot), self._arrays[slot]
         self.table[slot, S_ROWS] = 0
         self.table[slot, S_LEAST] = self.table[slot, S_NEXT] = FAR
-        if self._arrays[slot].shape[1] > 1 << 16:  # the memory of a load is given back
-            self._arrays[slot] = np.empty((taken.shape[0], _ROOM_FIRST), np.int64)
-            self._describe(slot)
-        return taken
+        if array.shape[1] <= _ROOM_KEPT:
+            return array[:, :rows].copy()
+        # The memory of a load is handed over, and given back behind its rows.
+        self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
+        self._describe(slot)
+        return shortened(array, rows)
 
     def look(self, slot: int) -> Int64s:
         """The rows where they are: not to be kept, nor written to."""
@@ -98,9 +101,7 @@ class Slots:
         if array.shape[1] >= rows:
             return
         held = self.rows(slot)
-        larger = np.empty((array.shape[0], max(rows, 2 * array.shape[1])), np.int64)
-        larger[:, :held] = array[:, :held]
-        self._arrays[slot] = larger
+        self._arrays[slot] = lengthened(array, held, max(rows, 2 * array.shape[1]))
         self._describe(slot)
 
     def least(self, slot: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from differential.columns.overflow import row_overflow
 from differential.columns.update_batch import UpdateBatch, words_of
-from differential.kernels.rows.sort import sort_consolidate
+from differential.kernels.rows.sort import sort_parts
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
 from differential.operators.loops.priority import PriorityVertex
@@ -99,8 +99,7 @@ class JoinStep:
 
     def work(self, slots: Slots) -> None:
         """Match and keep them."""
-        words = slots.take(self.slot)
-        pairs = self.machine.recv(self.port, np.ascontiguousarray(words))
+        pairs = self.machine.recv(self.port, np.ascontiguousarray(slots.take(self.slot)))
         pass_all(self.machine, pairs, self.edges, slots)
 
 
@@ -147,11 +146,11 @@ class ArrangeStep:
 
     def work(self, slots: Slots) -> None:
         """Insert, and let all look."""
-        words = slots.take(self.slot)
+        parts = [np.ascontiguousarray(slots.take(self.slot))]
         try:
-            words = sort_consolidate(words)
+            words = sort_parts(parts)
         except OverflowError:
-            raise row_overflow([words], self.trace.show) from None
+            raise row_overflow(parts, self.trace.show) from None
         if words.shape[1] == 0:
             return
         batch = ArrangedBatch(words, self.trace.add(words))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.columns.packed.block import reserve
 from differential.kernels.rows.memory import LUB, ROWS
 from differential.kernels.rows.merge_runs import merge_runs
-from differential.trace.run import Run, reserve
+from differential.trace.run import Run
 from progress.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub
 

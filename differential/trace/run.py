@@ -9,13 +9,13 @@ through a line of the run table (`kernels/memory.py`); the run owns the memory t
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from differential.columns.packed.block import reserve
 from differential.kernels.rows.columns import column_ranges, decode_column, decode_words, encode_words
 from differential.kernels.rows.memory import (
     BUCKETS,
@@ -34,25 +34,13 @@ from timely.dictionaries import Mark
 PACKED_ROWS_MIN: Final = 8192
 """A run with fewer rows stays words: packing would cost more than it saves."""
 
-MAPPED_BYTES_MIN: Final = 1 << 18
-"""Memory from this size on is mapped, so that dropping a run gives it back to the system at once."""
-
-HUGE_PAGE_BYTES: Final = 1 << 21
-"""Memory of two such pages and more asks for them: touching small pages first costs more than filling them.
-"""
-
 BUCKET_ROWS: Final = 4
 """Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are
 many.
 """
 
-WIDTHS: Final = (1, 2, 3, 4)
-
 SHOWN_ROWS_MAX: Final = 1 << 16
 """So many rows of a column are unpacked at once to be looked at."""
-
-_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-_HUGE: Final[int | None] = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 
 
 class Run:
@@ -161,35 +149,3 @@ def directory_shape(low: int, high: int, rows: int) -> tuple[int, int]:
     wanted = max(1, rows // BUCKET_ROWS)
     shift = max(0, (high - low).bit_length() - wanted.bit_length())
     return shift, ((high - low) >> shift) + 1
-
-
-def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
-    """A line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
-
-    Memory that is never written costs nothing where it is mapped.
-    """
-    columns = ranges.shape[0]
-    line = np.zeros(HEADER + 3 * columns, np.int64)
-    size = 0
-    for column in range(columns):
-        low, high = int(ranges[column, 0]), int(ranges[column, 1])
-        span = high - low
-        width = 0 if span == 0 else next((w for w in WIDTHS if span >> (8 * w) == 0), 8)
-        at = HEADER + 3 * column
-        line[at] = size
-        line[at + 1] = width
-        line[at + 2] = 0 if width == 8 else low
-        size += (rows * width + 63) // 64 * 64
-    memory = _allocate(size + 8)
-    line[HEADER::3] += memory.ctypes.data
-    return line, memory
-
-
-def _allocate(size: int) -> Int64s:
-    """Memory for `size` bytes, contents undefined."""
-    if size < MAPPED_BYTES_MIN:
-        return np.empty((size + 7) // 8, np.int64)
-    memory = mmap.mmap(-1, (size + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE, flags=_PRIVATE)
-    if size >= 2 * HUGE_PAGE_BYTES and _HUGE is not None:
-        memory.madvise(_HUGE)
-    return np.frombuffer(memory, np.int64)

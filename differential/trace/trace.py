@@ -389,7 +389,9 @@ class Trace:
         return View(self.table, self._runs, self._head_words(), ())
 
     def words(self) -> Int64s:
-        """All rows as they are held, those of each run sorted."""
+        """All rows as they are held, those of each run sorted; the array is nobody else's."""
+        if len(self._runs) == 1 and not any(part.shape[1] for part in self._unpacked()):
+            return self._runs[0].words()
         words = np.concatenate([*(run.words() for run in self._runs), *self._unpacked()], axis=1)
         return np.ascontiguousarray(words)  # columns of one row each come out in the other order
 

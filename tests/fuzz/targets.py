@@ -182,6 +182,7 @@ class _Answers:
         self.reply = reply
         self.addresses: list[str] = []
         self.refusals = Refusals()
+        self.part_bytes = 1
 
     def ask(self, requests: Sequence[object], timeout_seconds: float = 0.0) -> list[Reply]:
         del timeout_seconds

@@ -27,6 +27,7 @@ from ..limits import (
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
     KEEPER_SECONDS_MAX,
+    PART_BYTES_MAX,
     REPLY_SECONDS_MAX,
     REQUEST_BYTES_MAX,
     SILENCE_SECONDS_DEFAULT,
@@ -90,6 +91,7 @@ class RemoteWorkers:
         self.keys = keys
         self.addresses = [socket_address(address) for address in addresses]
         self.count = len(self.addresses)
+        self.part_bytes = PART_BYTES_MAX
         self.silence_seconds = silence_seconds
         self.refusals = Refusals()
         self._launcher = launcher

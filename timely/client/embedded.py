@@ -21,7 +21,7 @@ import pyarrow as pa
 from ..building.builders import Builder
 from ..errors import MisuseError, TimelyError, VertexError
 from ..failure import again, story_of
-from ..limits import REPLY_SECONDS_MAX, WORKERS_MAX
+from ..limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ..running.core import Worker
 from ..wire.requests import (
     Append,
@@ -60,6 +60,7 @@ class EmbeddedWorkers:
         self.count = count
         self.addresses: list[str] = []
         self.refusals = Refusals()
+        self.part_bytes = APPEND_BYTES_MAX
         self._network = network
         self._workers = [
             Worker(index, count, network.transport(index) if count > 1 else None, check_progress)

@@ -27,6 +27,8 @@ class Workers(Protocol):
     addresses: list[str]
     refusals: Refusals
     """What was posted and not done, as long as no call has told of it."""
+    part_bytes: int
+    """How large a part for each of them is, about, of a large insertion."""
 
     def ask(
         self,
@@ -93,6 +95,7 @@ class Installed:
 
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
+        self.part_bytes = workers.part_bytes
         self._end: TimelyError | None = None
         self.index = index
         self.name = name

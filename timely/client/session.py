@@ -363,7 +363,7 @@ class FlowInput:
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
         flow, workers = self._flow, self._flow.workers
-        for part, piece in enumerate(chunks(table, APPEND_BYTES_MAX * workers)):
+        for part, piece in enumerate(chunks(table, flow.part_bytes * workers)):
             rows = -(-piece.num_rows // workers)
             requests: list[tuple[int, Request, pa.Table | None]] = []
             for worker in range(workers):

@@ -11,7 +11,7 @@ decoder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final, Protocol, Self, TypeVar
 
 import msgpack
@@ -97,6 +97,16 @@ class Batch(Protocol):
         Raises `PeerError` if the frames are malformed. `from_frames` does the same besides giving the batch.
         """
         ...
+
+
+class Large:
+    """A batch that goes to another worker as several messages, so that what is on its way is not as large."""
+
+    __slots__ = ()
+
+    def messages(self) -> Iterator[Batch]:
+        """Its rows, in batches that are sent one after another."""
+        raise NotImplementedError
 
 
 Transform = Callable[[Batch], Batch | None]

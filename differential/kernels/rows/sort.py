@@ -27,13 +27,12 @@ from differential.kernels.rows.packing import (
     unpack_rows,
     varying_bits,
 )
+from differential.kernels.rows.room import room_for
 from progress.kernel import Int64s, kernel, small_kernel
 
 TINY: Final = 24
 WIDE_DIGITS_FROM: Final = 4096
 MANY_ROWS: Final = 1 << 15
-HUGE_WORDS: Final = 1 << 19
-"""So many words numpy has in huge pages, from there on."""
 
 
 @kernel
@@ -165,20 +164,6 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
 
 
-def many_words(count: int) -> Int64s:
-    """Room for at least so many words, contents undefined.
-
-    By numpy, not in a kernel: from 4 MiB on it asks for huge pages, and touching fresh small ones costs as
-    much as sorting. So what is half of that takes as much; what is not touched of it is not there.
-    """
-    return np.empty(HUGE_WORDS if HUGE_WORDS // 2 <= count < HUGE_WORDS else count, np.int64)
-
-
-def many_rows(columns: int, rows: int) -> Int64s:
-    """The same for a table of so many rows."""
-    return many_words(columns * rows)[: columns * rows].reshape(columns, rows)
-
-
 class PackedRows:
     """Rows in order, summed, each still as one word and its sum, however many columns it has."""
 
@@ -200,7 +185,7 @@ class PackedRows:
     def unpack(self, start: int, stop: int) -> Int64s:
         """The rows from `start` to `stop`."""
         assert 0 <= start <= stop <= self.rows
-        out = np.empty((self._bases.shape[0], stop - start), np.int64)
+        out = room_for(self._bases.shape[0], stop - start)
         segments = self._plan.shape[1]
         unpack_rows(self._keys[start:], self._sums[start:], self._plan, self._bases, segments, out)
         return out
@@ -233,8 +218,7 @@ def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
     segments, diff_bits, bits = plan_packing(seen, plan, bases)
     if bits > 63:
         return sort_indexed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), seen)
-    both = many_words(2 * rows)
-    keys, spare = both[:rows], both[rows : 2 * rows]
+    keys, spare = room_for(2, rows)
     part = parts[0]
     while parts:
         part = parts.pop()
@@ -262,7 +246,7 @@ def sort_blocks(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int)
     segments, diff_bits, bits = plan_packing(seen, plan, bases)
     if bits > 63:
         return None
-    keys, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    keys, spare = room_for(2, rows)
     at = 0
     for block in blocks():
         pack_rows(block, plan, bases, segments, keys, at)

@@ -41,8 +41,9 @@ from differential.kernels.history.times import earlier_time, steps_of
 from differential.kernels.overflow import magnitude
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.merge import first_rows
+from differential.kernels.rows.room import room_for, shortened
 from differential.kernels.rows.search import whose_turn
-from differential.kernels.rows.sort import MANY_ROWS, many_rows
+from differential.kernels.rows.sort import MANY_ROWS
 from differential.kernels.sums.corners import HALF, class_of, classes_of, put_corrections, sum_corners
 from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, go_the_short_way
 from progress.kernel import Int64s, kernel
@@ -284,10 +285,8 @@ def reduce_sums(
         frontier,
         shape,
         asked,
-        many_rows(lines[0], 2 * rows + 64),
-        many_rows(lines[1], rows + 64),
+        room_for(lines[0], 2 * rows + 64),
+        room_for(lines[1], rows + 64),
     )
-    # Copied by numpy for the same reason: `many_words` says which.
-    said = many_rows(lines[0], made)
-    said[:] = out[:, :made]
+    said = shortened(out, made)
     return said, pended[:, :waiting].copy()

@@ -23,6 +23,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import partition_by_key_hash
+from differential.operators.edge.kept_changes import KeptChanges
 from differential.trace.accumulated import Accumulated
 from timely.dictionaries import Mark
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
@@ -84,17 +85,17 @@ class TablePieces:
         found.used, found.is_read = self._clock(), wanted.first < rows == cut.next
         return cut
 
-    def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[Int64s]) -> Cut:
-        """A piece of the changes of `epochs`, a block of words for each."""
-        ends = np.cumsum([block.shape[1] for block in blocks], dtype=np.int64)
+    def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[KeptChanges]) -> Cut:
+        """A piece of the changes of `epochs`, one block for each."""
+        ends = np.cumsum([block.rows for block in blocks], dtype=np.int64)
         rows = int(ends[-1]) if len(ends) else 0
 
         def between(first: int, last: int) -> Int64s:
             parts: list[Int64s] = []
             at = int(np.searchsorted(ends, first, side="right"))
-            while at < len(blocks) and ends[at] - blocks[at].shape[1] < last:
-                start = int(ends[at]) - blocks[at].shape[1]
-                part = blocks[at][:, max(0, first - start) : last - start].copy()
+            while at < len(blocks) and ends[at] - blocks[at].rows < last:
+                start = int(ends[at]) - blocks[at].rows
+                part = blocks[at].between(max(0, first - start), min(last - start, blocks[at].rows))
                 part[-2] = epochs[at]
                 parts.append(part)
                 at += 1

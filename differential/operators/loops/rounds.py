@@ -11,7 +11,7 @@ from typing import Final
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UpdateBatch
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.vertices import show_schema
 from timely.wire.batch import Batch
@@ -50,5 +50,5 @@ def last_rounds(schema: Schema) -> Callable[[Sequence[tuple[int, Batch]]], str]:
 
 
 def _words(batch: Batch) -> Int64s:
-    assert isinstance(batch, UpdateBatch | ArrangedBatch)
+    assert isinstance(batch, UpdateBatch | PackedBatch | ArrangedBatch)
     return batch.words

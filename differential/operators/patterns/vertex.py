@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import ClassVar, Final
 
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UpdateBatch
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.operators.arrangement import read_arrangement
 from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
@@ -90,4 +90,4 @@ class LookupVertex(OperatorVertex):
 
 def _moved(message: tuple[int, Batch]) -> int:
     batch = message[1]
-    return batch.moved if isinstance(batch, UpdateBatch) else 0
+    return batch.moved if isinstance(batch, UpdateBatch | PackedBatch) else 0

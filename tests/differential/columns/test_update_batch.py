@@ -2,6 +2,7 @@
 
 wire_*    frames, also malformed ones
 route_*   which worker gets which rows
+packed_*  what an update batch is in fewer bytes
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
 
+from differential.columns import update_batch
+from differential.columns.packed.block import Block
 from differential.columns.symbols.entries import SymbolEntries
-from differential.columns.update_batch import KeyRoute, UnitRoute, UpdateBatch, words_of
+from differential.columns.update_batch import (
+    KeyRoute,
+    PackedBatch,
+    UnitRoute,
+    UpdateBatch,
+    parts_of,
+    words_of,
+)
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import hash_of_key
 from timely.errors import InternalError, PeerError
@@ -132,3 +142,61 @@ def test_wire_symbols_are_those_that_rows_can_hold_and_go_along_after_a_shift() 
     two = SymbolEntries((1, 2), (b"a", b"b")).to_bytes()
     with pytest.raises(PeerError, match="sent 2 symbols with 2 values, for rows that hold 1 at most"):
         UpdateBatch.absorb([header, rows_sent, memoryview(two)], 3)
+
+
+def _packed(some: list[Row], word: int, diff: int | None) -> tuple[PackedBatch, UpdateBatch]:
+    """The same rows of two words, at one time, packed in blocks of three, and as words."""
+    words = as_words([(*row[:2], word, row[-1] if diff is None else diff) for row in some], 4)
+    kept = words[[0, 1, 3] if diff is None else [0, 1]]
+    blocks = [Block(np.ascontiguousarray(kept[:, at : at + 3])) for at in range(0, len(some), 3)]
+    return PackedBatch(tuple(blocks), 2, word, diff, (0,)), UpdateBatch(words, (0,))
+
+
+@given(rows(2, wide=True).filter(len), st.sampled_from([1, -1, None]), st.integers(0, 3))
+def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | None, epoch: int) -> None:
+    code = CODES[2]
+    packed, plain = _packed(some, code.pack((epoch, 1)), diff)
+    step = code.pack((1, 0))
+    for one, other in (
+        (packed, plain),
+        (packed.rebased(step), plain.rebased(step)),
+        (packed.shifted(code.keep_mask(1), 5), plain.shifted(code.keep_mask(1), 5)),
+    ):
+        assert np.array_equal(words_of(one), words_of(other))
+        assert (one.rows, one.moved, one.symbol_words) == (other.rows, other.moved, other.symbol_words)
+        assert np.array_equal(np.concatenate(list(parts_of(one)), axis=1), words_of(other))
+        sent = np.concatenate([words_of(message) for message in one.messages()], axis=1)
+        assert np.array_equal(sent, words_of(other))
+    shift, bits = code.fields[1]
+    mask = (1 << bits) - 1
+    assert packed.latest(shift, mask) == plain.latest(shift, mask) == 1
+    for last in (0, 1):
+        left, wanted = packed.until(shift, mask, last), plain.until(shift, mask, last)
+        assert (left is None) == (wanted is None)
+    arrived = decode(PackedBatch.KIND, _frames(UpdateBatch(packed.words)), 0)
+    assert np.array_equal(words_of(arrived), plain.words)
+
+
+@pytest.mark.parametrize("is_packed", [True, False], ids=["packed", "words"])
+@given(rows(2).filter(len), st.sampled_from([1, None]), st.integers(2, 4))
+def test_route_many_rows_of_one_time_are_divided_as_few_are(
+    is_packed: bool, some: list[Row], diff: int | None, workers: int
+) -> None:
+    packed, plain = _packed(some, CODES[1].pack((2,)), diff)
+    for route in (KeyRoute(1), UnitRoute()):
+        wanted = route.split(plain, 0, Routing.default(workers))
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(update_batch, "_PACKED_ROWS_MIN", 1)
+            monkeypatch.setattr(update_batch, "BLOCK_ROWS", 3)
+            found = route.split(packed if is_packed else plain, 0, Routing.default(workers))
+        for one, other in zip(found, wanted, strict=True):
+            assert (one is None) == (other is None)
+            if one is not None and other is not None:
+                assert isinstance(one, PackedBatch)
+                assert rows_of(words_of(one)) == rows_of(words_of(other))
+
+
+def test_packed_batches_do_not_come_from_others() -> None:
+    for read in (PackedBatch.from_frames, PackedBatch.absorb):
+        with pytest.raises(InternalError, match="worker 5 sent a packed batch"):
+            read([], 5)

@@ -21,6 +21,7 @@ class Listening:
     def __init__(self, addresses: list[str]) -> None:
         self.count = 3
         self.addresses = addresses
+        self.part_bytes = 1
         self.asked: list[int] = []
         self.seconds = 0.0
         self.posted: list[tuple[int, Poster, str]] = []

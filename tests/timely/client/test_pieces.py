@@ -17,7 +17,7 @@ import timely
 from timely.client.pieces import Extent, Held, OutputSlice, extent_of, hold_everywhere, pieces
 from timely.client.session import Flow
 from timely.errors import ForgottenError, PeerError, WaitTimeoutError
-from timely.limits import PIECE_BYTES_MAX
+from timely.limits import APPEND_BYTES_MAX, PIECE_BYTES_MAX
 from timely.wire.requests import Reply, Request
 from timely.wire.task_requests import Hold
 
@@ -83,6 +83,7 @@ class Workers:
 
     def __init__(self, *replies: Reply) -> None:
         self.addresses: list[str] = []
+        self.part_bytes = APPEND_BYTES_MAX
         self.count = len(replies)
         self._replies = replies
 

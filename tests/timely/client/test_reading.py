@@ -95,6 +95,7 @@ class Uneven:
     count = 2
     addresses: ClassVar[list[str]] = []
     refusals = Refusals()
+    part_bytes = 1
 
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0

@@ -22,7 +22,7 @@ from progress.times.time_words import TimeCode
 from timely import Batch, Records
 from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
-from timely.limits import SPREAD_ROWS_MIN, WRITERS_MAX
+from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN, WRITERS_MAX
 from timely.operators.capture import OutputLog, check_kept
 from timely.operators.inputs.appends import WriterNumbers, place_of
 from timely.wire.batch import Frame
@@ -238,6 +238,7 @@ class Listens:
         self.count = count
         self.addresses: list[str] = []
         self.refusals = Refusals()
+        self.part_bytes = APPEND_BYTES_MAX
         self.asked: list[tuple[int, Request, int]] = []
 
     def ask(

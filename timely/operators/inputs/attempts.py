@@ -36,8 +36,8 @@ from typing import Final
 
 from ...errors import MisuseError
 from ...limits import ATTEMPT_SECONDS_MAX, QUERIES_MAX, WRITERS_MAX
-from ...wire.batch import Batch
 from ...wire.task_requests import WRITES_ONCE
+from .folded import Waiting
 
 __all__ = ["COMMIT_SECONDS_MAX", "Attempts", "Part"]
 
@@ -47,7 +47,7 @@ class Part:
     """Rows that a task has staged at once, at the time `word` for now."""
 
     word: int
-    batches: list[Batch]
+    batches: list[Waiting]
     size_bytes: int
     rows: int
     """As they were given."""
@@ -214,7 +214,7 @@ class Attempts:
             if key[2] in named or not (named or self._staged[key].is_checked):
                 self._drop(key)
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[Waiting]:
         """All that is staged."""
         staged = [part for known in self._staged.values() for part in known.parts.values()]
         return [batch for part in staged for batch in part.batches]

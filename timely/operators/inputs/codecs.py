@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import msgpack
 import pyarrow as pa
@@ -15,9 +15,21 @@ from ...wire.arrow import int64s_of
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
+from .folded import Waiting
 from .plain_rows import PlainRow
 
-__all__ = ["InputCodec", "OrderedCodec", "PlainCodec", "RecordsIn", "batches_of"]
+__all__ = [
+    "FOLDED_ROWS_MIN",
+    "FoldingCodec",
+    "InputCodec",
+    "OrderedCodec",
+    "PlainCodec",
+    "RecordsIn",
+    "batches_of",
+]
+
+FOLDED_ROWS_MIN: Final = 1 << 14
+"""With fewer rows folding is not worth its calls."""
 
 
 class InputCodec(Protocol):
@@ -68,6 +80,15 @@ class PlainCodec(Protocol):
         ...
 
 
+@runtime_checkable
+class FoldingCodec(Protocol):
+    """A codec that can keep many rows in less memory than batches take (`folded.py`)."""
+
+    def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
+        """As `encode`, in pieces, each of which enters by itself."""
+        ...
+
+
 class RecordsIn:
     """Records come as one binary column `record` of msgpack values."""
 
@@ -110,12 +131,12 @@ def _record(row: int, packed: bytes) -> object:
     return record
 
 
-def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Batch]:
-    """The batches of one append to the input `name`; with `diff` 0 the column `diff` says how often each row
-    is added. Raises `MisuseError` as `encode` does, and for another column `diff`.
+def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Waiting]:
+    """The batches, perhaps folded, of one append to the input `name`; with `diff` 0 the column `diff` says
+    how often each row is added. Raises `MisuseError` as `encode` does, and for another column `diff`.
     """
     if diff != 0:
-        return [codec.encode(table, diff, word)]
+        return _encoded(codec, table, diff, word)
     position = table.schema.get_field_index("diff")
     if position < 0:
         raise MisuseError(
@@ -141,4 +162,10 @@ def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: i
     if not len(diffs):
         return []
     is_one = bool((diffs == diffs[0]).all())
-    return [codec.encode(rows, int(diffs[0]) if is_one else diffs, word)]
+    return _encoded(codec, rows, int(diffs[0]) if is_one else diffs, word)
+
+
+def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) -> list[Waiting]:
+    if table.num_rows >= FOLDED_ROWS_MIN and isinstance(codec, FoldingCodec):
+        return codec.encode_folded(table, diff)
+    return [codec.encode(table, diff, word)]

@@ -36,6 +36,7 @@ from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers
 from .attempts import Attempts
 from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
+from .folded import Folded, Waiting
 from .plain_rows import PlainRow
 
 APPENDS_MAX: Final = 1 << 31
@@ -57,6 +58,10 @@ class Entrance(Protocol):
         """Ask for an activation, which calls `InputHandle.release`."""
         ...
 
+    def resume(self) -> None:
+        """Ask for one once all that is ready has had its turn."""
+        ...
+
     def may_enter(self, epoch: int) -> bool:
         """Whether rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
         ...
@@ -75,7 +80,7 @@ class _Staged:
     """The parts of one insertion that have arrived here."""
 
     since: float
-    parts: dict[int, tuple[int, list[Batch], int]] = field(default_factory=dict)  # time word, batches, bytes
+    parts: dict[int, tuple[int, list[Waiting], int]] = field(default_factory=dict)  # word, batches, bytes
 
     @property
     def bytes(self) -> int:
@@ -83,8 +88,8 @@ class _Staged:
         return sum(size for _, _, size in self.parts.values())
 
 
-_Kept = tuple[int, Batch]
-"""A batch, and the time word that its rows have for now."""
+_Kept = tuple[int, Waiting]
+"""A batch, and the time word that its rows have for now, unless it is folded."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ class InputHandle:
         """
         return self.append_all(epoch, [batch], identity)
 
-    def append_all(self, epoch: int, batches: Sequence[Batch], identity: AppendId | None = None) -> bool:
+    def append_all(self, epoch: int, batches: Sequence[Waiting], identity: AppendId | None = None) -> bool:
         """Add the batches of one append: all of them, or, for a repetition, none."""
         if not self.is_wanted(epoch, identity):
             return False
@@ -177,7 +182,7 @@ class InputHandle:
             self._seen.setdefault(epoch, set()).add(identity)
         if self._ordered is not None:
             order, place = self._order_of(identity)
-            batches = [self._ordered.ordered(batch, order, place) for batch in batches]
+            batches = _in_order(self._ordered, batches, order, place)
         self._keep(epoch, batches, self.epoch_word(epoch))
         return True
 
@@ -194,13 +199,12 @@ class InputHandle:
             )
         return True
 
-    def insert(self, epoch: int, batches: Iterable[Batch], identity: AppendId) -> int:
+    def insert(self, epoch: int, batches: Iterable[Waiting], identity: AppendId) -> int:
         """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
         self._writers.add(identity)
         entered = max(epoch, self.epoch)
         if self._ordered is not None:
-            order = self.next_call()
-            batches = [self._ordered.ordered(batch, order, 0) for batch in batches]
+            batches = _in_order(self._ordered, batches, self.next_call(), 0)
         self._keep(entered, batches, self.epoch_word(entered))
         return entered
 
@@ -268,7 +272,9 @@ class InputHandle:
             self.drop_staged(old)
         self.attempts.drop_old()
 
-    def stage(self, identity: AppendId, part: int, word: int, batches: list[Batch], size_bytes: int) -> None:
+    def stage(
+        self, identity: AppendId, part: int, word: int, batches: list[Waiting], size_bytes: int
+    ) -> None:
         """Keep one part of an insertion, its rows at the time `word` for now, until `enter_staged`.
 
         The same part again replaces the first. Requires: `check_room`.
@@ -303,7 +309,7 @@ class InputHandle:
             batches = staged_batches
             if self._ordered is not None:
                 place = (part * WORKERS_MAX + worker) * _CALL_ROWS_MAX
-                batches = [self._ordered.ordered(batch, order, place) for batch in batches]
+                batches = _in_order(self._ordered, batches, order, place)
             self._keep(epoch, batches, word)
 
     def enter_attempts(
@@ -319,7 +325,7 @@ class InputHandle:
                 batches = part.batches
                 if self._ordered is not None:
                     place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
-                    batches = [self._ordered.ordered(each, order + at, place) for each in batches]
+                    batches = _in_order(self._ordered, batches, order + at, place)
                 self._keep(epoch, batches, part.word)
 
     def next_call(self, calls: int = 1) -> int:
@@ -341,7 +347,7 @@ class InputHandle:
         if staged is not None:
             self._staged_bytes -= staged.bytes
 
-    def encode(self, table: pa.Table, diff: int, word: int) -> list[Batch]:
+    def encode(self, table: pa.Table, diff: int, word: int) -> list[Waiting]:
         """`batches_of` for this input."""
         return batches_of(self.codec, self.name, table, diff, word)
 
@@ -400,7 +406,9 @@ class InputHandle:
         return None if self.is_closed and not self._sealed else self._held
 
     def release(self) -> None:
-        """Let the rows of sealed epochs enter: the activation of the input's stage."""
+        """Let the rows of sealed epochs enter: the activation of the input's stage. Behind folded ones others
+        wait for the next activation, before which those are worked on.
+        """
         entrance = self._entrance
         while self._sealed:
             sealed = self._sealed[0]
@@ -414,7 +422,15 @@ class InputHandle:
                 batches.reverse()
                 while batches:
                     word, batch = batches.pop()
-                    entrance.let_in(batch if word == entered else batch.shifted(0, entered), entered)
+                    if isinstance(batch, Folded):
+                        entrance.let_in(batch.unfolded(entered), entered)
+                        if batches:
+                            batches.reverse()
+                            self._go_on(epoch)
+                            entrance.resume()
+                            return
+                    else:
+                        entrance.let_in(batch if word == entered else batch.shifted(0, entered), entered)
                 sealed.entering.pop()
             self._sealed.popleft()
             self._go_on(sealed.new)
@@ -458,14 +474,20 @@ class InputHandle:
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
 
-    def _keep(self, epoch: int, batches: Iterable[Batch], word: int) -> None:
+    def _keep(self, epoch: int, batches: Iterable[Waiting], word: int) -> None:
         for batch in batches:
             if batch.rows:
                 if epoch not in self._waiting:
                     self._waiting[epoch] = []
                     heapq.heappush(self._waiting_epochs, epoch)
-                self._waiting[epoch].append((word, batch))
                 self.rows_waiting += batch.rows
+                waiting = self._waiting[epoch]
+                if isinstance(batch, Folded) and waiting and isinstance(last := waiting[-1][1], Folded):
+                    both = last.with_next(batch)
+                    if both is not None:
+                        waiting[-1] = word, both
+                        continue
+                waiting.append((word, batch))
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
         self._keep_few()
@@ -483,3 +505,12 @@ class InputHandle:
         # "repetition" and not "sealed"; older ones would grow for ever.
         for epoch in [old for old in self._seen if old < self.epoch - 1]:
             del self._seen[epoch]
+
+
+def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
+    """The batches of a call, of which there is one at most, with its order and place."""
+    made: list[Waiting] = []
+    for batch in batches:
+        assert not made and not isinstance(batch, Folded), "where order counts a call is one batch"
+        made.append(codec.ordered(batch, order, place))
+    return made

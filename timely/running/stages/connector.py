@@ -14,7 +14,7 @@ from progress.times.anchor import Rebase
 
 from ...building.freeze import LoopLimit, PhysicalConnector
 from ...dictionaries import Mark
-from ...wire.batch import Batch, Transform
+from ...wire.batch import Batch, Large, Transform
 from ...wire.routing import Routing
 from .rounds import RoundCounts
 
@@ -118,11 +118,13 @@ class Connector:
         for peer, part in enumerate(self.route.split(batch, word, self.routing)):
             if part is None:
                 continue
-            carrier.count(self.location, word, 1)
             if peer == carrier.worker:
+                carrier.count(self.location, word, 1)
                 carrier.enqueue(self.target, self.port, self.location, word, part)
-            else:
-                carrier.send_data(peer, self.index, word, part)
+                continue
+            for message in part.messages() if isinstance(part, Large) else (part,):
+                carrier.count(self.location, word, 1)
+                carrier.send_data(peer, self.index, word, message)
 
     def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
         """What becomes of `batch`, sent at `word`, on its way: it and its word as they arrive, or None for no

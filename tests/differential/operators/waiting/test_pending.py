@@ -10,8 +10,8 @@ from reference.words import as_words, beyond, less_equal, rows_of
 from strategies_words import CODES
 
 from differential.kernels.rows.marking import SymbolMarking
-from differential.operators import pending
-from differential.operators.pending import PendingTimes
+from differential.operators.waiting import pending
+from differential.operators.waiting.pending import PendingTimes
 from timely.dictionaries import Mark
 
 

@@ -1,0 +1,1 @@
+"""Rows in as few bytes as their values need."""

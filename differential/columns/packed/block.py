@@ -1,0 +1,109 @@
+"""Rows by columns of as few bytes as their values need: offsets of 0 to 4 bytes from the smallest, or eight.
+
+    reserve   memory for rows whose columns stay within some ranges, and the line that describes it to kernels
+    Block     some rows in the order in which they came: written once, and read as a whole
+
+What keeps rows in order, and finds them, is a run (`trace/run.py`). A column in which all rows have the same
+value takes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.rows.columns import decode_column, encode_words
+from differential.kernels.rows.memory import HEADER, ROWS
+from differential.kernels.rows.packing import survey
+from differential.kernels.rows.room import mapped_bytes
+from progress.arrays import Int64s
+from timely.dictionaries import Mark
+
+__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "reserve"]
+
+WIDTHS: Final = (1, 2, 3, 4)
+"""Bytes of a column, if not none or eight."""
+
+BLOCK_ROWS: Final = 1 << 17
+"""Of many rows so many are a block: few enough for the processor's caches, enough for memory that is given
+back to the system when it is dropped (`MAPPED_BYTES_MIN` of `kernels/rows/room.py`)."""
+
+
+def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
+    """A line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
+
+    Memory that is never written costs nothing where it is mapped.
+    """
+    columns = ranges.shape[0]
+    line = np.zeros(HEADER + 3 * columns, np.int64)
+    size = 0
+    for column in range(columns):
+        low, high = int(ranges[column, 0]), int(ranges[column, 1])
+        span = high - low
+        width = 0 if span == 0 else next((w for w in WIDTHS if span >> (8 * w) == 0), 8)
+        at = HEADER + 3 * column
+        line[at] = size
+        line[at + 1] = width
+        line[at + 2] = 0 if width == 8 else low
+        size += (rows * width + 63) // 64 * 64
+    memory = mapped_bytes(size + 8)
+    line[HEADER::3] += memory.ctypes.data
+    return line, memory
+
+
+class Block:
+    """The rows of `words`, int64[columns, n], at least one."""
+
+    __slots__ = ("_line", "_memory")
+
+    def __init__(self, words: Int64s) -> None:
+        columns, rows = words.shape
+        seen = np.empty((4, columns), np.int64)
+        survey(words, seen, 1)
+        self._line, self._memory = reserve(rows, seen[2:].T)
+        self._line[ROWS] = rows
+        encode_words(words, self._line.reshape(1, -1), 0)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Block:
+        """Itself: it never changes."""
+        return self
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return int(self._line[ROWS])
+
+    @property
+    def columns(self) -> int:
+        """How many words a row has."""
+        return int(self._line.shape[0] - HEADER) // 3
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the rows take."""
+        size: int = self._memory.nbytes
+        return size
+
+    def compared(self) -> object:
+        """The rows; not where they lie."""
+        return self.words()
+
+    def write(self, column: int, words: Int64s) -> None:
+        """Write a column into `words`, int64[n], C-contiguous."""
+        decode_column(self._line.reshape(1, -1), 0, column, 0, self.rows, words.reshape(1, -1), 0)
+
+    def words(self) -> Int64s:
+        """All rows."""
+        words: Int64s = np.empty((self.columns, self.rows), np.int64)
+        for column in range(self.columns):
+            self.write(column, words[column])
+        return words
+
+    def symbols(self, mark: Mark, columns: Iterable[int]) -> None:
+        """Show the words of these columns."""
+        words: Int64s = np.empty(self.rows, np.int64)
+        for column in columns:
+            self.write(column, words)
+            mark.words(words)

@@ -1,0 +1,63 @@
+"""The changes of one epoch, kept for readers: few as words, many packed (`columns/packed/block.py`).
+
+They are kept until readers have forgotten them, and of a first load they are the whole collection once more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.kernels.rows.room import room_for
+from progress.arrays import Int64s
+from timely.dictionaries import Mark
+
+__all__ = ["PACKED_ROWS_MIN", "KeptChanges"]
+
+PACKED_ROWS_MIN: Final = 8192
+"""Fewer rows stay words: packing would cost more than it saves."""
+
+
+class KeptChanges:
+    """Rows of words, time and diff last, in their order, at least one; the array is kept, and not changed."""
+
+    __slots__ = ("_blocks", "_columns", "_words", "rows")
+
+    def __init__(self, words: Int64s) -> None:
+        self._columns, self.rows = words.shape
+        self._words: Int64s | None = None
+        self._blocks: list[Block] = []
+        if self.rows < PACKED_ROWS_MIN:
+            self._words = words
+            return
+        for start in range(0, self.rows, BLOCK_ROWS):
+            self._blocks.append(Block(np.ascontiguousarray(words[:, start : start + BLOCK_ROWS])))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> KeptChanges:
+        """Itself: it never changes."""
+        return self
+
+    def words(self) -> Int64s:
+        """All rows; few of them as they came, not to be written to."""
+        return self.between(0, self.rows) if self._words is None else self._words
+
+    def between(self, first: int, last: int) -> Int64s:
+        """The rows from `first` to `last`, in an array of their own."""
+        if self._words is not None:
+            return self._words[:, first:last].copy()
+        out = room_for(self._columns, last - first)
+        for number in range(first // BLOCK_ROWS, -(-last // BLOCK_ROWS)):
+            start = number * BLOCK_ROWS
+            block = self._blocks[number]
+            begin, end = max(first - start, 0), min(last - start, block.rows)
+            out[:, start + begin - first : start + end - first] = block.words()[:, begin:end]
+        return out
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of the rows."""
+        if self._words is not None:
+            mark.words(self._words[:-2])
+        for block in self._blocks:
+            block.symbols(mark, range(self._columns - 2))

@@ -1,0 +1,149 @@
+"""Rows of one time that wait, in as little memory as they allow.
+
+What waits for the end of an epoch may be all of a first load, and much of it may be the same: ten rows of
+each key are counted as one. So parts are kept as they come only while they are few; then they are packed,
+block by block, and when there are many more of these than are summed already, all are summed. Nowhere are all
+rows there as words before they are asked for.
+
+Sums are made by sorting anew, not by merging what is in order: of rows whose varying bits fit a word, as most
+do, a sort costs less than a merge of packed runs.
+
+Laws: what `take` gives adds up to what was added · a part that comes alone is given back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from differential.columns.overflow import ShowRow, row_overflow
+from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.kernels.rows.room import room_for
+from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts
+from progress.arrays import Int64s
+from timely.dictionaries import Mark
+
+__all__ = ["LOOSE_ROWS_MAX", "SUMMED_ROWS_MIN", "Pile"]
+
+LOOSE_ROWS_MAX: Final = 1 << 17
+"""So many rows of several parts are kept as they come."""
+
+SUMMED_ROWS_MIN: Final = 1 << 20
+"""Fewer rows are summed once, when they are asked for."""
+
+_GROWTH: Final = 2
+_GROWTH_OF_DIFFERENT: Final = 8
+"""So many times as many rows as are summed come before all are summed; the latter where the last time hardly
+any were equal."""
+
+
+class Pile:
+    """Rows of `columns` columns, time and diff last, all of one time."""
+
+    __slots__ = ("_blocks", "_columns", "_loose", "_loose_rows", "_rows", "_sum_at")
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._loose: list[Int64s] = []
+        self._loose_rows = 0
+        self._blocks: list[Block] = []
+        self._rows = 0
+        """Of all blocks."""
+        self._sum_at = SUMMED_ROWS_MIN
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are; fewer than were added, if some were equal."""
+        return self._loose_rows + self._rows
+
+    def add(self, part: Int64s, show: ShowRow) -> None:
+        """One part more; the array is kept, and not changed. Cost: now and then that of a sort of all rows.
+
+        Raises MultiplicityOverflowError, with the row as `show` says it, if a sum leaves 64 bits.
+        """
+        if self._loose and self._loose_rows + part.shape[1] > LOOSE_ROWS_MAX:
+            self._pack()
+            if self._rows >= self._sum_at:
+                self._sum(show)
+        self._loose.append(part)
+        self._loose_rows += part.shape[1]
+
+    def take(self, show: ShowRow) -> list[Int64s]:
+        """All rows, in one or more arrays, perhaps those that came; nothing is left."""
+        if self._blocks:
+            self._pack()
+            found = self._sorted(show)
+            words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+            self._loose = [words] if words.shape[1] else []
+        loose, self._loose, self._loose_rows = self._loose, [], 0
+        return loose
+
+    def rebased(self, move: Callable[[Int64s], Int64s]) -> Pile:
+        """The same rows as `move` gives them, for words that count from a later epoch."""
+        moved = Pile(self._columns)
+        moved._loose, moved._loose_rows = list(map(move, self._loose)), self._loose_rows
+        moved._blocks = [Block(move(block.words())) for block in self._blocks]
+        moved._rows, moved._sum_at = self._rows, self._sum_at
+        return moved
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of the rows."""
+        for part in self._loose:
+            mark.words(part[:-2])
+        for block in self._blocks:
+            block.symbols(mark, range(self._columns - 2))
+
+    def check_invariants(self, time: int) -> None:
+        """Assert that all rows are of this time, and counted."""
+        assert self._loose_rows == sum(part.shape[1] for part in self._loose)
+        assert self._rows == sum(block.rows for block in self._blocks)
+        for part in (*self._loose, *(block.words() for block in self._blocks)):
+            assert part.shape[1] and (part[-2] == time).all(), time
+
+    def _pack(self) -> None:
+        """Pack what is as it came."""
+        for part in self._loose:
+            for start in range(0, part.shape[1], BLOCK_ROWS):
+                self._blocks.append(Block(np.ascontiguousarray(part[:, start : start + BLOCK_ROWS])))
+        self._rows += self._loose_rows
+        self._loose, self._loose_rows = [], 0
+
+    def _sum(self, show: ShowRow) -> None:
+        """Sum all blocks, so that equal rows are one."""
+        before, found = self._rows, self._sorted(show)
+        self._rows = found.rows if isinstance(found, PackedRows) else found.shape[1]
+        for start in range(0, self._rows, BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, self._rows)
+            if isinstance(found, PackedRows):
+                words = found.unpack(start, stop)
+            else:
+                words = np.ascontiguousarray(found[:, start:stop])
+            self._blocks.append(Block(words))
+        are_different = self._rows > before - before // 4
+        growth = _GROWTH_OF_DIFFERENT if are_different else _GROWTH
+        self._sum_at = max(SUMMED_ROWS_MIN, (1 + growth) * self._rows)
+
+    def _sorted(self, show: ShowRow) -> PackedRows | Int64s:
+        """All packed rows in order and summed; there are no blocks any more."""
+        blocks, self._blocks, rows, self._rows = self._blocks, [], self._rows, 0
+        room = room_for(1, self._columns * min(rows, BLOCK_ROWS))[0]
+
+        def words() -> Iterator[Int64s]:
+            for block in blocks:
+                found = room[: self._columns * block.rows].reshape(self._columns, block.rows)
+                for column in range(self._columns):
+                    block.write(column, found[column])
+                yield found
+
+        parts: list[Int64s] = []
+        try:
+            packed = sort_blocks(words, self._columns, rows)
+            if packed is not None:
+                return packed
+            while blocks:
+                parts.append(blocks.pop().words())
+            return sort_parts(parts)
+        except OverflowError:
+            raise row_overflow([*parts, *(block.words() for block in blocks)], show) from None

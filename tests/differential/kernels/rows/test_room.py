@@ -1,0 +1,40 @@
+"""Room for many rows: what is behind the rows that it has in the end goes back to the system, and what is
+copied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from differential.kernels.rows.room import lengthened, room_for, shortened
+
+
+@pytest.mark.parametrize("width", [1, 10, 40_000, 300_000])
+@pytest.mark.parametrize("columns", [1, 2, 5])
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 1])
+def test_room_that_is_shortened_has_the_first_rows_of_each_column(
+    columns: int, width: int, share: float
+) -> None:
+    room = room_for(columns, width)
+    room[:] = np.arange(columns * width).reshape(columns, width)
+    rows = int(share * width)
+    wanted = room[:, :rows].copy()
+    found = shortened(room, rows)
+    assert np.array_equal(found, wanted) and found.flags.c_contiguous and found.flags.writeable
+
+
+@pytest.mark.parametrize("width", [1, 1000, 40_000, 300_000])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_room_that_is_lengthened_has_the_rows_that_were_held(columns: int, width: int) -> None:
+    for held in (0, width // 2, width):
+        room = room_for(columns, width)
+        room[:] = np.arange(columns * width).reshape(columns, width)
+        wanted = room[:, :held].copy()
+        found = lengthened(room, held, 2 * width)
+        assert found.shape == (columns, 2 * width) and np.array_equal(found[:, :held], wanted)
+
+
+def test_room_is_as_large_as_it_is_asked_for() -> None:
+    for rows in (0, 1, 1 << 17, 1 << 18, (1 << 19) + 1):
+        assert room_for(2, rows).shape == (2, rows)

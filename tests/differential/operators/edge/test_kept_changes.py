@@ -1,0 +1,38 @@
+"""Changes that are kept: few as words, many packed, and read the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, rows_of
+from strategies_words import rows
+
+from differential.operators.edge import kept_changes
+from differential.operators.edge.kept_changes import KeptChanges
+
+
+@pytest.fixture(params=[1, 1 << 20], ids=["packed", "as words"])
+def _limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_changes, "PACKED_ROWS_MIN", request.param)
+    monkeypatch.setattr(kept_changes, "BLOCK_ROWS", 3)
+
+
+@pytest.mark.usefixtures("_limit")
+@given(rows(2, wide=True).filter(len), st.data())
+def test_any_stretch_of_the_rows_is_as_they_came(some: list[Row], data: st.DataObject) -> None:
+    kept = KeptChanges(as_words(some, 4))
+    first = data.draw(st.integers(0, len(some)))
+    last = data.draw(st.integers(first, len(some)))
+    assert rows_of(kept.between(first, last)) == some[first:last]
+    assert (rows_of(kept.words()), kept.rows) == (some, len(some))
+
+
+@pytest.mark.usefixtures("_limit")
+def test_a_stretch_may_be_written_to() -> None:
+    words = as_words([(1, 2, 3, 4), (5, 6, 7, 8)], 4)
+    kept = KeptChanges(words)
+    kept.between(0, 2)[:] = 0
+    assert rows_of(kept.words()) == [(1, 2, 3, 4), (5, 6, 7, 8)]
+    assert isinstance(kept.words(), np.ndarray)
