@@ -48,10 +48,8 @@ class WaitingRows:
     they are cut.
     """
 
-    def __init__(self, columns: int, guards: int, are_sorted: bool = False) -> None:
-        """`are_sorted`: each part comes sorted and consolidated, and so one part alone is ready as it is."""
+    def __init__(self, columns: int, guards: int) -> None:
         self.columns = columns
-        self._are_sorted = are_sorted
         self.guards = guards
         self._parts: list[tuple[Int64s, Int64s, int]] = []
         """Rows, their minimal times, and how often they were looked through."""
@@ -110,8 +108,6 @@ class WaitingRows:
             return np.empty((self.columns, 0), np.int64)
         # Together with what `sort_parts` drops, this frees the memory of the rows before more is taken.
         part = ready = later = _NONE
-        if len(complete) == 1 and self._are_sorted:
-            return complete[0]
         return self._summed(complete)
 
     def consolidate(self) -> None:

@@ -197,7 +197,7 @@ class ReduceMachine:
         self._own_reader: Reader | None = None
         if answers is not None and not self._is_sum:
             self._own_reader = answers.read("its own answers", by_position=False)
-        self._waiting = WaitingRows(kw + vw + 2, guards, are_sorted=source is not None)
+        self._waiting = WaitingRows(kw + vw + 2, guards)
         self._pending = PendingTimes(kw, guards)
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._show_key: ShowRow = show_words

@@ -105,6 +105,9 @@ def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> in
 def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
     """What may still come at a gate in so many loops once it has opened for the counters in `state`: in the
     first epoch that is not done one step on in some counter, outer ones as they are; what is not closed.
+
+    If words have no room for what is not closed, the bound is the last of them, and stands for that: without
+    it histories would be summed up as if all that comes had counters as late as these.
     """
     now, start, bound = state[X_NOW], state[X_FROM], state[X_BOUND]
     found = np.empty(levels + 1, np.int64)
@@ -114,10 +117,8 @@ def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
         if (now >> shift) & mask < mask:
             found[count] = start + (((now >> shift) + 1) << shift)
             count += 1
-    if bound >> fields[0, 0] < fields[1, 0]:  # else all epochs are closed
-        found[count] = bound
-        count += 1
-    return found[:count].copy()
+    found[count] = bound
+    return found[: count + 1].copy()
 
 
 @kernel
