@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
@@ -45,6 +46,7 @@ class Poster(Protocol):
 class _Post(NamedTuple):
     worker: int
     number: int
+    request: Request
     poster: Poster
     call: str
     site: CallSite
@@ -106,6 +108,8 @@ class Posts:
         self._expected: set[tuple[int, int]] = set()
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
         self._lock = threading.Lock()
+        self._is_in_doubt = False
+        """Whether an answer may have come and be lost, since who took it was interrupted (Ctrl-C)."""
 
     def __bool__(self) -> bool:
         """Whether any answer is outstanding."""
@@ -117,7 +121,7 @@ class Posts:
             self.settle()
         with self._lock:
             number = self._send(worker, request)
-            self._waiting.append(_Post(worker, number, poster, call, site))
+            self._waiting.append(_Post(worker, number, request, poster, call, site))
             self._expected.add((worker, number))
 
     def expects(self, worker: int, number: int) -> bool:
@@ -134,13 +138,16 @@ class Posts:
         """
         deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
+            if self._is_in_doubt:
+                self._settle(deadline)
             behind: list[Value] = [
                 post.number
                 for post in self._waiting
                 if post.worker == worker and post.poster.index == poster.index
             ]
             number = self._send(worker, request(behind))
-            answer = self._gather(worker, number, REPLY_SECONDS_MAX)
+            with self._doubting():
+                answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)
         if not isinstance(answer, Reply):
             raise answer
@@ -161,18 +168,42 @@ class Posts:
             self._lock.release()
 
     def _settle(self, deadline: float) -> None:
-        while self._waiting:
-            post = self._waiting[0]
+        if self._is_in_doubt:
+            self._send_again()
+        with self._doubting():
+            while self._waiting:
+                post = self._waiting[0]
+                at = post.worker, post.number
+                answer = self._answers.get(at)
+                if answer is None:
+                    answer = self._gather(*at, max(0.0, deadline - time.monotonic()))
+                if isinstance(answer, Reply):
+                    post.poster.on_answer(answer)
+                else:
+                    answer.add_note(f"this is the answer to {post.call} at {post.site}")
+                    post.poster.on_refusal(answer, self._thread)
+                # Not before it is told: another thread that finds nothing outstanding goes on.
+                self._waiting.popleft()
+                self._expected.discard(at)
+                self._answers.pop(at, None)
+
+    @contextmanager
+    def _doubting(self) -> Iterator[None]:
+        """While answers are taken; an error is no interrupt."""
+        self._is_in_doubt = True
+        try:
+            yield
+        except TimelyError:
+            self._is_in_doubt = False
+            raise
+        self._is_in_doubt = False
+
+    def _send_again(self) -> None:
+        """All that no answer is known to. It has names, so that it counts once."""
+        for place, post in enumerate(self._waiting):
             at = post.worker, post.number
-            answer = self._answers.get(at)
-            if answer is None:
-                answer = self._gather(*at, max(0.0, deadline - time.monotonic()))
-            if isinstance(answer, Reply):
-                post.poster.on_answer(answer)
-            else:
-                answer.add_note(f"this is the answer to {post.call} at {post.site}")
-                post.poster.on_refusal(answer, self._thread)
-            # Not before it is told: another thread that finds nothing outstanding goes on.
-            self._waiting.popleft()
-            self._expected.discard(at)
-            self._answers.pop(at, None)
+            if at not in self._answers:
+                again = post._replace(number=self._send(post.worker, post.request))
+                self._expected.add((again.worker, again.number))
+                self._waiting[place] = again
+                self._expected.discard(at)

@@ -84,8 +84,8 @@ def _told(
     at_once: int = 1,
     leap: int = 0,
 ) -> Told:
-    """The output after each wait, and what is said of iterations at the end. After each two epochs so many are
-    leapt over.
+    """The output after each wait, and what is said of iterations at the end. After each two epochs so many
+    are leapt over.
     """
     monkeypatch.setenv("NAIAD_REGIONS", "1" if is_region else "0")
 

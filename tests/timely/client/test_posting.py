@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import zmq
 
 import differential as dd
 import timely
@@ -32,6 +33,8 @@ from timely.wire.requests import (
     encode_reply,
     number_of,
 )
+from timely.wire.transport import direct_lines
+from timely.wire.transport.direct import DirectLine
 from timely.wire.transport.server_socket import ServerSocket
 
 SITE = CallSite("here.py", 7)
@@ -47,6 +50,8 @@ class _Wire:
         self.answers: dict[int, Reply | TimelyError] = {}
         self.answered: list[object] = []
         self.lost = False
+        self.interrupts: list[BaseException] = []
+        """What comes in place of an answer that has been taken off its socket."""
         self.seconds: list[float] = []
 
     def send(self, worker: int, request: Request) -> int:
@@ -60,7 +65,10 @@ class _Wire:
                 self.posts.take(at, other, self.answers.pop(other))
         if self.lost:
             raise PeerError("gone")
-        return self.answers.pop(number, Reply({"epoch": number}))
+        answer = self.answers.pop(number, Reply({"epoch": number}))
+        if self.interrupts:
+            raise self.interrupts.pop()
+        return answer
 
     def on_answer(self, reply: Reply) -> None:
         self.answered.append(reply.integer("epoch"))
@@ -148,6 +156,44 @@ def test_what_is_refused_behind_is_raised_when_the_others_are_settled_and_a_loss
     with pytest.raises(PeerError, match="gone"):
         wire.posts.ask_behind(1, wire, lambda _: Describe(1))
     assert wire.answered == [0, 1] and wire.posts
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_what_has_no_answer_when_somebody_is_interrupted_is_sent_again(is_behind: bool) -> None:
+    wire = _Wire()
+    wire.post(4)
+    wire.answers = {2: Reply({"epoch": 22})}
+    wire.interrupts = [KeyboardInterrupt()]
+
+    def asks() -> None:
+        if is_behind:
+            wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+        else:
+            wire.posts.settle()
+
+    with pytest.raises(KeyboardInterrupt):
+        asks()
+    assert wire.answered == [] and wire.posts
+    anew = len(wire.sent)
+    wire.answers = {anew + 2: MisuseError("no")}
+    asks()
+    note = ["this is the answer to insert(…) at here.py:7"]
+    assert wire.answered == [anew, anew + 1, 22, ("no", note)], "all but the one that was known"
+    assert len(wire.sent) == anew + 3 + is_behind and not wire.posts
+    assert not any(wire.posts.expects(1, number) for number in range(len(wire.sent)))
+    wire.post(1)
+    wire.posts.settle()
+    assert len(wire.sent) == anew + 4 + is_behind, "nothing is in doubt any more"
+
+
+def test_who_has_waited_in_vain_waits_on_and_sends_nothing_again() -> None:
+    wire = _Wire()
+    wire.post(2)
+    wire.interrupts = [WaitTimeoutError("too late")]
+    with pytest.raises(WaitTimeoutError):
+        wire.posts.settle()
+    wire.posts.settle()
+    assert wire.answered == [0, 1] and len(wire.sent) == 2
 
 
 def test_what_is_not_told_yet_is_still_outstanding() -> None:
@@ -382,6 +428,47 @@ def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
     assert flow.epoch == 1 and pair.flow(flow.index).refresh() == 1
     flow.wait()
     assert _read(flow) == {(1, 1, 1)}
+
+
+@pytest.mark.parametrize("way", ["direct", "zmq"])
+def test_who_is_interrupted_in_the_middle_of_an_answer_may_go_on(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "zmq":
+        monkeypatch.setattr(direct_lines, "connect", lambda _: None)
+    with timely.connect(*pair.addresses) as mine:
+        flow = mine.flow(pair.install(_counts).index)
+        flow.input("rows").insert([(1, 6)])
+        flow.wait(flow.seal())
+        torn: list[object] = []
+        if way == "zmq":
+
+            def recv_multipart(socket: zmq.Socket[bytes], *_: object, **__: object) -> None:
+                torn.append(socket.recv())
+                raise KeyboardInterrupt
+
+            monkeypatch.setattr(zmq.Socket, "recv_multipart", recv_multipart)
+        else:
+            whole = DirectLine.recv
+
+            def recv(line: DirectLine) -> list[list[memoryview]]:
+                if heard := whole(line):
+                    torn.append(heard)
+                    raise KeyboardInterrupt
+                return heard
+
+            monkeypatch.setattr(DirectLine, "recv", recv)
+        with pytest.raises(KeyboardInterrupt):
+            flow.output("counts").changes_nowait()
+        if way == "zmq":
+            flow.input("rows").insert([(2, 7)])
+            with pytest.raises(KeyboardInterrupt):
+                flow.seal()
+        monkeypatch.undo()
+        assert torn
+        flow.input("rows").insert([(2, 8)])
+        flow.wait(flow.seal())
+        assert _read(flow) == {(1, 1, 6), (2, 2, 15) if way == "zmq" else (2, 1, 8)}
 
 
 def test_a_seal_behind_rows_of_a_dataflow_that_has_ended_tells_of_its_end(pair: timely.Cluster) -> None:

@@ -393,7 +393,13 @@ class ClientSockets:
         socket = self._sockets[worker]
         if not has_come(socket):
             return None
-        return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+        try:
+            return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+        except BaseException:
+            # Interrupted (Ctrl-C) between two frames: the rest would be taken for the next message.
+            while socket.get(zmq.RCVMORE):
+                socket.recv(zmq.NOBLOCK)
+            raise
 
     def loss(self, worker: int) -> str:
         """Why no answer of a worker can come any more, since its connection broke; empty while one can. A
