@@ -6,6 +6,7 @@ same_*   random inputs at all workers, epochs, and orders of what workers do, co
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,21 +27,27 @@ from differential.kernels.regions.layout import FAR, K_GATE, P_KIND
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from progress.errors import PeerError
+from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.region import Said
+from timely.running.stages.joint_regions import JointRegionRunner
 
 BOTH = ("first", "second")
 ALL = -1
+LEAPS = (3, 7, 30, 1 << 50)
+"""Where an epoch has three bits, words have no room for all of these."""
 
 
 class Step(NamedTuple):
     """What clients do: changes of both inputs, each at some worker and so many epochs ahead; then some inputs
-    are sealed at some workers, in this order. Then so many moves are made, in any order, or all there are.
+    are sealed at some workers, in this order, so many epochs at once. Then so many moves are made, in any
+    order, or all there are.
     """
 
     changes: Sequence[tuple[int, int, int, Row, int]]
     seals: Sequence[tuple[int, int]]
     moves: int
+    leap: int = 1
 
 
 def steps(workers: int) -> st.SearchStrategy[list[Step]]:
@@ -52,7 +59,10 @@ def steps(workers: int) -> st.SearchStrategy[list[Step]]:
     # Some inputs at some workers may stay behind: then rows of open epochs wait in the loop for long.
     seals = st.one_of(st.permutations(every), st.permutations(every), st.lists(st.sampled_from(every)))
     moves = st.sampled_from([0, 3, 10, 40, ALL])
-    return st.lists(st.builds(Step, st.lists(change, max_size=8), seals, moves), min_size=1, max_size=8)
+    leaps = st.sampled_from([1, 1, 1, 1, *LEAPS])
+    return st.lists(
+        st.builds(Step, st.lists(change, max_size=8), seals, moves, leaps), min_size=1, max_size=8
+    )
 
 
 def installed(build: Two, workers: int, seed: int, bits: tuple[int, ...] | None) -> Cluster:
@@ -80,7 +90,7 @@ def check(
     """What has left is the plain meaning at every epoch; in the end nothing is kept."""
     cluster, rng = installed(build, workers, seed, bits), random.Random(seed)
     views = Views(cluster)
-    given_at: list[tuple[Rows, Rows]] = [(Rows(), Rows()) for _ in range(32)]
+    given_at = defaultdict[int, tuple[Rows, Rows]](lambda: (Rows(), Rows()))
     sealed = dict.fromkeys([(n, at) for n in range(2) for at in range(workers)], 0)
     last = Step((), list(sealed), ALL)
     for step in [*script, *[last] * 3]:
@@ -89,20 +99,20 @@ def check(
             given_at[epoch][which][row] += diff
             cluster.change(BOTH[which], [(row, diff)], epoch, worker)
         for which, worker in step.seals:
+            sealed[which, worker] += step.leap
             with cluster.turn_of(worker):
-                cluster.instances[worker].inputs[BOTH[which]].seal()
-            sealed[which, worker] += 1
+                cluster.instances[worker].inputs[BOTH[which]].seal(sealed[which, worker] - 1)
         if step.moves == ALL:
             cluster.run()
             complete = [instance.output("result").complete_before for instance in cluster.instances]
-            assert complete == [min(sealed.values())] * workers
+            assert complete == [min(sealed.values())] * workers, (complete, sealed)
         else:
             cluster.harry(rng, step.moves)
     cluster.close()
     cluster.run()
     found = cluster.changes("result")
     so_far = (Rows(), Rows())
-    for epoch in range(max(sealed.values()) + 3):
+    for epoch in sorted({*given_at, *(epoch for (epoch,) in found), max(sealed.values()) + 2}):
         for rows, more in zip(so_far, given_at[epoch], strict=True):
             for row, diff in more.items():
                 rows[row] += diff
@@ -127,6 +137,42 @@ def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> 
         check(*BODIES[name], *drawn, seed, bits)
 
     holds()
+
+
+@pytest.mark.parametrize("leap", [7, 1 << 50])
+def test_leaps_one_after_the_other_are_done_whoever_hears_of_them_first(leap: int, seed: int) -> None:
+    """Where words have no room, what is far has one stand-in: that it is another leap makes no difference
+    there."""
+    rng = random.Random(seed)
+    for _ in range(80):
+        workers = rng.choice([2, 3])
+        every = [(n, at) for n in range(2) for at in range(workers)]
+        script = [
+            Step(
+                [(rng.randrange(2), rng.randrange(workers), 1, (0, 1), 1)] * rng.choice([0, 0, 1]),
+                rng.sample(every, len(every)),
+                rng.choice([10, 20, 40]),
+                leap,
+            )
+            for _ in range(2)
+        ]
+        check(*BODIES["distances"], workers, script, rng.randrange(1 << 30), (3, 14))
+
+
+def test_a_stretch_reaches_as_far_as_was_said_when_words_count_from_a_later_epoch() -> None:
+    """Its bound is further ahead than three bits can say, until the anchor moves in the middle of it."""
+    instance = installed(BODIES["distances"][0], 2, 0, (3, 14)).instances[0]
+    runner = instance.regions[0]
+    assert isinstance(runner, JointRegionRunner) and isinstance(runner.region, JointLoop)
+    runner._done, runner._held = 20, runner._word(20)
+    runner._close(50)
+    runner._say(50)
+    instance.anchor.epoch = 19
+    runner.rebase(Rebase(19, runner._shift))
+    region = runner.region
+    out, gate = next(iter(region._to_gates.items()))
+    region._slots.put(out, _rows(len(region._slots.look(out)), runner._word(21) | 5))
+    assert region.next_gate() == (gate, 5)
 
 
 # One worker's share
