@@ -66,6 +66,7 @@ HOLDS_NO_WORDS = {
     "ArrangedBatch": "sequence",
     "Arrivals": "_anchor _enqueue _late _layout _worker ways",
     "AssertEmptyVertex": "_columns _what",
+    "Block": "_line _memory",
     "CaptureVertex": "complete_before places",
     "CheckedMachine": "_guards",
     "CheckedVertex": "_schema",
@@ -82,6 +83,8 @@ HOLDS_NO_WORDS = {
     "ExportVertex": "_first _importing _listeners _own keys schema",
     "FewestMachine": "_column _number",
     "FirstVertex": "_order arrangement",
+    "Folded": "",
+    "FoldedRows": "_diff _rows _width",
     "HalfJoinMachine": "_projection",
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
@@ -101,6 +104,7 @@ HOLDS_NO_WORDS = {
         "_done _ended _frontier _held _number _saying _seen_ended _since has_frontier_news inbox location "
         "may_resume port upstream wants_resume way"
     ),
+    "KeptChanges": "rows",
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
@@ -109,7 +113,9 @@ HOLDS_NO_WORDS = {
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
     "OperatorVertex": "_held arrangement",
+    "PackedBatch": "_diff _rows _word moved symbol_words",
     "PendingTimes": "_far_summed _guards _kw _looks",
+    "Pile": "_loose_rows _rows _sum_at",
     "PriorityVertex": "_turns",
     "ProbeVertex": "",
     "RecordLog": "_complete _done _forgotten_before _open _records",
@@ -127,7 +133,7 @@ HOLDS_NO_WORDS = {
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
-    "TableLog": "_code _complete _epochs _forgotten_before _last _rows_consolidated _schema",
+    "TableLog": "_code _complete _epochs _forgotten_before _last _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "

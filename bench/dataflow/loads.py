@@ -61,7 +61,9 @@ def _one(family: str, sizes: Sequence[int], workers: int) -> Figures:
         began, used = time.perf_counter(), _processor_seconds()
         load(flow, job)
         elapsed, used = time.perf_counter() - began, _processor_seconds() - used
-        return {"peak_mib": memory.peak_mib() - idle_mib, "processor_s": used, "elapsed_s": elapsed}
+        peak_mib = max(memory.peak_mib() - idle_mib, 1 / 256)
+        # Less than a page, or than a tick of the system, is told as one, by which others can be divided.
+        return {"peak_mib": peak_mib, "processor_s": max(used, 1 / _TICKS), "elapsed_s": elapsed}
 
 
 def _elsewhere(folder: Path, arguments: Sequence[str]) -> Figures:

@@ -255,9 +255,9 @@ class PackedBatch(Large):
             SYMBOLS.on_sent(peer)
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the columns that have symbols."""
+        """All words of the rows, as an update batch."""
         for block in self._blocks:
-            block.symbols(mark, self.symbol_words)
+            block.symbols(mark, range(self._width))
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:

@@ -72,8 +72,8 @@ def shortened(room: Int64s, rows: int) -> Int64s:
 
 
 def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
-    """`room_for` so many rows more than `room` has, which goes back to the system column by column as its
-    first `held` rows are copied. Nobody else may hold it.
+    """`room_for` so many rows with the first `held` rows of `room`, which goes back to the system column by
+    column as they are copied. Nobody else may hold it.
     """
     columns, width = room.shape
     larger, memory = room_for(columns, rows), _memory_of(room)
