@@ -1,0 +1,113 @@
+"""Finding the rows of many keys at once, run by run, where the runs are larger than the caches.
+
+A key by itself is looked up in one run after the other (`search.py`), and waits for memory several times in
+each: for the directory, for the words of its bucket, for what is beside them. Here some keys are looked up
+together: for each run all places of the directory are asked for, then all buckets, then the other columns,
+and each is read only after that. So keys wait together, and what a line of the run table says is read once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.rows.memory import (
+    BUCKETS,
+    DIRECTORY,
+    HEADER,
+    LOW,
+    ROWS,
+    SHIFT,
+    load_count,
+    prefetch,
+)
+from differential.kernels.rows.search import bucket_of, find, find_within
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+
+KEYS_AT_ONCE: Final = 128
+"""So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
+
+LARGE_ROWS: Final = 1 << 13
+"""Runs with fewer rows are in some near cache: nothing of them is asked for beforehand."""
+
+
+@kernel
+def ask_for_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
+    """Ask for what the directory of a run says of some keys."""
+    directory, low = table[run, DIRECTORY], table[run, LOW]
+    shift, buckets = table[run, SHIFT], table[run, BUCKETS]
+    for key in range(count):
+        bucket = bucket_of(keys[0, key], low, shift)
+        if keys[0, key] >= low and 0 <= bucket < buckets:
+            prefetch(directory + 4 * bucket)
+
+
+@kernel
+def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64s) -> None:
+    """Write where the buckets of some keys begin and end, and ask for their first words."""
+    directory, low = table[run, DIRECTORY], table[run, LOW]
+    shift, buckets = table[run, SHIFT], table[run, BUCKETS]
+    address, width, is_large = table[run, HEADER], table[run, HEADER + 1], table[run, ROWS] >= LARGE_ROWS
+    for key in range(count):
+        first, last = np.int64(0), np.int64(0)
+        bucket = bucket_of(keys[0, key], low, shift)
+        if keys[0, key] >= low and 0 <= bucket < buckets:
+            first = load_count(directory, bucket)
+            last = load_count(directory, bucket + 1)
+            if CHECK_BOUNDS:
+                if last > table[run, ROWS] or first > last:
+                    raise IndexError("a directory that names rows outside its run")
+            if is_large and first < last:
+                prefetch(address + width * first)
+        found[2 * key, run] = first
+        found[2 * key + 1, run] = last
+
+
+@kernel
+def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
+    """Narrow what `read_buckets` has found down to the rows of each key, and ask for their other columns."""
+    known = np.int64(table[run, SHIFT] == 0)  # a bucket for each first word
+    columns, is_large = (table.shape[1] - HEADER) // 3, table[run, ROWS] >= LARGE_ROWS
+    for key in range(count):
+        first, last = found[2 * key, run], found[2 * key + 1, run]
+        if first == last:
+            continue
+        first, last = find_within(table, run, (first, last), keys, key, known, kw)
+        found[2 * key, run] = first
+        found[2 * key + 1, run] = last
+        if is_large and first < last:
+            for column in range(1, columns):
+                at = HEADER + 3 * column
+                if table[run, at + 1] > 0:
+                    prefetch(table[run, at] + table[run, at + 1] * first)
+
+
+@kernel
+def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
+    """The rows of the first `count` keys of `keys` in all runs.
+
+    keys      int64[kw, ·], in ascending order, each once, and behind those that the cursors are at
+    cursors   as in `search.py`; they move on to the last key
+    found     int64[≥ 2 · count, runs]: gets the first row of each key, and the row after its last; the same
+              row twice where there is none
+    """
+    if count == 0:
+        return
+    for run in range(table.shape[0]):
+        if table[run, ROWS] > 0 and table[run, DIRECTORY] != 0 and kw > 0:
+            if table[run, ROWS] >= LARGE_ROWS:
+                ask_for_buckets(table, run, keys, count)
+            read_buckets(table, run, keys, count, found)
+            search_buckets(table, run, keys, count, kw, found)
+            last = max(cursors[1, run], found[2 * count - 1, run])
+        else:
+            last = cursors[1, run]
+            for key in range(count):
+                first = last
+                if table[run, ROWS] > 0:
+                    first, last = find(table, run, last, keys, key, kw)
+                found[2 * key, run] = first
+                found[2 * key + 1, run] = last
+        cursors[0, run] = min(found[2 * count - 2, run], last)
+        cursors[1, run] = last
