@@ -13,8 +13,8 @@ import numpy as np
 
 from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
-from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
-from differential.kernels.rows.search import cursors_of, same_key
+from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
+from differential.kernels.rows.search import cursors_of
 from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
@@ -28,23 +28,6 @@ what is kept of them stays in the caches."""
 
 
 @kernel
-def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, ends: Int64s) -> int:
-    """The next different keys among the sorted rows of `delta` from `start` on, as many as `keys` has room
-    for; returns how many. `ends` gets the row after the last of each.
-    """
-    count, row, rows = np.int64(0), start, delta.shape[1]
-    while row < rows and count < keys.shape[1]:
-        for word in range(kw):
-            keys[word, count] = delta[word, row]
-        row += 1
-        while row < rows and same_key(delta, row, row - 1, kw):
-            row += 1
-        ends[count] = row
-        count += 1
-    return count
-
-
-@kernel
 def count_matches(
     delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, remembered: Int64s
 ) -> tuple[int, int]:
@@ -55,11 +38,11 @@ def count_matches(
     """
     rows, runs = delta.shape[1], table.shape[0]
     room = min(KEYS_AT_ONCE, rows - start)
-    keys, ends, cursors = np.empty((kw, room), np.int64), np.empty(room, np.int64), cursors_of(table)
+    keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
     forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (rows - start) else 0, runs), np.int64)
     pairs, row, seen = np.int64(0), start, np.int64(0)
     while row < rows and pairs < rows_max:
-        count = next_keys(delta, row, kw, keys, ends)
+        count = next_keys(delta, row, kw, keys, room)
         fits = seen + 2 * count <= remembered.shape[0]
         found = remembered[seen : seen + 2 * count] if fits else forgotten
         seen += 2 * count
@@ -68,7 +51,7 @@ def count_matches(
             each = np.int64(0)
             for run in range(runs):
                 each += found[2 * key + 1, run] - found[2 * key, run]
-            while row < ends[key] and pairs < rows_max:
+            while row < keys[kw, key] and pairs < rows_max:
                 pairs += each
                 row += 1
     return pairs, row
@@ -135,18 +118,18 @@ def fill_matches(
     """
     runs = table.shape[0]
     room = min(KEYS_AT_ONCE, span[1] - span[0])
-    keys, ends, cursors = np.empty((kw, room), np.int64), np.empty(room, np.int64), cursors_of(table)
+    keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
     forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (span[1] - span[0]) else 0, runs), np.int64)
     made, row, seen, excesses = np.int64(0), span[0], np.int64(0), np.int64(0)
     while row < span[1]:
-        count = next_keys(delta, row, kw, keys, ends)
+        count = next_keys(delta, row, kw, keys, room)
         fits = seen + 2 * count <= remembered.shape[0]
         found = remembered[seen : seen + 2 * count] if fits else forgotten
         seen += 2 * count
         if not fits:
             locate_keys(table, cursors, keys, count, kw, found)
         for key in range(count):
-            end = min(ends[key], span[1])
+            end = min(keys[kw, key], span[1])
             while row < end:
                 for run in range(runs):
                     first = found[2 * key, run]

@@ -22,7 +22,7 @@ from differential.kernels.rows.memory import (
     load_count,
     prefetch,
 )
-from differential.kernels.rows.search import bucket_of, find, find_within
+from differential.kernels.rows.search import bucket_of, find, find_within, same_key
 from progress.kernel import CHECK_BOUNDS, Int64s, kernel
 
 KEYS_AT_ONCE: Final = 128
@@ -30,6 +30,25 @@ KEYS_AT_ONCE: Final = 128
 
 LARGE_ROWS: Final = 1 << 13
 """Runs with fewer rows are in some near cache: nothing of them is asked for beforehand."""
+
+
+@kernel
+def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> int:
+    """The next different keys among the sorted rows of `delta` from `start` on, up to `most`; returns how
+    many.
+
+    keys   int64[kw + 1, ≥ most]: gets the keys, and in its last line the row after the last of each
+    """
+    count, row, rows = np.int64(0), start, delta.shape[1]
+    while row < rows and count < most:
+        for word in range(kw):
+            keys[word, count] = delta[word, row]
+        row += 1
+        while row < rows and same_key(delta, row, row - 1, kw):
+            row += 1
+        keys[kw, count] = row
+        count += 1
+    return count
 
 
 @kernel
@@ -87,7 +106,7 @@ def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, f
 def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
     """The rows of the first `count` keys of `keys` in all runs.
 
-    keys      int64[kw, ·], in ascending order, each once, and behind those that the cursors are at
+    keys      int64[≥ kw, ·], in ascending order, each once, and behind those that the cursors are at
     cursors   as in `search.py`; they move on to the last key
     found     int64[≥ 2 · count, runs]: gets the first row of each key, and the row after its last; the same
               row twice where there is none

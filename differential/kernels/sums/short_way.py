@@ -172,8 +172,8 @@ def is_short(sums: Int64s, later: Int64s) -> bool:
 
 @small_kernel
 def put_later(later: Int64s, pended: Int64s, keys: Int64s, key: int, kw: int, start: int) -> int:
-    """Write (key, time), the key being that of column `key` of `keys`, for the later times that were noted behind the `start` rows of `pended`; returns the
-    row behind them. Requires: room for LATER_MAX.
+    """Write (key, time) for the later times that were noted behind the `start` rows of `pended`, the key out
+    of column `key` of `keys`; returns the row behind them. Requires: room for LATER_MAX.
     """
     count = later[0, LATER_MAX]
     for index in range(count):
