@@ -4,6 +4,7 @@ A key by itself is looked up in one run after the other (`search.py`), and waits
 each: for the directory, for the words of its bucket, for what is beside them. Here some keys are looked up
 together: for each run all places of the directory are asked for, then all buckets, then the other columns,
 and each is read only after that. So keys wait together, and what a line of the run table says is read once.
+Runs without a directory are small and near, and keys that lie close together, as in a load, wait for nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.overflow import wrapped_subtract
 from differential.kernels.rows.memory import (
     BUCKETS,
     DIRECTORY,
@@ -23,13 +25,10 @@ from differential.kernels.rows.memory import (
     prefetch,
 )
 from differential.kernels.rows.search import bucket_of, find, find_within, same_key
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 KEYS_AT_ONCE: Final = 128
 """So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
-
-LARGE_ROWS: Final = 1 << 13
-"""Runs with fewer rows are in some near cache: nothing of them is asked for beforehand."""
 
 
 @kernel
@@ -51,6 +50,15 @@ def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> in
     return count
 
 
+@small_kernel
+def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
+    """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
+    close together the caches ask for the next line by themselves.
+    """
+    buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
+    return buckets > np.uint64(count)
+
+
 @kernel
 def ask_for_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
     """Ask for what the directory of a run says of some keys."""
@@ -67,7 +75,7 @@ def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64
     """Write where the buckets of some keys begin and end, and ask for their first words."""
     directory, low = table[run, DIRECTORY], table[run, LOW]
     shift, buckets = table[run, SHIFT], table[run, BUCKETS]
-    address, width, is_large = table[run, HEADER], table[run, HEADER + 1], table[run, ROWS] >= LARGE_ROWS
+    address, width = table[run, HEADER], table[run, HEADER + 1]
     for key in range(count):
         first, last = np.int64(0), np.int64(0)
         bucket = bucket_of(keys[0, key], low, shift)
@@ -77,7 +85,7 @@ def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64
             if CHECK_BOUNDS:
                 if last > table[run, ROWS] or first > last:
                     raise IndexError("a directory that names rows outside its run")
-            if is_large and first < last:
+            if first < last:
                 prefetch(address + width * first)
         found[2 * key, run] = first
         found[2 * key + 1, run] = last
@@ -87,7 +95,7 @@ def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64
 def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
     """Narrow what `read_buckets` has found down to the rows of each key, and ask for their other columns."""
     known = np.int64(table[run, SHIFT] == 0)  # a bucket for each first word
-    columns, is_large = (table.shape[1] - HEADER) // 3, table[run, ROWS] >= LARGE_ROWS
+    columns = (table.shape[1] - HEADER) // 3
     for key in range(count):
         first, last = found[2 * key, run], found[2 * key + 1, run]
         if first == last:
@@ -95,7 +103,7 @@ def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, f
         first, last = find_within(table, run, (first, last), keys, key, known, kw)
         found[2 * key, run] = first
         found[2 * key + 1, run] = last
-        if is_large and first < last:
+        if first < last:
             for column in range(1, columns):
                 at = HEADER + 3 * column
                 if table[run, at + 1] > 0:
@@ -114,9 +122,13 @@ def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: in
     if count == 0:
         return
     for run in range(table.shape[0]):
-        if table[run, ROWS] > 0 and table[run, DIRECTORY] != 0 and kw > 0:
-            if table[run, ROWS] >= LARGE_ROWS:
-                ask_for_buckets(table, run, keys, count)
+        if (
+            table[run, ROWS] > 0
+            and table[run, DIRECTORY] != 0
+            and kw > 0
+            and is_apart(table, run, keys, count)
+        ):
+            ask_for_buckets(table, run, keys, count)
             read_buckets(table, run, keys, count, found)
             search_buckets(table, run, keys, count, kw, found)
             last = max(cursors[1, run], found[2 * count - 1, run])

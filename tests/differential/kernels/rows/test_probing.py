@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated
 from strategies_words import CODES, rows
 
-from differential.kernels.rows import probing
-from differential.kernels.rows.probing import LARGE_ROWS, locate_keys
+from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
 from differential.kernels.rows.search import cursors_of
 from differential.trace import run as run_module
-from differential.trace.run import Run
+from differential.trace.run import PACKED_ROWS_MIN, Run
 from progress.arrays import Int64s
 
 GUARDS = CODES[2].guards
@@ -60,14 +59,14 @@ def test_keys_are_found_where_they_are(packed_from: int, kw: int, wide: bool, da
             _check(runs, keys, kw, data.draw(st.integers(1, 9)))
 
 
+@pytest.mark.parametrize("kw", [1, 2])
 @pytest.mark.parametrize("repeated", [1, 7, 300])
-def test_keys_are_found_in_runs_of_which_words_are_asked_for_beforehand(repeated: int) -> None:
+def test_keys_that_are_apart_are_found_in_large_runs(repeated: int, kw: int) -> None:
     rng = np.random.default_rng(repeated)
     runs: list[list[Row]] = []
-    for size in (3 * LARGE_ROWS, LARGE_ROWS - 1, 40):
+    for size in (3 * PACKED_ROWS_MIN, PACKED_ROWS_MIN - 1, 40):
         drawn = rng.integers(0, 1 << 20, (size // repeated + 1, 1)).tolist()
         runs.append(consolidated((key, value, 1, 1) for (key,) in drawn for value in range(repeated)))
-    keys = sorted(
-        {row[:1] for each in runs for row in each[:: 50 * repeated]} | {(-1,), (1 << 21,), (1 << 62,)}
-    )
-    _check(runs, keys, 1, probing.KEYS_AT_ONCE)
+    some = {row[:kw] for each in runs for row in each[:: 50 * repeated + 1]}
+    absent = {(key, 5)[:kw] for key in (-1, 77, 1 << 21, 1 << 62)}
+    _check(runs, sorted(some | absent), kw, KEYS_AT_ONCE)
