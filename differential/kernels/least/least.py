@@ -250,11 +250,13 @@ def reduce_least(
     both, both_cursors = (table, answers_table), (cursors, answer_cursors)
     keys_found, places = room_for_keys(ready.shape[1], both, kw)
     while i < ready.shape[1] or p < pending.shape[1]:
-        places[0], places[1], places[2] = i, p, emitted
-        out = go_the_short_way(ready, pending, both, both_cursors, shape, keys_found, places, out)
-        i, emitted = places[0], places[2]
-        if i == ready.shape[1] and p == pending.shape[1]:
-            break
+        places[4] -= 1
+        if places[4] < 0:
+            places[0], places[1], places[2] = i, p, emitted
+            out = go_the_short_way(ready, pending, both, both_cursors, shape, keys_found, places, out)
+            i, emitted = places[0], places[2]
+            if i == ready.shape[1] and p == pending.shape[1]:
+                break
         order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
         first, first_pending, last_seed = i, p, i

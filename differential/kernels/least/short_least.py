@@ -24,6 +24,9 @@ from differential.kernels.rows.search import compare_keys
 from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_less_equal
 
+SHORT_ROWS_MIN: Final = 32
+"""With fewer rows all keys go the long way: that costs less than to try the short one."""
+
 RESTED_KEYS_MAX: Final = 15
 """Where one key after the other goes the long way, up to so many do before the short one is tried again."""
 
@@ -34,7 +37,7 @@ def room_for_keys(
 ) -> tuple[tuple[Int64s, Int64s, Int64s], Int64s]:
     """(keys_found, places) as `go_the_short_way` takes them, for so many rows."""
     room, places = min(KEYS_AT_ONCE, rows), np.zeros(6, np.int64)
-    places[3] = KEYS_AT_ONCE
+    places[3], places[4] = KEYS_AT_ONCE, 0 if rows >= SHORT_ROWS_MIN else rows
     keys = np.empty((kw + 1, room), np.int64)
     found = np.empty((2 * room, tables[0].shape[0]), np.int64)
     return (keys, found, np.empty((2 * room, tables[1].shape[0]), np.int64)), places
@@ -138,12 +141,9 @@ def go_the_short_way(
     tables, cursors   of the input, and of the answers
     keys_found        room for keys, as in `next_keys`, and for where both have them, as in `locate_keys`
     places            int64[6]: the next row of `ready` and of `pending`, how many rows of `out` there are,
-                      how many keys are to be looked up together, for how many calls the short way is not
-                      tried, and for how many it was not before this one
+                      how many keys are to be looked up together, for how many keys the short way is not to
+                      be tried then, and for how many it was not before this call
     """
-    if places[4] > 0:
-        places[4] -= 1
-        return out
     kw, i, p, begin = shape[0], places[0], places[1], places[0]
     keys, found, found_answers = keys_found
     while i < ready.shape[1]:

@@ -27,11 +27,12 @@ from differential.kernels.rows.memory import (
 from differential.kernels.rows.search import bucket_of, find, find_within, same_key
 from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
+KEYS_MIN: Final = 8
 KEYS_AT_ONCE: Final = 128
 """So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
 
 
-@kernel
+@small_kernel
 def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> int:
     """The next different keys among the sorted rows of `delta` from `start` on, up to `most`; returns how
     many.
@@ -53,8 +54,10 @@ def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> in
 @small_kernel
 def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
     """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
-    close together the caches ask for the next line by themselves.
+    close together the caches ask for the next line by themselves, and few keys are looked up sooner.
     """
+    if count < KEYS_MIN:
+        return False
     buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
     return buckets > np.uint64(count)
 
