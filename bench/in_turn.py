@@ -97,7 +97,8 @@ def _measured(case: Case, workers: int, checkouts: Sequence[Checkout], loads: in
     with ExitStack() as stack:
         systems = []
         for checkout in checkouts:
-            sizes = (*case.sizes[:-1], max(1, changes))  # the last one is how many changes there are
+            # The third is how many changes there are; a fourth, how many updates there are in each.
+            sizes = (*case.sizes[:2], max(1, changes), *case.sizes[3:])
             process = checkout.started(case.family, sizes, workers)
             systems.append(stack.enter_context(Steps(checkout.name, process)))
         lines = []

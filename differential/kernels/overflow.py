@@ -67,6 +67,12 @@ def wrapped_add(a: int, b: int) -> int:
 
 
 @small_kernel
+def wrapped_multiply(a: int, b: int) -> int:
+    """The 64 bits that are left of a · b."""
+    return np.int64(np.uint64(a) * np.uint64(b))
+
+
+@small_kernel
 def wrapped_subtract(a: int, b: int) -> int:
     """The 64 bits that are left of a - b."""
     return np.int64(np.uint64(a) - np.uint64(b))

@@ -39,7 +39,7 @@ from differential.columns.overflow import (
 )
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
-from differential.kernels.history.least import reduce_least
+from differential.kernels.least.least import reduce_least
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums

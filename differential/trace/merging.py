@@ -7,14 +7,20 @@ for a large merge. While a merge is under way the trace lists its two sources.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.columns.packed.block import reserve
 from differential.kernels.rows.memory import LUB, ROWS
 from differential.kernels.rows.merge_runs import merge_runs
+from differential.kernels.rows.merge_words import merge_words
 from differential.trace.run import Run
 from progress.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub
+
+PACKED_BITS: Final = 63
+"""So many bits of a word are of use: what is packed is compared as a number ≥ 0."""
 
 
 class Merging:
@@ -23,7 +29,17 @@ class Merging:
     `work(budget)` until `is_done`, then `result()`, which is None if all rows cancelled.
     """
 
-    __slots__ = ("_guards", "_memory", "_progress", "_ranges", "_since", "_tables", "newer", "older")
+    __slots__ = (
+        "_guards",
+        "_memory",
+        "_packing",
+        "_progress",
+        "_ranges",
+        "_since",
+        "_tables",
+        "newer",
+        "older",
+    )
 
     def __init__(self, older: Run, newer: Run | None, since: Int64s, guards: int) -> None:
         self.older = older
@@ -62,6 +78,9 @@ class Merging:
             self._tables[index] = source.line
         self._tables[2] = line
         self._progress = np.zeros(5, np.int64)
+        are_settled = all(source.ranges[-2, 0] == source.ranges[-2, 1] for source in sources)
+        is_one_time = self._since.shape[0] == 1 and ranges[-2, 0] == ranges[-2, 1]
+        self._packing = _packing(ranges) if are_settled and is_one_time else None
 
     @property
     def rows(self) -> int:
@@ -75,13 +94,22 @@ class Merging:
         return self._memory.nbytes
 
     @property
+    def is_packed(self) -> bool:
+        """Whether each row is one word and a difference: see `kernels/merge_words.py`."""
+        return self._packing is not None
+
+    @property
     def is_done(self) -> bool:
         """Whether both sources have been read to their ends."""
         return self.rows == 0
 
     def work(self, budget: int) -> int:
         """Read about `budget` more rows; returns how many it was."""
-        done = merge_runs(self._tables, self._progress, self._since, self._guards, budget)
+        if self._packing is not None:
+            time = int(self._ranges[-2, 0])
+            done = merge_words(self._tables, self._progress, self._packing, time, budget)
+        else:
+            done = merge_runs(self._tables, self._progress, self._since, self._guards, budget)
         if self._progress[4]:
             self._start(wide=True)
         return done
@@ -100,3 +128,17 @@ class Merging:
         line[ROWS] = rows
         line[LUB] = lub
         return Run(line, self._ranges, self._memory, self._since.tobytes())
+
+
+def _packing(ranges: Int64s) -> Int64s | None:
+    """How keys and values of these ranges become one word (`kernels/merge_words.py`); None: they do not."""
+    packing = np.zeros((3, ranges.shape[0] - 2), np.int64)
+    shift = 0
+    for column in range(packing.shape[1] - 1, -1, -1):
+        low, high = int(ranges[column, 0]), int(ranges[column, 1])
+        bits = (high - low).bit_length()
+        if shift + bits > PACKED_BITS:
+            return None
+        packing[:, column] = low, shift, (1 << bits) - 1
+        shift += bits
+    return packing

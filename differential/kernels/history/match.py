@@ -13,7 +13,8 @@ import numpy as np
 
 from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
-from differential.kernels.rows.search import cursors_of, locate, same_key
+from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
+from differential.kernels.rows.search import cursors_of
 from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
@@ -21,35 +22,38 @@ FROM_DELTA: Final = 0
 FROM_TRACE: Final = 1
 CONSTANT: Final = 2
 
-REMEMBERED_KEYS: Final = 256
-"""For up to so many keys the places found while counting are kept; with more, finding them again is cheap."""
+REMEMBERED_KEYS: Final = 4096
+"""For up to so many keys the places found while counting are kept; with more they are found again, so that
+what is kept of them stays in the caches."""
 
 
 @kernel
 def count_matches(
-    delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, found: Int64s
+    delta: Int64s, start: int, table: Int64s, kw: int, rows_max: int, remembered: Int64s
 ) -> tuple[int, int]:
     """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be:
     (pairs, stop).
 
-    found   int64[2 · keys, runs]: gets the cursors of each key, as far as there is room
+    remembered   int64[2 · keys, runs]: gets the places of each key, as far as there is room
     """
-    rows = delta.shape[1]
-    cursors = cursors_of(table)
-    pairs = np.int64(0)
-    each = np.int64(0)
-    keys = np.int64(0)
-    row = start
+    rows, runs = delta.shape[1], table.shape[0]
+    room = min(KEYS_AT_ONCE, rows - start)
+    keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
+    forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (rows - start) else 0, runs), np.int64)
+    pairs, row, seen = np.int64(0), start, np.int64(0)
     while row < rows and pairs < rows_max:
-        if row == start or not same_key(delta, row, row - 1, kw):
-            each = locate(table, cursors, delta, row, kw)
-            if 2 * keys < found.shape[0]:
-                for run in range(table.shape[0]):
-                    found[2 * keys, run] = cursors[0, run]
-                    found[2 * keys + 1, run] = cursors[1, run]
-            keys += 1
-        pairs += each
-        row += 1
+        count = next_keys(delta, row, kw, keys, room)
+        fits = seen + 2 * count <= remembered.shape[0]
+        found = remembered[seen : seen + 2 * count] if fits else forgotten
+        seen += 2 * count
+        locate_keys(table, cursors, keys, count, kw, found)
+        for key in range(count):
+            each = np.int64(0)
+            for run in range(runs):
+                each += found[2 * key + 1, run] - found[2 * key, run]
+            while row < keys[kw, key] and pairs < rows_max:
+                pairs += each
+                row += 1
     return pairs, row
 
 
@@ -106,32 +110,34 @@ def fill_matches(
     kw: int,
     projection: Int64s,
     guards: int,
-    found: Int64s,
+    remembered: Int64s,
     out: Int64s,
 ) -> None:
-    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `found` as `count_matches`
-    left it.
+    """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`; `remembered` as
+    `count_matches` left it.
     """
-    cursors = cursors_of(table)
-    made = np.int64(0)
-    keys = np.int64(0)
-    excesses = np.int64(0)
-    for row in range(span[0], span[1]):
-        if row == span[0] or not same_key(delta, row, row - 1, kw):
-            if 2 * keys < found.shape[0]:
-                for run in range(table.shape[0]):
-                    cursors[0, run] = found[2 * keys, run]
-                    cursors[1, run] = found[2 * keys + 1, run]
-            else:
-                locate(table, cursors, delta, row, kw)
-            keys += 1
-        for run in range(table.shape[0]):
-            first = cursors[0, run]
-            count = cursors[1, run] - first
-            if count > 0:
-                place = (first, count, made)
-                excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
-                made += count
+    runs = table.shape[0]
+    room = min(KEYS_AT_ONCE, span[1] - span[0])
+    keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
+    forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (span[1] - span[0]) else 0, runs), np.int64)
+    made, row, seen, excesses = np.int64(0), span[0], np.int64(0), np.int64(0)
+    while row < span[1]:
+        count = next_keys(delta, row, kw, keys, room)
+        fits = seen + 2 * count <= remembered.shape[0]
+        found = remembered[seen : seen + 2 * count] if fits else forgotten
+        seen += 2 * count
+        if not fits:
+            locate_keys(table, cursors, keys, count, kw, found)
+        for key in range(count):
+            end = min(keys[kw, key], span[1])
+            while row < end:
+                for run in range(runs):
+                    first = found[2 * key, run]
+                    if first < found[2 * key + 1, run]:
+                        place = (first, found[2 * key + 1, run] - first, made)
+                        excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
+                        made += place[1]
+                row += 1
     refuse(excesses)
 
 
@@ -140,11 +146,11 @@ def match_few(
     delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
 ) -> tuple[Int64s, int]:
     """`match` in one call, for few rows."""
-    found = np.empty((2 * min(REMEMBERED_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
-    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    remembered = np.empty((2 * min(REMEMBERED_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
     out = np.empty((projection.shape[1] + 2, pairs), np.int64)
     if pairs > 0:
-        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
+        fill_matches(delta, (start, stop), table, kw, projection, guards, remembered, out)
     return out, stop
 
 
@@ -159,9 +165,9 @@ def match(
     """
     if delta.shape[1] - start <= REMEMBERED_KEYS:
         return match_few(delta, start, table, kw, projection, guards, rows_max)
-    found = np.empty((0, table.shape[0]), np.int64)
-    pairs, stop = count_matches(delta, start, table, kw, rows_max, found)
+    remembered = np.empty((0, table.shape[0]), np.int64)
+    pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
     out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: in huge pages
     if pairs > 0:
-        fill_matches(delta, (start, stop), table, kw, projection, guards, found, out)
+        fill_matches(delta, (start, stop), table, kw, projection, guards, remembered, out)
     return out, stop

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.history.least import reduce_least
 from differential.kernels.history.ready import merge_pending
+from differential.kernels.least.least import reduce_least
 from differential.kernels.regions.edges import pass_on
 from differential.kernels.regions.joining import has_room, lines_of, put_into
 from differential.kernels.regions.layout import (

@@ -68,6 +68,23 @@ def _storer(bits: int):  # type: ignore[no-untyped-def]
     return intrinsic(store)
 
 
+def _prefetch(typing_context, address):  # type: ignore[no-untyped-def]
+    """An intrinsic: asks for the cache line at `address`, and does not wait. It may be no address at all."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [place], kind)
+        to_read, in_all_caches, data = (ir.Constant(number, what) for what in (0, 3, 1))
+        builder.call(ask, [builder.inttoptr(arguments[0], place), to_read, in_all_caches, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+prefetch = cast("Callable[[int], None]", intrinsic(_prefetch))
 _load_8, _load_16, _load_32, _load_64 = (_loader(bits) for bits in (8, 16, 32, 64))
 _store_8, _store_16, _store_32, _store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
 

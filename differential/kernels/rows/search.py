@@ -12,6 +12,8 @@ Keys that crowd into few buckets are found by galloping, as without a directory.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.overflow import wrapped_subtract
@@ -28,6 +30,9 @@ from differential.kernels.rows.memory import (
 )
 from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
+FEW_ROWS: Final = 8
+"""So many rows are looked at one by one: as many as are in most buckets."""
+
 
 @small_kernel
 def bucket_of(word: int, low: int, shift: int) -> int:
@@ -39,22 +44,24 @@ def bucket_of(word: int, low: int, shift: int) -> int:
 
 @kernel
 def fill_directory(table: Int64s, run: int) -> None:
-    """Write the directory of a run whose line says all about it. Cost: one pass over the first column."""
+    """Write the directory of a run whose line says all about it. Cost: a pass over the first column,
+    and one over the buckets, without a branch on what they are.
+    """
     address, width, base = table[run, HEADER], table[run, HEADER + 1], table[run, HEADER + 2]
     low, shift = table[run, LOW], table[run, SHIFT]
-    rows = table[run, ROWS]
-    filled = np.int64(0)
-    for row in range(rows):
+    directory, buckets = table[run, DIRECTORY], table[run, BUCKETS]
+    for bucket in range(buckets + 1):
+        store_count(directory, bucket, np.int64(0))
+    for row in range(table[run, ROWS]):
         bucket = bucket_of(load(address, width, base, row), low, shift)
         if CHECK_BOUNDS:
-            if bucket < 0 or bucket >= table[run, BUCKETS]:
+            if bucket < 0 or bucket >= buckets:
                 raise IndexError("a bucket outside the directory of its run")
-        while filled <= bucket:
-            store_count(table[run, DIRECTORY], filled, row)
-            filled += 1
-    while filled <= table[run, BUCKETS]:
-        store_count(table[run, DIRECTORY], filled, rows)
-        filled += 1
+        store_count(directory, bucket + 1, row + 1)  # the last row of the bucket stays
+    end = np.int64(0)
+    for bucket in range(1, buckets + 1):
+        end = max(end, load_count(directory, bucket))
+        store_count(directory, bucket, end)
 
 
 @small_kernel
@@ -90,6 +97,34 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
 
 
 @small_kernel
+def find_within(
+    table: Int64s, run: int, span: tuple[int, int], keys: Int64s, at: int, known: int, kw: int
+) -> tuple[int, int]:
+    """The rows of the span that have the key in column `at` of `keys`: (first, row after the last).
+
+    Requires: all rows of the span have its first `known` words. Few rows are all looked at, and counted
+    without a branch on what they are, which could not be predicted.
+    """
+    first, last = span
+    for column in range(known, kw):
+        wanted = keys[column, at]
+        if last - first > FEW_ROWS:
+            first = first_from(table, run, column, first, last, wanted, np.int64(0))
+            last = first_from(table, run, column, first, last, wanted, np.int64(1))
+            continue
+        entry = HEADER + 3 * column
+        address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
+        less, equal = np.int64(0), np.int64(0)
+        for row in range(first, last):
+            word = load(address, width, base, row)
+            less += word < wanted
+            equal += word == wanted
+        first += less
+        last = first + equal
+    return first, last
+
+
+@small_kernel
 def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
     """(first row, row after the last) of the key in column `at` of `keys`.
 
@@ -112,10 +147,7 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
                 raise IndexError("a directory that names rows outside its run")
         if table[run, SHIFT] == 0:  # a bucket for each first word
             known = 1
-    for column in range(known, kw):
-        first = first_from(table, run, column, first, last, keys[column, at], np.int64(0))
-        last = first_from(table, run, column, first, last, keys[column, at], np.int64(1))
-    return first, last
+    return find_within(table, run, (first, last), keys, at, known, kw)
 
 
 @kernel

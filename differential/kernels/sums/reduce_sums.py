@@ -41,6 +41,7 @@ from differential.kernels.history.times import earlier_time, steps_of
 from differential.kernels.overflow import magnitude
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.merge import first_rows
+from differential.kernels.rows.probing import KEYS_AT_ONCE
 from differential.kernels.rows.room import room_for, shortened
 from differential.kernels.rows.search import whose_turn
 from differential.kernels.rows.sort import MANY_ROWS
@@ -236,7 +237,7 @@ def reduce_into(
     places = np.zeros((4, max(table.shape[0], 8)), np.int64)
     for index in range(6):
         places[3, index] = shape[index]
-    places[3, 6], places[3, 7] = steps_of(shape[2]), classes_of(shape[2])
+    places[3, 6], places[3, 7], places[2, 4] = steps_of(shape[2]), classes_of(shape[2]), KEYS_AT_ONCE
     while True:
         stopped = go_the_short_way(ready, pending, table, frontier, asked, places, out, pended)
         if stopped == IS_OVER:

@@ -7,8 +7,9 @@ All that is done for each key is in one kernel, of small ones, without arrays th
 on the way: what counts references to arrays took a third of its time.
 
     places   int64[4, ≥ runs, ≥ 8]: two lines of cursors, as in `search.py`; where it is: the next row of
-             `ready` and of `pending`, how many rows of `out` and of `pended` there are; the shape of
-             `reduce_sums`, one step in each chain, and how many classes there are
+             `ready` and of `pending`, how many rows of `out` and of `pended` there are, how many keys are
+             to be looked up together; the shape of `reduce_sums`, one step in each chain, and how many
+             classes there are
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from differential.kernels.history.closure import key_end
 from differential.kernels.history.times import earlier_time
 from differential.kernels.overflow import magnitude, wrapped_add
 from differential.kernels.rows.memory import HEADER, load
-from differential.kernels.rows.search import locate, whose_turn
+from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
+from differential.kernels.rows.search import whose_turn
 from differential.kernels.sums.corners import class_of, put_corrections, sum_corners
 from progress.kernel import Int64s, kernel, small_kernel
 from progress.times.time_words import LEVELS_MAX
@@ -100,9 +102,16 @@ def note_row(
 
 @small_kernel
 def sum_run(
-    table: Int64s, run: int, time: int, places: Int64s, frontier: Int64s, sums: Int64s, later: Int64s
+    table: Int64s,
+    run: int,
+    span: tuple[int, int],
+    time: int,
+    places: Int64s,
+    frontier: Int64s,
+    sums: Int64s,
+    later: Int64s,
 ) -> int:
-    """Add the rows of a run at the cursors to the sums of their classes; below 0 if it takes the long way.
+    """Add the rows of the span of a run to the sums of their classes; below 0 if it takes the long way.
 
     If the table is apart its rows are earlier than the new ones, wherever they were advanced to: at time 0.
     Rows that are known not to be complete do not count.
@@ -113,7 +122,7 @@ def sum_run(
     wrapped, component, word, nearest = np.int64(0), np.int64(0), np.int64(0), np.int64(-1)
     if later[0, LATER_MAX] == 1:
         nearest = later[0, 0]
-    for row in range(places[0, run], places[1, run]):
+    for row in range(span[0], span[1]):
         if not is_apart:
             word = load(table[run, at], table[run, at + 1], table[run, at + 2], row)
             if is_filtered and word_is_beyond(word, frontier, guards):
@@ -162,14 +171,14 @@ def is_short(sums: Int64s, later: Int64s) -> bool:
 
 
 @small_kernel
-def put_later(later: Int64s, pended: Int64s, key: Int64s, kw: int, start: int) -> int:
-    """Write (key, time) for the later times that were noted behind the `start` rows of `pended`; returns the
-    row behind them. Requires: room for LATER_MAX.
+def put_later(later: Int64s, pended: Int64s, keys: Int64s, key: int, kw: int, start: int) -> int:
+    """Write (key, time) for the later times that were noted behind the `start` rows of `pended`, the key out
+    of column `key` of `keys`; returns the row behind them. Requires: room for LATER_MAX.
     """
     count = later[0, LATER_MAX]
     for index in range(count):
         for column in range(kw):
-            pended[column, start + index] = key[column, 0]
+            pended[column, start + index] = keys[column, key]
         pended[kw, start + index] = later[0, index]
     return start + count
 
@@ -192,10 +201,46 @@ def one_time(
 
 
 @small_kernel
-def key_of(ready: Int64s, i: int, pending: Int64s, p: int, order: int, key: Int64s) -> None:
-    """Write the key whose turn it is into the only column of `key`."""
-    for word in range(key.shape[0]):
-        key[word, 0] = ready[word, i] if order <= 0 else pending[word, p]
+def next_keys(ready: Int64s, pending: Int64s, places: Int64s, keys: Int64s, ends: Int64s, most: int) -> int:
+    """The next keys of `ready` and `pending`, up to `most`; returns how many. `ends` gets, for each, the row
+    after its last in both.
+    """
+    kw, i, p, count = places[3, 0], places[2, 0], places[2, 1], np.int64(0)
+    while count < most and (i < ready.shape[1] or p < pending.shape[1]):
+        order = whose_turn(ready, i, pending, p, kw)
+        for word in range(kw):
+            keys[word, count] = ready[word, i] if order <= 0 else pending[word, p]
+        if order <= 0:
+            i, _ = key_end(ready, i, kw, kw)
+        if order >= 0:
+            p, _ = key_end(pending, p, kw, kw)
+        ends[0, count], ends[1, count] = i, p
+        count += 1
+    return count
+
+
+@small_kernel
+def sum_key(
+    table: Int64s,
+    found: Int64s,
+    key: int,
+    time: int,
+    places: Int64s,
+    frontier: Int64s,
+    sums: Int64s,
+    later: Int64s,
+) -> int:
+    """The sums by class of a key, and what is later; below 0 if it takes the long way, or `time` is."""
+    for number in range(sums.shape[0]):
+        for component in range(sums.shape[1]):
+            sums[number, component] = 0
+    later[0, LATER_MAX] = 0
+    wrapped = time
+    for run in range(table.shape[0]):
+        if wrapped >= 0 and found[2 * key, run] < found[2 * key + 1, run]:
+            span = (found[2 * key, run], found[2 * key + 1, run])
+            wrapped = sum_run(table, run, span, time, places, frontier, sums, later)
+    return wrapped
 
 
 @kernel
@@ -212,43 +257,47 @@ def go_the_short_way(
     """Go on with the next keys as long as they take the short way, and there is room; `places` says where it
     has come to. IS_LONG: the cursors are at the rows of the next key.
 
+    Keys are looked up together. Behind one that stops it, it goes on with one key, and then with twice as
+    many each time, so that no more are looked up in vain than are of use.
     Cost: for each key the rows of its history.
     """
     kw, i, p = places[3, 0], places[2, 0], places[2, 1]
-    emitted, waiting, stopped, classes = places[2, 2], places[2, 3], np.int64(IS_OVER), places[3, 7]
+    emitted, waiting, classes, runs = places[2, 2], places[2, 3], places[3, 7], table.shape[0]
     sums = np.zeros((classes, asked[5, 0] if asked.shape[0] > 2 else np.int64(2)), np.int64)
-    later, key = np.zeros((2, LATER_MAX + 1), np.int64), np.empty((kw, 1), np.int64)
+    most = min(KEYS_AT_ONCE, ready.shape[1] - i + pending.shape[1] - p)
+    later, ends = np.zeros((2, LATER_MAX + 1), np.int64), np.empty((2, most), np.int64)
+    keys, found = np.empty((kw, most), np.int64), np.empty((2 * most, runs), np.int64)
     while i < ready.shape[1] or p < pending.shape[1]:
-        if emitted + classes + 2 > out.shape[1] or waiting + LATER_MAX > pended.shape[1]:
-            stopped = np.int64(NEEDS_ROOM)
-            break
-        order, end, end_pending, begin = whose_turn(ready, i, pending, p, kw), i, p, emitted
-        key_of(ready, i, pending, p, order, key)
-        if order <= 0:
-            end, _ = key_end(ready, i, kw, kw)
-        if order >= 0:
-            end_pending, _ = key_end(pending, p, kw, kw)
-        locate(table, places, key, np.int64(0), kw)
-        time = one_time(ready, pending, i, (end, end_pending), p, places)
-        for number in range(sums.shape[0]):
-            for component in range(sums.shape[1]):
-                sums[number, component] = 0
-        later[0, LATER_MAX] = 0
-        wrapped = time
-        for run in range(table.shape[0]):
-            if wrapped >= 0 and places[0, run] < places[1, run]:
-                wrapped = sum_run(table, run, time, places, frontier, sums, later)
-        if wrapped >= 0 and places[3, 4] < 0:
-            wrapped = sum_new(ready, i, end, places, sums)
-        if wrapped < 0 or not is_short(sums, later):
-            stopped = np.int64(IS_LONG)
-            break
-        waiting = put_later(later, pended, key, kw, waiting)
-        sum_corners(sums)
-        emitted = put_corrections(sums, asked, time, out, kw, emitted)
-        for word in range(kw):
-            for row in range(begin, emitted):
-                out[word, row] = key[word, 0]
-        i, p = end, end_pending
-    places[2, 0], places[2, 1], places[2, 2], places[2, 3] = i, p, emitted, waiting
-    return stopped
+        count = next_keys(ready, pending, places, keys, ends, min(most, max(places[2, 4], 1)))
+        locate_keys(table, places, keys, count, kw, found)
+        for key in range(count):
+            end, end_pending = ends[0, key], ends[1, key]
+            stopped = np.int64(IS_OVER)
+            if emitted + classes + 2 > out.shape[1] or waiting + LATER_MAX > pended.shape[1]:
+                stopped = np.int64(NEEDS_ROOM)
+            else:
+                time = one_time(ready, pending, i, (end, end_pending), p, places)
+                wrapped = sum_key(table, found, key, time, places, frontier, sums, later)
+                if wrapped >= 0 and places[3, 4] < 0:
+                    wrapped = sum_new(ready, i, end, places, sums)
+                if wrapped < 0 or not is_short(sums, later):
+                    stopped = np.int64(IS_LONG)
+            if stopped != IS_OVER:
+                # NEEDS_ROOM: the cursors are to be before this key, or at it, which is the same to a search.
+                for run in range(runs):
+                    places[0, run], places[1, run] = found[2 * key, run], found[2 * key + 1, run]
+                    if stopped == NEEDS_ROOM:
+                        places[1, run] = places[0, run]
+                places[2, 4] = 1
+                return stopped
+            waiting = put_later(later, pended, keys, key, kw, waiting)
+            sum_corners(sums)
+            begin = emitted
+            emitted = put_corrections(sums, asked, time, out, kw, emitted)
+            for word in range(kw):
+                for row in range(begin, emitted):
+                    out[word, row] = keys[word, key]
+            i, p = end, end_pending
+            places[2, 0], places[2, 1], places[2, 2], places[2, 3] = i, p, emitted, waiting
+        places[2, 4] = min(2 * max(places[2, 4], 1), KEYS_AT_ONCE)
+    return np.int64(IS_OVER)

@@ -19,8 +19,8 @@ from strategies_words import CODES
 from differential.kernels import overflow
 from differential.kernels.history.groups import COUNT, LEAST, reduce_groups
 from differential.kernels.history.history import LARGEST, check_key, consolidate_key, gathered
-from differential.kernels.history.least import reduce_least
 from differential.kernels.history.match import FROM_DELTA, FROM_TRACE, match
+from differential.kernels.least.least import reduce_least
 from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.merge import insert_into_head, merge
 from differential.kernels.rows.merge_runs import sort_times

@@ -9,7 +9,7 @@ import pytest
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES
 
-from differential.kernels.history.least import reduce_least
+from differential.kernels.least.least import reduce_least
 from differential.trace.trace import Trace
 
 CODE = CODES[2]

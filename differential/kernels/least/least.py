@@ -9,6 +9,8 @@ For each key with new rows or ready pending times:
     walk   Otherwise go through the values from the smallest on. Once every ready time has a value that is
            present there, larger values cannot matter at any later time either, nor can their times.
 
+    short  Before all that, for keys of one ready time of which there is little to be seen (`short_least.py`).
+
 A value is walked with its times, which join the interesting ones, so "every ready time" grows while walking.
 Why stopping is right: let t be ≥ a seed, and no pending time ≤ t. The latest interesting time w ≤ t is ready
 and has everything up to t that was walked; the value that is present at w is present at t. If a pending time
@@ -30,6 +32,7 @@ from differential.kernels.history.history import (
     pended_times,
     put_rows,
 )
+from differential.kernels.least.short_least import go_the_short_way, room_for_keys
 from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.rows.memory import LUB, read
 from differential.kernels.rows.merge import copy_rows, first_rows
@@ -238,16 +241,22 @@ def reduce_least(
     left = np.zeros((2, table.shape[0] + 1), np.int64)
     times, reach = np.empty((3, 32), np.int64), np.empty((3, 32), np.int64)
     state, reached = np.zeros(5, np.int64), np.zeros(5, np.int64)
-    answers, made, rows = (
-        np.empty((3, 64), np.int64),
-        np.empty((3, 64), np.int64),
-        np.empty((2, 64), np.int64),
-    )
+    answers, made = np.empty((3, 64), np.int64), np.empty((3, 64), np.int64)
+    rows = np.empty((2, 64), np.int64)
     wanted, nothing = np.zeros(3, np.int64), np.empty(0, np.int64)
     out = np.empty((kw + 3, ready.shape[1] // 4 + 16), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
+    both, both_cursors = (table, answers_table), (cursors, answer_cursors)
+    keys_found, places = room_for_keys(ready.shape[1], both, kw)
     while i < ready.shape[1] or p < pending.shape[1]:
+        places[4] -= 1
+        if places[4] < 0:
+            places[0], places[1], places[2] = i, p, emitted
+            out = go_the_short_way(ready, pending, both, both_cursors, shape, keys_found, places, out)
+            i, emitted = places[0], places[2]
+            if i == ready.shape[1] and p == pending.shape[1]:
+                break
         order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
         first, first_pending, last_seed = i, p, i

@@ -1,0 +1,147 @@
+"""Finding the rows of many keys at once, run by run, where the runs are larger than the caches.
+
+A key by itself is looked up in one run after the other (`search.py`), and waits for memory several times in
+each: for the directory, for the words of its bucket, for what is beside them. Here some keys are looked up
+together: for each run all places of the directory are asked for, then all buckets, then the other columns,
+and each is read only after that. So keys wait together, and what a line of the run table says is read once.
+Runs without a directory are small and near, and keys that lie close together, as in a load, wait for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.overflow import wrapped_subtract
+from differential.kernels.rows.memory import (
+    BUCKETS,
+    DIRECTORY,
+    HEADER,
+    LOW,
+    ROWS,
+    SHIFT,
+    load_count,
+    prefetch,
+)
+from differential.kernels.rows.search import bucket_of, find, find_within, same_key
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+
+KEYS_MIN: Final = 8
+KEYS_AT_ONCE: Final = 128
+"""So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
+
+
+@small_kernel
+def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> int:
+    """The next different keys among the sorted rows of `delta` from `start` on, up to `most`; returns how
+    many.
+
+    keys   int64[kw + 1, ≥ most]: gets the keys, and in its last line the row after the last of each
+    """
+    count, row, rows = np.int64(0), start, delta.shape[1]
+    while row < rows and count < most:
+        for word in range(kw):
+            keys[word, count] = delta[word, row]
+        row += 1
+        while row < rows and same_key(delta, row, row - 1, kw):
+            row += 1
+        keys[kw, count] = row
+        count += 1
+    return count
+
+
+@small_kernel
+def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
+    """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
+    close together the caches ask for the next line by themselves, and few keys are looked up sooner.
+    """
+    if count < KEYS_MIN:
+        return False
+    buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
+    return buckets > np.uint64(count)
+
+
+@kernel
+def ask_for_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
+    """Ask for what the directory of a run says of some keys."""
+    directory, low = table[run, DIRECTORY], table[run, LOW]
+    shift, buckets = table[run, SHIFT], table[run, BUCKETS]
+    for key in range(count):
+        bucket = bucket_of(keys[0, key], low, shift)
+        if keys[0, key] >= low and 0 <= bucket < buckets:
+            prefetch(directory + 4 * bucket)
+
+
+@kernel
+def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64s) -> None:
+    """Write where the buckets of some keys begin and end, and ask for their first words."""
+    directory, low = table[run, DIRECTORY], table[run, LOW]
+    shift, buckets = table[run, SHIFT], table[run, BUCKETS]
+    address, width = table[run, HEADER], table[run, HEADER + 1]
+    for key in range(count):
+        first, last = np.int64(0), np.int64(0)
+        bucket = bucket_of(keys[0, key], low, shift)
+        if keys[0, key] >= low and 0 <= bucket < buckets:
+            first = load_count(directory, bucket)
+            last = load_count(directory, bucket + 1)
+            if CHECK_BOUNDS:
+                if last > table[run, ROWS] or first > last:
+                    raise IndexError("a directory that names rows outside its run")
+            if first < last:
+                prefetch(address + width * first)
+        found[2 * key, run] = first
+        found[2 * key + 1, run] = last
+
+
+@kernel
+def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
+    """Narrow what `read_buckets` has found down to the rows of each key, and ask for their other columns."""
+    known = np.int64(table[run, SHIFT] == 0)  # a bucket for each first word
+    columns = (table.shape[1] - HEADER) // 3
+    for key in range(count):
+        first, last = found[2 * key, run], found[2 * key + 1, run]
+        if first == last:
+            continue
+        first, last = find_within(table, run, (first, last), keys, key, known, kw)
+        found[2 * key, run] = first
+        found[2 * key + 1, run] = last
+        if first < last:
+            for column in range(1, columns):
+                at = HEADER + 3 * column
+                if table[run, at + 1] > 0:
+                    prefetch(table[run, at] + table[run, at + 1] * first)
+
+
+@kernel
+def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
+    """The rows of the first `count` keys of `keys` in all runs.
+
+    keys      int64[≥ kw, ·], in ascending order, each once, and behind those that the cursors are at
+    cursors   as in `search.py`; they move on to the last key
+    found     int64[≥ 2 · count, runs]: gets the first row of each key, and the row after its last; the same
+              row twice where there is none
+    """
+    if count == 0:
+        return
+    for run in range(table.shape[0]):
+        if (
+            table[run, ROWS] > 0
+            and table[run, DIRECTORY] != 0
+            and kw > 0
+            and is_apart(table, run, keys, count)
+        ):
+            ask_for_buckets(table, run, keys, count)
+            read_buckets(table, run, keys, count, found)
+            search_buckets(table, run, keys, count, kw, found)
+            last = max(cursors[1, run], found[2 * count - 1, run])
+        else:
+            last = cursors[1, run]
+            for key in range(count):
+                first = last
+                if table[run, ROWS] > 0:
+                    first, last = find(table, run, last, keys, key, kw)
+                found[2 * key, run] = first
+                found[2 * key + 1, run] = last
+        cursors[0, run] = min(found[2 * count - 2, run], last)
+        cursors[1, run] = last

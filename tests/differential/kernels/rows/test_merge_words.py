@@ -1,0 +1,107 @@
+"""Merging packed rows: what one sort of all rows makes, whatever the columns, and in whatever pieces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, consolidated, lub, rows_of
+from strategies_words import CODES
+
+from differential.kernels.rows.merge_runs import BLOCK_ROWS
+from differential.kernels.rows.merge_words import merge_words
+from differential.trace import merging as merging_module
+from differential.trace.merging import Merging
+from differential.trace.run import Run
+
+GUARDS = CODES[2].guards
+EARLIER, LATER, SINCE = (CODES[2].pack(time) for time in ((0, 3), (2, 0), (2, 3)))
+"""Neither of the two is before the other; since is their lub."""
+
+diffs = st.one_of(st.integers(-3, 3), st.integers(-(2**40), 2**40)).filter(bool)
+
+
+def _rows(words: int) -> st.SearchStrategy[list[Row]]:
+    """Rows of so many words, and a diff."""
+    word = st.one_of(st.integers(-2, 2), st.integers(-(2**29), 2**29))
+    return st.lists(st.tuples(*[word] * words, diffs), max_size=40)
+
+
+def _merged(one: list[Row], other: list[Row], budget: int, packed: bool) -> tuple[list[Row], bool]:
+    """The rows of the merged runs, and whether their rows were packed into words."""
+    columns = len(one[0])
+    runs = [Run.from_words(as_words(some, columns), GUARDS, packed=packed) for some in (one, other)]
+    merge = Merging(runs[0], runs[1], np.array([SINCE]), GUARDS)
+    while not merge.is_done:
+        assert merge.work(budget) > 0
+    result = merge.result()
+    if result is not None:
+        assert all(lub(time, int(result.line[1]), GUARDS) == result.line[1] for time in result.words()[-2])
+    return [] if result is None else rows_of(result.words()), merge.is_packed
+
+
+@pytest.mark.parametrize("words", [1, 2, 3])
+@pytest.mark.parametrize("packed", [True, False])
+@given(data=st.data())
+def test_packed_rows_become_what_a_sort_makes_of_all(words: int, packed: bool, data: st.DataObject) -> None:
+    drawn = data.draw(_rows(words)), data.draw(_rows(words))
+    one, other = (
+        consolidated((*row[:-1], time, row[-1]) for row in rows)
+        for rows, time in zip(drawn, (EARLIER, LATER), strict=True)
+    )
+    if one and other:
+        merged, is_packed = _merged(one, other, data.draw(st.integers(1, 99)), packed)
+        assert merged == consolidated((*row[:-2], SINCE, row[-1]) for row in one + other)
+        spans = [
+            max(row[at] for row in one + other) - min(row[at] for row in one + other) for at in range(words)
+        ]
+        assert is_packed == (sum(span.bit_length() for span in spans) <= 63)
+
+
+@pytest.mark.parametrize("budget", [1, 100, 700, 1 << 20])
+def test_blocks_that_end_before_others_lose_no_row(budget: int) -> None:
+    rng = np.random.default_rng(budget)
+    sizes = (2 * BLOCK_ROWS + 1, BLOCK_ROWS)
+    one, other = (
+        consolidated((int(key), int(key) % 3, time, 1) for key in rng.integers(0, 1500, size))
+        for size, time in zip(sizes, (EARLIER, LATER), strict=True)
+    )
+    merged, is_packed = _merged(one, other, budget, packed=True)
+    assert is_packed
+    assert merged == consolidated((*row[:-2], SINCE, row[-1]) for row in one + other)
+
+
+def test_rows_without_keys_and_values_are_one_row() -> None:
+    assert _merged([(EARLIER, 5)], [(LATER, -2)], 9, packed=True) == ([(SINCE, 3)], True)
+    assert _merged([(EARLIER, 5)], [(LATER, -5)], 9, packed=True) == ([], True)
+
+
+def test_several_times_and_large_words_take_the_other_way() -> None:
+    one = [(1, EARLIER, 1), (1, LATER, 1)]
+    assert _merged(one, [(1, LATER, 1)], 9, packed=True) == ([(1, SINCE, 3)], False)
+    far = [(-(2**63), EARLIER, 1), (2**63 - 1, EARLIER, 1)]
+    assert _merged(far, [(1, LATER, 1)], 9, packed=True)[1] is False
+
+
+def test_a_sum_that_leaves_64_bits_is_refused() -> None:
+    with pytest.raises(OverflowError):
+        _merged([(1, EARLIER, 2**62)], [(1, LATER, 2**62)], 9, packed=True)
+
+
+def test_a_sum_that_outgrows_its_column_begins_again_with_a_wider_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Diffs of ±1 are given a byte, which two such sums would fit: so the first way is told too little."""
+    said: list[int] = []
+
+    def told(*arguments: object) -> int:
+        done = merge_words(*arguments)  # type: ignore[arg-type]
+        if not said:
+            arguments[1][4] = 1  # type: ignore[index]
+        said.append(done)
+        return done
+
+    monkeypatch.setattr(merging_module, "merge_words", told)
+    merged, is_packed = _merged([(1, EARLIER, 1)], [(1, LATER, 1), (2, LATER, 1)], 9, packed=True)
+    assert (merged, is_packed, len(said)) == ([(1, SINCE, 2), (2, SINCE, 1)], True, 2)
