@@ -126,8 +126,8 @@ HOLDS_NO_WORDS = {
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RegionRunner": (
-        "_ended _entries _entries_ended _first_connector _frontier _held _layout _leaving _members _name "
-        "_place _ports _since _watched has_frontier_news is_queued may_resume recheck requested stage "
+        "_closed _ended _entries _entries_ended _first_connector _frontier _held _layout _leaving _members "
+        "_name _place _ports _since _watched has_frontier_news is_queued may_resume recheck requested stage "
         "tracker wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
@@ -152,7 +152,7 @@ HOLDS_NO_WORDS = {
     ),
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",
-    "WaitingRows": "_are_sorted _rows _times columns guards show",
+    "WaitingRows": "_rows _times columns guards show",
     "WaitingVertex": "_machine",
     "Worker": (
         "_broadcasters _checks_progress _ended _ended_by _lets_regions _transport forgetting index "

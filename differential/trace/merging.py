@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from differential.columns.packed.block import reserve
+from differential.kernels.merging.merge_runs import merge_runs
+from differential.kernels.merging.merge_words import merge_words
 from differential.kernels.rows.memory import LUB, ROWS
-from differential.kernels.rows.merge_runs import merge_runs
-from differential.kernels.rows.merge_words import merge_words
 from differential.trace.run import Run
 from progress.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.merging.merge import merge
 from differential.kernels.rows.columns import column_ranges
 from differential.kernels.rows.memory import HEADER, LUB, describe_words
-from differential.kernels.rows.merge import merge
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.times import earlier_times, minimal_times
+from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
-from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
 from differential.trace.merging import Merging

@@ -191,6 +191,9 @@ class _Answers:
     def post(self, worker: int, request: object, poster: object, call: str, is_ordered: bool = False) -> None:
         raise AssertionError("nothing is inserted")
 
+    def ask_behind(self, worker: int, poster: object, request: object) -> Reply:
+        raise AssertionError("nothing is sealed")
+
     def settle(self, timeout_seconds: float = 0.0) -> None:
         return
 

@@ -25,11 +25,9 @@ from ..limits import (
     ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
     FRAME_BYTES_MAX,
-    HEADER_BYTES_MAX,
     KEEPER_SECONDS_MAX,
     PART_BYTES_MAX,
     REPLY_SECONDS_MAX,
-    REQUEST_BYTES_MAX,
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
     VERDICT_SECONDS_MAX,
@@ -37,10 +35,19 @@ from ..limits import (
 from ..operators.inputs.appends import place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
-from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import FAREWELL, Append, Hello, Reply, Request, decode_reply, encode_request, number_of
+from ..wire.requests import (
+    FAREWELL,
+    Append,
+    Hello,
+    Reply,
+    Request,
+    check_size,
+    decode_reply,
+    encode_request,
+    number_of,
+)
 from ..wire.transport.zeromq import ClientSockets
 from .installed import Keeper
 from .posting import Behind, Poster, Posts, Refusals, together
@@ -51,7 +58,6 @@ __all__ = [
     "Keeper",
     "RemoteWorkers",
     "append_target",
-    "checked",
     "discover",
     "greeted",
 ]
@@ -241,7 +247,7 @@ class _Channel:
         self._number += len(requests)
         # What cannot be sent is found before anything is.
         encoded = [
-            (worker, first + position, checked(encode_request(first + position, request, table)))
+            (worker, first + position, check_size(encode_request(first + position, request, table)))
             for position, (worker, request, table) in enumerate(requests)
         ]
         for worker in {worker for worker, _, _ in requests}:
@@ -255,7 +261,7 @@ class _Channel:
     def _send(self, worker: int, request: Request) -> int:
         """Send what nobody waits for now."""
         self._number += 1
-        frames = checked(encode_request(self._number, request, None))
+        frames = check_size(encode_request(self._number, request, None))
         self._sockets.forgive(worker)
         self._sockets.send(worker, frames)
         return self._number
@@ -535,24 +541,6 @@ class append_target:
     def __call__(self) -> AppendClient:
         """A new connection to the cluster."""
         return AppendClient(self.addresses, self.dataflow, self.keys, self.silence_seconds)
-
-
-def checked(frames: list[Frame]) -> list[Frame]:
-    """The frames of a request, unless one is too large to be taken. What a worker cannot read it cannot
-    answer.
-    """
-    if memoryview(frames[0]).nbytes > HEADER_BYTES_MAX:
-        raise MisuseError(
-            f"a request whose values, without its rows, take {memoryview(frames[0]).nbytes:,} bytes is too "
-            f"large: {HEADER_BYTES_MAX:,} are the limit"
-        )
-    for frame in frames:
-        if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
-            raise MisuseError(
-                f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
-                f"{REQUEST_BYTES_MAX:,} at once"
-            )
-    return frames
 
 
 def discover(

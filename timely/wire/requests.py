@@ -23,9 +23,15 @@ from typing import Final
 import msgpack
 import pyarrow as pa
 
-from ..errors import PeerError, RequestError, TimelyError, class_names, revive
+from ..errors import MisuseError, PeerError, RequestError, TimelyError, class_names, revive
 from ..failure import story_of
-from ..limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
+from ..limits import (
+    FRAME_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    NAME_CHARS_MAX,
+    NESTING_LEVELS_MAX,
+    REQUEST_BYTES_MAX,
+)
 from .arrow import aligned_buffer
 from .batch import Frame
 from .claims import check_table, check_uncompressed, shown
@@ -65,6 +71,7 @@ __all__ = [
     "Uninstall",
     "Value",
     "Wait",
+    "check_size",
     "decode_reply",
     "decode_request",
     "encode_error",
@@ -377,6 +384,24 @@ def encode_request(number: int, request: Request, table: pa.Table | None = None)
             f"and dicts of these: {error}"
         ) from error
     return [header] if table is None else [header, table_to_frame(table)]
+
+
+def check_size(frames: list[Frame]) -> list[Frame]:
+    """The frames of a request, unless one is too large to be taken. What a worker cannot read it cannot
+    answer.
+    """
+    if memoryview(frames[0]).nbytes > HEADER_BYTES_MAX:
+        raise MisuseError(
+            f"a request whose values, without its rows, take {memoryview(frames[0]).nbytes:,} bytes is too "
+            f"large: {HEADER_BYTES_MAX:,} are the limit"
+        )
+    for frame in frames:
+        if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
+            raise MisuseError(
+                f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
+                f"{REQUEST_BYTES_MAX:,} at once"
+            )
+    return frames
 
 
 def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | None]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.history.history import consolidate_key, gathered, more_rows
+from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import checked_add
-from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, same_key
 from progress.kernel import Int64s, kernel
 

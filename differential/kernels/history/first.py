@@ -35,9 +35,9 @@ from differential.kernels.history.history import (
     pended_times,
 )
 from differential.kernels.history.in_order import begin, next_value
+from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import SMALL_BITS, is_positive, wide_add
 from differential.kernels.rows.memory import DIRECTORY, LUB, describe_words, read
-from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from progress.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub

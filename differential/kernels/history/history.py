@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.history.closure import is_minimal
+from differential.kernels.merging.merge import compare_rows, copy_rows
 from differential.kernels.overflow import SMALL_BITS, excess, magnitude, refuse, wide_add
 from differential.kernels.rows.memory import HEADER, LUB, load
-from differential.kernels.rows.merge import compare_rows, copy_rows
 from differential.kernels.rows.search import locate
 from differential.kernels.rows.sort import sort_words
 from progress.kernel import Int64s, kernel

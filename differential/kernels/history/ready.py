@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.rows.merge import first_rows
+from differential.kernels.merging.merge import first_rows
 from differential.kernels.rows.sort import sort_packed
 from progress.kernel import Int64s, kernel
 from progress.times.word_antichain import (

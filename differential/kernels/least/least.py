@@ -33,9 +33,9 @@ from differential.kernels.history.history import (
     put_rows,
 )
 from differential.kernels.least.short_least import go_the_short_way, room_for_keys
+from differential.kernels.merging.merge import copy_rows, first_rows
 from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.rows.memory import LUB, read
-from differential.kernels.rows.merge import copy_rows, first_rows
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
 from progress.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.history.match import match_few
+from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.regions.edges import pass_on, shifted_by
 from differential.kernels.regions.layout import (
     FAR,
@@ -44,7 +45,6 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.regions.slots import rows_of
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, table_at
-from differential.kernels.rows.merge import insert_into_head
 from differential.kernels.rows.sort import sort_words
 from progress.kernel import Int64s, kernel
 

@@ -1,1 +1,1 @@
-"""Kernels for sorted rows: sort, merge, pack, search, hash."""
+"""Kernels for sorted rows: sort, pack, search, hash."""

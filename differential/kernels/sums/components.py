@@ -20,8 +20,8 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.merging.merge import copy_rows, first_rows
 from differential.kernels.overflow import excess, magnitude, refuse, wide_multiply
-from differential.kernels.rows.merge import copy_rows, first_rows
 from progress.kernel import Int64s, kernel, small_kernel
 
 ROWS: Final = 0

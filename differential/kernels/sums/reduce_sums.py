@@ -38,9 +38,9 @@ from differential.kernels.history.history import (
     pended_times,
 )
 from differential.kernels.history.times import earlier_time, steps_of
+from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import magnitude
 from differential.kernels.rows.memory import HEADER, load
-from differential.kernels.rows.merge import first_rows
 from differential.kernels.rows.probing import KEYS_AT_ONCE
 from differential.kernels.rows.room import room_for, shortened
 from differential.kernels.rows.search import whose_turn

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.history.history import more_rows
+from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import wrapped_subtract
-from differential.kernels.rows.merge import first_rows
 from progress.kernel import Int64s, kernel
 
 

@@ -21,9 +21,9 @@ from differential.kernels.history.groups import COUNT, LEAST, reduce_groups
 from differential.kernels.history.history import LARGEST, check_key, consolidate_key, gathered
 from differential.kernels.history.match import FROM_DELTA, FROM_TRACE, match
 from differential.kernels.least.least import reduce_least
+from differential.kernels.merging.merge import insert_into_head, merge
+from differential.kernels.merging.merge_runs import sort_times
 from differential.kernels.rows.memory import HEADER
-from differential.kernels.rows.merge import insert_into_head, merge
-from differential.kernels.rows.merge_runs import sort_times
 from differential.kernels.rows.packing import survey
 from differential.kernels.rows.search import cursors_of
 from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts

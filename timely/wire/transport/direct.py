@@ -34,7 +34,7 @@ from ..batch import Frame
 
 __all__ = ["BrokenLineError", "DirectDoor", "DirectLine", "connect", "direct_path"]
 
-IS_POSSIBLE: Final = hasattr(select, "epoll") and hasattr(socket, "AF_UNIX")
+_IS_POSSIBLE: Final = hasattr(select, "epoll") and hasattr(socket, "AF_UNIX")
 _PREFIX: Final = "ipc://"
 _NAME: Final = b"direct-"
 _FRAMES_MAX: Final = 8
@@ -49,7 +49,7 @@ class BrokenLineError(Exception):
 
 def direct_path(address: str) -> str | None:
     """Where the door beside an address is; none if there is none."""
-    return f"{address.removeprefix(_PREFIX)}-direct" if IS_POSSIBLE and address.startswith(_PREFIX) else None
+    return f"{address.removeprefix(_PREFIX)}-direct" if _IS_POSSIBLE and address.startswith(_PREFIX) else None
 
 
 def connect(address: str) -> DirectLine | None:

@@ -170,10 +170,10 @@ def test_behind_the_last_value_of_a_counter_only_outer_ones_and_epochs_go_on() -
     assert frontier_behind(1, FIELDS, state).tolist() == [_word((0,), 2)]
 
 
-def test_behind_the_last_of_all_epochs_only_counters_go_on() -> None:
+def test_behind_the_last_of_all_epochs_the_last_word_stands_for_what_is_further_ahead() -> None:
     state = np.zeros(STATE, np.int64)
     state[[X_NOW, X_BOUND]] = _word((1,)), LAYOUT.limit
-    assert frontier_behind(1, FIELDS, state).tolist() == [_word((2,))]
+    assert frontier_behind(1, FIELDS, state).tolist() == [_word((2,)), LAYOUT.limit]
 
 
 @pytest.mark.parametrize(("rows", "answers"), [(2, 1), (1, 2), (2, 2), (1, 1)])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, less_equal, rows_of
 from strategies_words import CODES, rows
 
+from differential.kernels.merging.merge import insert_into_head, merge
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
-from differential.kernels.rows.merge import insert_into_head, merge
 
 GUARDS = CODES[2].guards
 

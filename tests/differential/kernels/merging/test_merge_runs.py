@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference.words import Row, accumulated, as_words, consolidated, less_equal, rows_of
 from strategies_words import CODES, frontiers, rows
 
-from differential.kernels.rows.merge_runs import sort_times
+from differential.kernels.merging.merge_runs import sort_times
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from progress.times.word_order import word_advance

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, lub, rows_of
 from strategies_words import CODES
 
-from differential.kernels.rows.merge_runs import BLOCK_ROWS
-from differential.kernels.rows.merge_words import merge_words
+from differential.kernels.merging.merge_runs import BLOCK_ROWS
+from differential.kernels.merging.merge_words import merge_words
 from differential.trace import merging as merging_module
 from differential.trace.merging import Merging
 from differential.trace.run import Run

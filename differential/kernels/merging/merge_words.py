@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.merging.merge_runs import BLOCK_ROWS
 from differential.kernels.overflow import refuse, wrapped_add
 from differential.kernels.rows.memory import HEADER, ROWS, load, store
-from differential.kernels.rows.merge_runs import BLOCK_ROWS
 from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 FROM: Final = 0

@@ -1,0 +1,142 @@
+"""A client's lines to workers of its host: when each is used, and when it is given up. Real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from timely.wire.transport import direct_lines
+from timely.wire.transport.direct import DirectDoor, DirectLine, direct_path
+from timely.wire.transport.direct_lines import DirectLines
+from timely.wire.transport.socket_options import Poller
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return f"ipc://{tmp_path}/c0"
+
+
+@pytest.fixture
+def door(address: str) -> Iterator[DirectDoor]:
+    path = direct_path(address)
+    assert path is not None
+    made = DirectDoor(path)
+    yield made
+    made.close()
+
+
+def texts(message: list[memoryview]) -> list[bytes]:
+    return [bytes(frame) for frame in message]
+
+
+def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_tables(
+    door: DirectDoor, address: str
+) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    assert not lines.send(0, [b"?"]), "not greeted yet"
+    door.recv_nowait(9)
+    assert lines.recv_nowait(0) is None
+    assert not lines.send(0, [b"?"]), "what is outstanding may have gone another way"
+    lines.choose(0)
+    assert lines.send(0, [b"?"]) and not lines.send(0, [b"?", b"a table"])
+    ((client, frames),) = door.recv_nowait(9)
+    assert texts(frames) == [b"?"]
+    door.send(client, [b"1"])
+    door.send(client, [b"2"])
+    assert poller.wait(5)
+    assert [texts(lines.recv_nowait(0) or []) for _ in range(2)] == [[b"1"], [b"2"]]
+    assert lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_line_that_breaks_is_given_up_and_what_has_come_is_still_read(
+    door: DirectDoor, address: str
+) -> None:
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    door.send(client, [b"farewell"])
+    door.close()
+    assert texts(lines.recv_nowait(0) or []) == [b"farewell"]
+    assert lines.recv_nowait(0) is None
+    assert not lines.send(0, [b"?"])
+    lines.choose(0)
+    assert not lines.send(0, [b"?"]) and lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_worker_that_listens_later_is_found_and_one_that_never_does_is_not_tried_for_ever(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(direct_lines, "connect", lambda at: tried.append(at))
+    lines = DirectLines([address], Poller())
+    for _ in range(100):
+        lines.choose(0)
+    assert 2 <= len(tried) <= 50
+    monkeypatch.undo()
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    path = direct_path(address)
+    assert path is not None
+    later = DirectDoor(path)
+    lines.choose(0)
+    later.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [b"?"])
+    lines.close()
+    later.close()
+
+
+def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor, address: str) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    asked = bytes(range(256)) * 8_000
+    assert lines.send(0, [asked]) and lines.send(0, [b"next"])
+    heard: list[list[bytes]] = []
+    while len(heard) < 2:
+        heard += [texts(frames) for _, frames in door.recv_nowait(9)]
+        poller.wait(0)
+        lines.flush()
+    assert heard == [[asked], [b"next"]]
+    assert poller.wait(0) == [], "it waits for what may be read, no more for room"
+    lines.close()
+
+
+@pytest.mark.parametrize("call", ["recv", "send", "flush"])
+def test_a_line_at_which_somebody_was_interrupted_is_given_up(
+    door: DirectDoor, address: str, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Nobody knows how much of a message was read or sent."""
+    lines = DirectLines([address], Poller())
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    lines.send(0, [bytes(1 << 20)])
+    doing = {
+        "recv": lambda: lines.recv_nowait(0),
+        "flush": lines.flush,
+        "send": lambda: lines.send(0, [b"?"]),
+    }
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectLine, call, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            doing[call]()
+    assert not lines.send(0, [b"?"])
+    lines.flush()
+    assert lines.recv_nowait(0) is None
+    lines.close()
