@@ -22,7 +22,6 @@ from timely.client.connection import (
     AppendClient,
     RemoteWorkers,
     append_target,
-    checked,
     discover,
 )
 from timely.client.tables import InputForm
@@ -34,7 +33,7 @@ from timely.limits import (
     SILENCE_SECONDS_MAX,
 )
 from timely.wire.addresses import socket_address
-from timely.wire.requests import Hello, Reply, Wait, encode_error, encode_reply, number_of
+from timely.wire.requests import Hello, Reply, Wait, check_size, encode_error, encode_reply, number_of
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings
@@ -140,10 +139,10 @@ def test_an_answer_that_does_not_come_in_time_names_who_is_late() -> None:
 
 def test_a_request_that_is_too_large_is_refused_before_it_is_sent() -> None:
     with pytest.raises(timely.MisuseError, match="append at most 268,435,456 at once"):
-        checked([memoryview(b""), memoryview(bytearray(REQUEST_BYTES_MAX + 1))])
+        check_size([memoryview(b""), memoryview(bytearray(REQUEST_BYTES_MAX + 1))])
     with pytest.raises(timely.MisuseError, match="4,194,305 bytes is too large: 4,194,304 are the limit"):
-        checked([memoryview(bytearray(HEADER_BYTES_MAX + 1))])
-    checked([memoryview(bytearray(HEADER_BYTES_MAX))])
+        check_size([memoryview(bytearray(HEADER_BYTES_MAX + 1))])
+    check_size([memoryview(bytearray(HEADER_BYTES_MAX))])
 
 
 class Keeper:
