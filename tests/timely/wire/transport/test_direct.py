@@ -13,21 +13,6 @@ from timely.limits import DIRECT_UNSENT_BYTES_MAX, HEADER_BYTES_MAX
 from timely.wire.transport import direct
 from timely.wire.transport.direct import BrokenLineError, DirectDoor, DirectLine, connect, direct_path
 
-
-@pytest.fixture
-def address(tmp_path: Path) -> str:
-    return f"ipc://{tmp_path}/c0"
-
-
-@pytest.fixture
-def door(address: str) -> Iterator[DirectDoor]:
-    path = direct_path(address)
-    assert path is not None
-    made = DirectDoor(path)
-    yield made
-    made.close()
-
-
 _lines: list[DirectLine] = []
 
 

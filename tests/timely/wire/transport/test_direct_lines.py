@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from timely.wire.transport import direct_lines
 from timely.wire.transport.direct import DirectDoor, DirectLine, direct_path
 from timely.wire.transport.direct_lines import DirectLines
 from timely.wire.transport.socket_options import Poller
-
-
-@pytest.fixture
-def address(tmp_path: Path) -> str:
-    return f"ipc://{tmp_path}/c0"
-
-
-@pytest.fixture
-def door(address: str) -> Iterator[DirectDoor]:
-    path = direct_path(address)
-    assert path is not None
-    made = DirectDoor(path)
-    yield made
-    made.close()
 
 
 def texts(message: list[memoryview]) -> list[bytes]:
