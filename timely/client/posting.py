@@ -66,10 +66,12 @@ class Refusals:
 
     def concern(self, dataflow: int, thread: int) -> bool:
         """Whether anything is to be told of what a thread has posted for a dataflow."""
-        return any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+        return bool(self._found) and any((dataflow, thread) == (of, by) for of, by, _ in self._found)
 
     def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
         """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""
+        if not self._found:  # as nearly always
+            return []
         with self._lock:
             taken = [
                 (of, by, error)
