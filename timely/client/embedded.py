@@ -100,7 +100,13 @@ class EmbeddedWorkers:
             self._end_turn()
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
         """Do it now: here nobody is waited for. It is what is asked most often, and costs as much as what is
         around it.
@@ -110,11 +116,11 @@ class EmbeddedWorkers:
         try:
             self._check()
             try:
-                answer = self._servers[worker].handle(request)
+                answer = self._servers[worker].handle(request, table)
             except TimelyError as error:
                 told = self._in_full(error, request)
                 raise told from told.__cause__
-            self._note_owed(request, None)
+            self._note_owed(request, table)
         except BaseException as error:
             self._note(error)
             raise

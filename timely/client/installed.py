@@ -41,7 +41,13 @@ class Workers(Protocol):
         ...
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
         """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
         the user has called. `is_ordered`: it comes after all that other threads have posted before.
@@ -131,14 +137,16 @@ class Installed:
                 self._end = again(error)
             raise
 
-    def post(self, worker: int, request: Request, call: str, is_ordered: bool = False) -> None:
+    def post(
+        self, worker: int, request: Request, table: pa.Table | None, call: str, is_ordered: bool = False
+    ) -> None:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
         if self._end is not None or self._workers.refusals.concern(self.index, threading.get_ident()):
             self.settle()
         try:
-            self._workers.post(worker, request, self, call, is_ordered)
+            self._workers.post(worker, request, table, self, call, is_ordered)
         except TimelyError as error:  # embedded, at once
             if error.ends_dataflow:
                 self._end = again(error)

@@ -1,4 +1,4 @@
-"""Requests whose answers nobody waits for yet: insertions of few rows.
+"""Requests whose answers nobody waits for yet: insertions of few rows, or of a small table.
 
 They are sent at once. Answers are taken up before anything else is asked of the dataflow: so nothing is
 waited for before all that was inserted is known to have arrived; and an insertion that was refused is told of
@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from ..errors import TimelyError, WaitTimeoutError
 from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
+from ..wire.batch import Frame
 from ..wire.requests import Reply, Request, Value
 
 __all__ = ["Behind", "Poster", "Posts", "Refusals", "together"]
@@ -47,6 +48,7 @@ class _Post(NamedTuple):
     worker: int
     number: int
     request: Request
+    rows: Frame | None
     poster: Poster
     call: str
     site: CallSite
@@ -93,7 +95,8 @@ class Posts:
     """What one thread has posted: the one that makes this.
 
     Args:
-        send: takes (worker, request), returns the number of the request.
+        send: takes (worker, request, rows), returns the number of the request. Rows are those of a table,
+            as they go, so that they are the same if they go again.
         gather: waits for the answer to one, by worker, number and for how long, and returns it, an error if
             that is what the worker has answered; raises where there is no answer.
 
@@ -101,7 +104,9 @@ class Posts:
     """
 
     def __init__(
-        self, send: Callable[[int, Request], int], gather: Callable[[int, int, float], Reply | TimelyError]
+        self,
+        send: Callable[[int, Request, Frame | None], int],
+        gather: Callable[[int, int, float], Reply | TimelyError],
     ) -> None:
         self._thread = threading.get_ident()
         self._send = send
@@ -117,13 +122,21 @@ class Posts:
         """Whether any answer is outstanding."""
         return bool(self._waiting)
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str, site: CallSite) -> None:
+    def post(
+        self,
+        worker: int,
+        request: Request,
+        rows: Frame | None,
+        poster: Poster,
+        call: str,
+        site: CallSite,
+    ) -> None:
         """Send a request; `call` and `site` say what the user has called, and where."""
         if len(self._waiting) >= POSTED_COUNT_MAX:
             self.settle()
         with self._lock:
-            number = self._send(worker, request)
-            self._waiting.append(_Post(worker, number, request, poster, call, site))
+            number = self._send(worker, request, rows)
+            self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
 
     def expects(self, worker: int, number: int) -> bool:
@@ -147,7 +160,7 @@ class Posts:
                 for post in self._waiting
                 if post.worker == worker and post.poster.index == poster.index
             ]
-            number = self._send(worker, request(behind))
+            number = self._send(worker, request(behind), None)
             with self._doubting():
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)
@@ -205,7 +218,7 @@ class Posts:
         for place, post in enumerate(self._waiting):
             at = post.worker, post.number
             if at not in self._answers:
-                again = post._replace(number=self._send(post.worker, post.request))
+                again = post._replace(number=self._send(post.worker, post.request, post.rows))
                 self._expected.add((again.worker, again.number))
                 self._waiting[place] = again
                 self._expected.discard(at)

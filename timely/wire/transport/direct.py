@@ -7,8 +7,8 @@ for a millisecond. So beside each address of ipc there is a second one, of a soc
     DirectDoor   where a worker is reached so, by any number of clients
     DirectLine   one connection, of either side
 
-What a client asks without a table goes by its line, and so do all answers to that. The connection of ZeroMQ
-stays: for what is large, and to know that a worker is gone, or silent.
+What a client asks without a table, or with a small one, goes by its line, and so do all answers to that. The
+connection of ZeroMQ stays: for what is large, and to know that a worker is gone, or silent.
 
 Each client is greeted when it has been let in, by a message without frames, and uses its line from then on.
 What it sent before might never be read: where there are too many, others are hung up on.
