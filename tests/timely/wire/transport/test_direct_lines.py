@@ -119,7 +119,8 @@ def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor
     heard: list[list[bytes]] = []
     while len(heard) < 2:
         heard += [texts(frames) for _, frames in door.recv_nowait(9)]
-        poller.wait(0)
+        if not heard:
+            assert poller.wait(5), "there is room now"
         lines.flush()
     assert heard == [[asked], [b"next"]]
     assert poller.wait(0) == [], "it waits for what may be read, no more for room"
@@ -152,4 +153,8 @@ def test_a_line_at_which_somebody_was_interrupted_is_given_up(
     assert not lines.send(0, [b"?"])
     lines.flush()
     assert lines.recv_nowait(0) is None
+    for _ in range(2):
+        lines.choose(0)
+        door.recv_nowait(9)
+    assert not lines.send(0, [b"?"]), "nor is another one begun"
     lines.close()
