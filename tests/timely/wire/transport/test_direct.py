@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import select
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,19 @@ def texts(message: list[memoryview]) -> list[bytes]:
 def is_awake(door: DirectDoor) -> bool:
     """Whether who waits for the door would come back at once."""
     return bool(select.select([door.descriptor], [], [], 0)[0])
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Whoever wants a file, or a connection, is refused."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_messages_of_each_go_there_and_answers_come_back(door: DirectDoor, address: str) -> None:
@@ -239,6 +255,33 @@ def test_of_too_many_the_last_is_not_greeted(
     lines[0].close()
     assert door.recv_nowait(9) == []
     assert let_in(door, address)
+
+
+def test_a_client_without_a_descriptor_for_a_line_has_none(door: DirectDoor, address: str) -> None:
+    del door
+    with no_descriptor_left():
+        assert connect(address) is None
+
+
+def test_who_finds_no_descriptor_for_a_client_rests_and_lets_him_in_later(
+    door: DirectDoor, address: str
+) -> None:
+    known, line = let_in(door, address), connect(address)
+    assert line is not None
+    _lines.append(line)
+    with no_descriptor_left():
+        assert is_awake(door)
+        assert door.recv_nowait(9) == []
+        assert not is_awake(door), "nothing has changed for who waits at the door"
+        known.send([b"still here"])
+        assert is_awake(door)
+        assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"still here"]]
+        assert not is_awake(door)
+    assert door.recv_nowait(9) == []
+    assert line.recv() == [[]]
+    another = let_in(door, address)
+    another.send([b"I, too"])
+    assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"I, too"]]
 
 
 def test_addresses_of_other_kinds_have_no_door(tmp_path: Path) -> None:
