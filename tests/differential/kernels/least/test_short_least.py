@@ -27,8 +27,8 @@ def _go(
     room: int = 64,
     at_once: int = KEYS_AT_ONCE,
 ) -> tuple[int, list[Row], list[list[int]]]:
-    """(how many rows of `new` went the short way, what that said, where the cursors are: two lines of the input,
-    two of the answers).
+    """(how many rows of `new` went the short way, what that said, where the cursors are: two lines for the
+    input, two for the answers).
     """
     traces = Trace(1, 1, CODE.guards), Trace(1, 1, CODE.guards)
     for trace, rows in zip(traces, (held, said), strict=True):

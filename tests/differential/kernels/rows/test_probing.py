@@ -65,7 +65,8 @@ def test_keys_in_buckets_of_one_first_word_and_of_few_are_found(bits: int, low: 
     """Where a bucket has one first word nobody looks at that again; a key may be 2⁶³ above all buckets."""
     rng = np.random.default_rng(bits)
     drawn = rng.integers(0, 1 << bits, 2 * PACKED_ROWS_MIN).tolist()
-    run = consolidated((low + key, key % 3, 1, 1) for key in [0, (1 << bits) - 1, *drawn])
+    keys = [0, (1 << bits) - 1, *drawn]
+    run = consolidated((low + key, number, 1, 1) for number, key in enumerate(keys))
     some = {low + key for key in range(0, 1 << bits, 61)} | {low + (1 << bits) - 1}
     absent = {low - 1, low + (1 << bits), 2**62, 2**63 - 1}
     _check([run], [(key,) for key in sorted(some | absent)], 1, KEYS_AT_ONCE)

@@ -84,6 +84,14 @@ def test_all_words_of_what_waits_are_shown(given_parts: list[list[Row]]) -> None
     assert waiting <= seen.words <= {word for part in given_parts for row in part for word in row[:2]}
 
 
+@pytest.mark.parametrize("word", [5, 2**63 - 1])
+def test_of_what_has_all_cancelled_nothing_is_taken(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", 0)
+    pile = piled([[(word, -word, TIME, 1), (-word, word, TIME, 2)], [(word, -word, TIME, -1)]])
+    pile.add(as_words([(-word, word, TIME, -2)], 4), show_words)
+    assert pile.take(show_words) == []
+
+
 def test_a_part_that_comes_alone_is_given_back_as_it_is() -> None:
     words = as_words([(3, 1, TIME, 1), (1, 1, TIME, 1)], 4)
     pile = Pile(4)
