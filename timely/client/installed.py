@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,7 +11,7 @@ from ..errors import TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request, Value
-from .posting import Behind, Poster, Refusals, together
+from .posting import Behind, Poster, Refusals, this_thread, together
 
 __all__ = ["Installed", "Keeper", "Workers"]
 
@@ -143,7 +142,7 @@ class Installed:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
-        if self._end is not None or self._workers.refusals.concern(self.index, threading.get_ident()):
+        if self._end is not None or self._workers.refusals.concern(self.index, this_thread()):
             self.settle()
         try:
             self._workers.post(worker, request, table, self, call, is_ordered)
@@ -190,7 +189,7 @@ class Installed:
         """
         if self._end is None:
             self._workers.settle(timeout_seconds)
-        refused = self._refused_of(None if seals else threading.get_ident())
+        refused = self._refused_of(None if seals else this_thread())
         if refused:
             raise together(refused)
         if self._end is not None:

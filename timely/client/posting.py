@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
@@ -24,10 +25,30 @@ from ..user_code.call_site import CallSite
 from ..wire.batch import Frame
 from ..wire.requests import Reply, Request, Value
 
-__all__ = ["Behind", "Poster", "Posts", "Refusals", "together"]
+__all__ = ["Behind", "Poster", "Posts", "Refusals", "this_thread", "together"]
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
 """Makes a request that is done only if those of these numbers were."""
+
+
+_threads = count()
+
+
+class _Thread(threading.local):
+    """Made anew in each thread that asks for it."""
+
+    def __init__(self) -> None:
+        self.number = next(_threads)
+
+
+_own = _Thread()
+
+
+def this_thread() -> int:
+    """The number of the thread that asks, which no other ever has: that of the system goes to the next one
+    that begins, and with it would what was refused to the first.
+    """
+    return _own.number
 
 
 class Poster(Protocol):
@@ -108,7 +129,7 @@ class Posts:
         send: Callable[[int, Request, Frame | None], int],
         gather: Callable[[int, int, float], Reply | TimelyError],
     ) -> None:
-        self._thread = threading.get_ident()
+        self._thread = this_thread()
         self._send = send
         self._gather = gather
         self._waiting: deque[_Post] = deque()

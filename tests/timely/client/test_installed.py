@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 from timely.client.installed import Installed
-from timely.client.posting import Poster, Refusals
+from timely.client.posting import Poster, Refusals, this_thread
 from timely.errors import TimelyError, VertexError
 from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
@@ -28,7 +27,7 @@ class Listening:
         self.settled = 0
         self.settle_seconds = 0.0
         self.refusals = Refusals()
-        self.thread = threading.get_ident()
+        self.thread = this_thread()
         self.ordered: list[bool] = []
         self.fails_with: TimelyError | None = None
 

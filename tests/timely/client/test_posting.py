@@ -16,7 +16,7 @@ import timely
 from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
-from timely.client.posting import Poster, Posts
+from timely.client.posting import Poster, Posts, this_thread
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX, POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
@@ -77,7 +77,7 @@ class _Wire:
         self.answered.append(reply.integer("epoch"))
 
     def on_refusal(self, error: TimelyError, thread: int) -> None:
-        assert thread == threading.get_ident()
+        assert thread == this_thread()
         self.answered.append((str(error), error.__notes__))
 
     def post(self, count: int) -> None:
@@ -631,3 +631,26 @@ def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
     assert ordered == [True, True, False]
     flow.seal()
     assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]
+
+
+def test_a_thread_that_begins_when_another_has_ended_is_not_told_of_what_that_one_has_inserted(
+    pair: timely.Cluster,
+) -> None:
+    """The system gives it the same number. These only read: who seals would never hear of the refusal."""
+    flow = pair.install(_counts)
+    pair.flow(flow.index).input("more").close()
+    told: list[object] = []
+
+    def read() -> None:
+        try:
+            told.append(flow.output("counts").changes_nowait().num_rows)
+        except timely.TimelyError as error:
+            told.append(error)
+
+    _in_thread(lambda: flow.input("more").insert([(1, 1)])).join()
+    for _ in range(30):
+        _in_thread(read).join()
+    assert told == [0] * 30
+    with pytest.raises(timely.InputClosedError, match="more"):
+        flow.seal()
+    assert flow.seal() == 0

@@ -63,6 +63,36 @@ def test_a_line_that_breaks_is_given_up_and_what_has_come_is_still_read(
     lines.close()
 
 
+def test_a_request_at_which_a_line_breaks_goes_the_other_way(door: DirectDoor, address: str) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    door.close()
+    assert not lines.send(0, [b"?"])
+    assert poller.wait(0) == [], "nobody waits for what is closed"
+    lines.flush()
+    assert lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_line_that_breaks_while_a_request_is_half_sent_is_waited_for_no_more(
+    door: DirectDoor, address: str
+) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [bytes(1 << 22)])
+    door.close()
+    lines.flush()
+    assert not lines.send(0, [b"?"]) and poller.wait(0) == []
+    lines.flush()
+    lines.close()
+
+
 def test_a_worker_that_listens_later_is_found_and_one_that_never_does_is_not_tried_for_ever(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +130,8 @@ def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor
     heard: list[list[bytes]] = []
     while len(heard) < 2:
         heard += [texts(frames) for _, frames in door.recv_nowait(9)]
-        poller.wait(0)
+        if not heard:
+            assert poller.wait(5), "there is room now"
         lines.flush()
     assert heard == [[asked], [b"next"]]
     assert not lines.has_unsent(0)
@@ -134,4 +165,8 @@ def test_a_line_at_which_somebody_was_interrupted_is_given_up(
     assert not lines.send(0, [b"?"])
     lines.flush()
     assert lines.recv_nowait(0) is None
+    for _ in range(2):
+        lines.choose(0)
+        door.recv_nowait(9)
+    assert not lines.send(0, [b"?"]), "nor is another one begun"
     lines.close()
