@@ -225,6 +225,60 @@ def test_who_waits_with_a_limit_does_not_wait_for_longer_for_another_thread() ->
     assert wire.answered == [0]
 
 
+def test_who_is_interrupted_as_it_sends_may_have_lost_answers_to_what_it_sent_before() -> None:
+    """The line by which they were to come is given up then; and what is sent again keeps its place."""
+    wire = _Wire()
+    wire.post(2)
+    real = wire.posts._send
+
+    def interrupted(worker: int, request: Request) -> int:
+        raise KeyboardInterrupt
+
+    wire.posts._send = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        wire.post(1)
+    wire.posts._send = real
+    wire.post(1)
+    assert wire.sent == [(1, number) for number in range(5)] and wire.answered == [2, 3]
+    wire.posts.settle()
+    assert wire.answered == [2, 3, 4] and len(wire.sent) == 5
+
+
+class _Lock:
+    """Whoever calls `acquire` is interrupted as it returns, as it may be in any function of Python."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.locked = self._lock.locked
+        self.release = self._lock.release
+
+    def acquire(self, *_: object, **__: object) -> bool:
+        self._lock.acquire()
+        raise KeyboardInterrupt
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.__exit__(None, None, None)
+
+
+def test_who_is_interrupted_as_it_begins_to_settle_holds_nothing_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is held by a call that has ended is held for ever."""
+    wire = _Wire()
+    monkeypatch.setattr(wire.posts, "_lock", _Lock())
+    wire.post(1)
+    try:
+        wire.posts.settle()
+    except KeyboardInterrupt:
+        pass
+    assert not wire.posts._lock.locked()
+    wire.posts.settle()
+    assert wire.answered and not wire.posts
+
+
 class _Played:
     """One worker, played here: it lets requests wait until it is told what to answer."""
 
