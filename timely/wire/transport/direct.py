@@ -23,6 +23,7 @@ import secrets
 import select
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -41,6 +42,8 @@ _FRAMES_MAX: Final = 8
 _PARTS_MAX: Final = 64
 _READ_BYTES: Final = 1 << 18
 _COUNT: Final = struct.Struct("<q")
+_FULL_SECONDS: Final = 1.0
+"""Where no descriptor was left for whoever waits to be let in, it is tried again after so long."""
 
 
 class BrokenLineError(Exception):
@@ -57,9 +60,12 @@ def connect(address: str) -> DirectLine | None:
     path = direct_path(address)
     if path is None:
         return None
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.setblocking(False)
     try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError:  # no descriptor left: there is another way
+        return None
+    try:
+        connection.setblocking(False)
         connection.connect(path)
     except OSError:  # not there yet, or too many wait to be let in
         connection.close()
@@ -191,6 +197,7 @@ class DirectDoor:
             self._listening.close()
             raise
         self._poll.register(self._listening.fileno(), select.EPOLLIN)
+        self._full_until: float | None = None
 
     @property
     def descriptor(self) -> int:
@@ -203,6 +210,9 @@ class DirectDoor:
     def recv_nowait(self, count: int) -> list[tuple[bytes, list[memoryview]]]:
         """Requests that have come in, as (who asks, frames), of so many clients at most."""
         arrived: list[tuple[bytes, list[memoryview]]] = []
+        if self._full_until is not None and time.monotonic() >= self._full_until:
+            self._full_until = None
+            self._poll.modify(self._listening.fileno(), select.EPOLLIN)
         for descriptor, _ in self._poll.poll(0, count):
             client = self._clients.get(descriptor)
             if client is None:
@@ -243,7 +253,11 @@ class DirectDoor:
         while True:
             try:
                 connection, _ = self._listening.accept()
-            except OSError:  # nobody else, or no descriptor for him
+            except BlockingIOError:  # nobody else
+                return
+            except OSError:  # no descriptor for him; he would wake this worker again at once
+                self._full_until = time.monotonic() + _FULL_SECONDS
+                self._poll.modify(self._listening.fileno(), 0)
                 return
             if len(self._lines) >= DIRECT_COUNT_MAX:
                 connection.close()
@@ -267,8 +281,10 @@ class DirectDoor:
 
     def _hang_up(self, client: bytes) -> None:
         line = self._lines.pop(client)
-        self._watched.pop(line.descriptor, None)
         self._clients.pop(line.descriptor)
+        # A copy of the descriptor, in a process that user code has forked, would go on to wake this one.
+        if self._watched.pop(line.descriptor, None) is not None:
+            self._poll.unregister(line.descriptor)
         line.close()
 
 
