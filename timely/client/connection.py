@@ -10,6 +10,7 @@ workers that this program has started, their `Keeper`.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -101,6 +102,7 @@ class RemoteWorkers:
         self.silence_seconds = silence_seconds
         self.refusals = Refusals()
         self._launcher = launcher
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._own = threading.local()
         self._channels: list[_Channel] = []
@@ -155,7 +157,11 @@ class RemoteWorkers:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """After a `PeerError` every request is refused with it."""
+        """After a `PeerError` every request is refused with it, and every one in a process that was forked
+        since: it has the descriptors, too, and would take answers that are the other one's.
+        """
+        if self._is_forked:
+            raise MisuseError("this cluster was connected before this process was forked: connect again in it")
         if self._broken is not None:
             raise again(self._broken)
         try:
@@ -163,6 +169,10 @@ class RemoteWorkers:
         except PeerError as error:
             self._break(error)
             raise
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._process != os.getpid()
 
     def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
         """Wait until all workers are reached, though they may be at work and not free to answer; `PeerError`
@@ -172,8 +182,10 @@ class RemoteWorkers:
 
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them. Raises what was posted and
-        refused, if no call has said so.
+        refused, if no call has said so. In a forked process nothing is its own, and all is left as it is.
         """
+        if self._is_forked:
+            return
         try:
             # A worker that computes takes them up afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):

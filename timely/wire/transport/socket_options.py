@@ -125,6 +125,14 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
         socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
     except zmq.Again:
         pass
+    except zmq.ZMQError:
+        raise
+    except BaseException:
+        # Interrupted (Ctrl-C) between two frames: this ends the message, which nobody waits for any more. Else
+        # the next one would be read as the rest of it. By itself it is none that anybody answers to.
+        if len(frames) > 1:
+            socket.send(b"", zmq.NOBLOCK)
+        raise
 
 
 def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds: float) -> str:
