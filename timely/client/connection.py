@@ -10,7 +10,6 @@ workers that this program has started, their `Keeper`.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -50,7 +49,7 @@ from ..wire.requests import (
     number_of,
 )
 from ..wire.transport.zeromq import ClientSockets
-from .installed import Keeper
+from .installed import Keeper, OwnProcess
 from .posting import Behind, Poster, Posts, Refusals, together
 
 __all__ = [
@@ -102,7 +101,7 @@ class RemoteWorkers:
         self.silence_seconds = silence_seconds
         self.refusals = Refusals()
         self._launcher = launcher
-        self._process = os.getpid()
+        self._process = OwnProcess()
         self._lock = threading.Lock()
         self._own = threading.local()
         self._channels: list[_Channel] = []
@@ -157,11 +156,8 @@ class RemoteWorkers:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """After a `PeerError` every request is refused with it, and every one in a process that was forked
-        since: it has the descriptors, too, and would take answers that are the other one's.
-        """
-        if self._is_forked:
-            raise MisuseError("this cluster was connected before this process was forked: connect again in it")
+        """After a `PeerError` every request is refused with it; each in a process that was forked."""
+        self._process.check()
         if self._broken is not None:
             raise again(self._broken)
         try:
@@ -170,21 +166,15 @@ class RemoteWorkers:
             self._break(error)
             raise
 
-    @property
-    def _is_forked(self) -> bool:
-        return self._process != os.getpid()
-
     def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
-        """Wait until all workers are reached, though they may be at work and not free to answer; `PeerError`
-        if one is not.
-        """
+        """Wait until all workers are reached, though they may be at work; `PeerError` if one is not."""
         self._channel().join(timeout_seconds)
 
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them. Raises what was posted and
-        refused, if no call has said so. In a forked process nothing is its own, and all is left as it is.
+        refused, if no call has said so. A forked process leaves all as it is.
         """
-        if self._is_forked:
+        if not self._process.is_here:
             return
         try:
             # A worker that computes takes them up afterwards, unless it ends with this program.

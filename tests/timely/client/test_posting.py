@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import zmq
 
 import differential as dd
 import timely
@@ -34,8 +32,6 @@ from timely.wire.requests import (
     encode_reply,
     number_of,
 )
-from timely.wire.transport import direct_lines
-from timely.wire.transport.direct import DirectLine
 from timely.wire.transport.server_socket import ServerSocket
 
 SITE = CallSite("here.py", 7)
@@ -485,69 +481,6 @@ def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
     assert _read(flow) == {(1, 1, 1)}
 
 
-@pytest.mark.parametrize("way", ["direct", "zmq"])
-def test_who_is_interrupted_in_the_middle_of_an_answer_may_go_on(
-    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    if way == "zmq":
-        monkeypatch.setattr(direct_lines, "connect", lambda _: None)
-    with timely.connect(*pair.addresses) as mine:
-        flow = mine.flow(pair.install(_counts).index)
-        flow.input("rows").insert([(1, 6)])
-        flow.wait(flow.seal())
-        torn: list[object] = []
-        if way == "zmq":
-
-            def recv_multipart(socket: zmq.Socket[bytes], *_: object, **__: object) -> None:
-                torn.append(socket.recv())
-                raise KeyboardInterrupt
-
-            monkeypatch.setattr(zmq.Socket, "recv_multipart", recv_multipart)
-        else:
-            whole = DirectLine.recv
-
-            def recv(line: DirectLine) -> list[list[memoryview]]:
-                if heard := whole(line):
-                    torn.append(heard)
-                    raise KeyboardInterrupt
-                return heard
-
-            monkeypatch.setattr(DirectLine, "recv", recv)
-        with pytest.raises(KeyboardInterrupt):
-            flow.output("counts").changes_nowait()
-        if way == "zmq":
-            flow.input("rows").insert([(2, 7)])
-            with pytest.raises(KeyboardInterrupt):
-                flow.seal()
-        monkeypatch.undo()
-        assert torn
-        flow.input("rows").insert([(2, 8)])
-        flow.wait(flow.seal())
-        assert _read(flow) == {(1, 1, 6), (2, 2, 15) if way == "zmq" else (2, 1, 8)}
-
-
-@pytest.mark.parametrize("frames", [0, 1, 2])
-def test_who_is_interrupted_between_the_frames_of_a_table_may_go_on(
-    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch, frames: int
-) -> None:
-    """What is sent next would be read as the rest of the message."""
-    with timely.connect(*pair.addresses) as mine:
-        flow = mine.flow(pair.install(_counts).index)
-
-        def send_multipart(socket: zmq.Socket[bytes], parts: list[Frame], *_: object, **__: object) -> None:
-            for part in parts[:frames]:
-                socket.send(part, 0 if part is parts[-1] else zmq.SNDMORE)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(zmq.Socket, "send_multipart", send_multipart)
-        with pytest.raises(KeyboardInterrupt):
-            flow.input("rows").insert(pa.table({"k": [1], "v": [6]}))
-        monkeypatch.undo()
-        flow.input("rows").insert(pa.table({"k": [2], "v": [7]}))
-        flow.wait(flow.seal())
-        assert _read(flow) == {(2, 1, 7)} | ({(1, 1, 6)} if frames == 2 else set())
-
-
 def test_a_seal_behind_rows_of_a_dataflow_that_has_ended_tells_of_its_end(pair: timely.Cluster) -> None:
     flow = pair.install(_counts)
     pair.flow(flow.index).uninstall()
@@ -593,23 +526,6 @@ def test_who_seals_is_told_of_what_other_threads_have_inserted_and_who_reads_is_
     with pytest.raises(timely.InputClosedError, match="more"):
         flow.seal()
     assert flow.seal() == 0
-
-
-def test_in_a_forked_process_nothing_is_asked_and_closing_leaves_all_as_it_is(
-    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has copies of the descriptors, and would take the answers to what the other process asks."""
-    with timely.connect(*pair.addresses) as mine:
-        flow = mine.flow(pair.install(_counts).index)
-        flow.input("rows").insert([(1, 6)])
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        for call in (flow.seal, lambda: flow.input("rows").insert([(2, 7)]), flow.refresh):
-            with pytest.raises(MisuseError, match="connect again in it"):
-                call()
-        mine.close()
-        monkeypatch.undo()
-        flow.wait(flow.seal())
-        assert _read(flow) == {(1, 1, 6)}
 
 
 def test_closing_twice_says_nothing(pair: timely.Cluster, caplog: pytest.LogCaptureFixture) -> None:

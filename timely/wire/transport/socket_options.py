@@ -38,6 +38,9 @@ class Poller:
     def __init__(self) -> None:
         self._poller = zmq.Poller()
 
+    def __contains__(self, source: zmq.Socket[bytes] | int) -> bool:
+        return source in self._poller
+
     def add(self, source: zmq.Socket[bytes] | int) -> None:
         """Wait for this one, too."""
         self._poller.register(source, zmq.POLLIN)
@@ -128,8 +131,8 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
     except zmq.ZMQError:
         raise
     except BaseException:
-        # Interrupted (Ctrl-C) between two frames: this ends the message, which nobody waits for any more. Else
-        # the next one would be read as the rest of it. By itself it is none that anybody answers to.
+        # Interrupted (Ctrl-C) between two frames: this ends the message, which nobody waits for any more.
+        # Else the next one would be read as the rest of it. By itself it is none that anybody waits for.
         if len(frames) > 1:
             socket.send(b"", zmq.NOBLOCK)
         raise
