@@ -51,7 +51,7 @@ from ..wire.requests import (
     table_to_frame,
 )
 from ..wire.transport.zeromq import ClientSockets
-from .installed import Keeper
+from .installed import Keeper, OwnProcess
 from .posting import Behind, Poster, Posts, Refusals, together
 
 __all__ = [
@@ -103,6 +103,7 @@ class RemoteWorkers:
         self.silence_seconds = silence_seconds
         self.refusals = Refusals()
         self._launcher = launcher
+        self._process = OwnProcess()
         self._lock = threading.Lock()
         self._own = threading.local()
         self._channels: list[_Channel] = []
@@ -166,7 +167,8 @@ class RemoteWorkers:
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """After a `PeerError` every request is refused with it."""
+        """After a `PeerError` every request is refused with it; each in a process that was forked."""
+        self._process.check()
         if self._broken is not None:
             raise again(self._broken)
         try:
@@ -176,15 +178,15 @@ class RemoteWorkers:
             raise
 
     def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
-        """Wait until all workers are reached, though they may be at work and not free to answer; `PeerError`
-        if one is not.
-        """
+        """Wait until all workers are reached, though they may be at work; `PeerError` if one is not."""
         self._channel().join(timeout_seconds)
 
     def close(self) -> None:
         """Let go of the sockets; end the workers if this process has started them. Raises what was posted and
-        refused, if no call has said so.
+        refused, if no call has said so. A forked process leaves all as it is.
         """
+        if not self._process.is_here:
+            return
         try:
             # A worker that computes takes them up afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):

@@ -90,14 +90,15 @@ class EmbeddedWorkers:
         working never comes, and is an error at once, whatever the timeout.
         """
         del timeout_seconds
-        self._take_turn()
-        try:
-            return self._ask(requests)
-        except BaseException as error:
-            self._note(error)
-            raise
-        finally:
-            self._end_turn()
+        with self._turn():
+            try:
+                self._begin_turn()
+                return self._ask(requests)
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
 
     def post(
         self,
@@ -112,22 +113,27 @@ class EmbeddedWorkers:
         around it.
         """
         del call, is_ordered
-        self._take_turn()
-        try:
-            self._check()
+        with self._turn():
             try:
-                answer = self._servers[worker].handle(request, table)
-            except TimelyError as error:
-                told = self._in_full(error, request)
-                raise told from told.__cause__
-            self._note_owed(request, table)
-        except BaseException as error:
-            self._note(error)
-            raise
-        finally:
-            self._end_turn()
+                self._begin_turn()
+                self._check()
+                answer = self._take_posted(worker, request, table)
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
         assert isinstance(answer, Reply), "what may be posted is answered at once"
         poster.on_answer(answer)
+
+    def _take_posted(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
+        try:
+            answer = self._servers[worker].handle(request, table)
+        except TimelyError as error:
+            told = self._in_full(error, request)
+            raise told from told.__cause__
+        self._note_owed(request, table)
+        return answer
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
         """Nothing is outstanding."""
@@ -140,25 +146,31 @@ class EmbeddedWorkers:
 
     def work_off(self) -> None:
         """Do all that there is to do."""
-        self._take_turn()
-        try:
-            self._work_off()
-        except BaseException as error:
-            self._note(error)
-            raise
-        finally:
-            self._end_turn()
+        with self._turn():
+            try:
+                self._begin_turn()
+                self._work_off()
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
 
-    def _take_turn(self) -> None:
-        """Threads take turns; a vertex, which runs within somebody's turn, cannot have another."""
-        own = threading.get_ident()
-        if self._busy == own:
+    def _turn(self) -> threading.Lock:
+        """Threads take turns, for as long as each holds this; a vertex, which runs within somebody's turn,
+        cannot have another.
+
+        It is taken by `with`: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
+        """
+        if self._busy == threading.get_ident():
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
-        self._lock.acquire()
+        return self._lock
+
+    def _begin_turn(self) -> None:
         begin_turn()
-        self._busy = own
+        self._busy = threading.get_ident()
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -180,9 +192,9 @@ class EmbeddedWorkers:
         tell(dataflow, error)
 
     def _end_turn(self) -> None:
-        self._busy = 0
-        end_turn()
-        self._lock.release()
+        if self._busy:  # else interrupted before it began
+            self._busy = 0
+            end_turn()
 
     def at_rest(self) -> list[Worker] | None:
         """Its workers, as long as no message is between them: see `together.py`."""
@@ -237,25 +249,28 @@ class EmbeddedWorkers:
         """Install what `builder`, a function of this process, builds, on all workers; perhaps as the new
         version of a dataflow, if that has caught up before `timeout` seconds are over.
         """
-        self._take_turn()
-        try:
-            self._check()
-            self._work_off()
-            old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
-            dataflow = self._servers[0].installations.reserve()
-            answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
+        with self._turn():
             try:
-                return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
-            except TimelyError:
-                # Whatever ends it now or later, the caller hears of it here.
-                self._failed_installs.add(dataflow)
-                self._untold.pop(dataflow, None)
+                self._begin_turn()
+                self._check()
+                self._work_off()
+                old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
+                dataflow = self._servers[0].installations.reserve()
+                answers = [
+                    server.install(dataflow, spec, builder, arguments, old) for server in self._servers
+                ]
+                try:
+                    return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
+                except TimelyError:
+                    # Whatever ends it now or later, the caller hears of it here.
+                    self._failed_installs.add(dataflow)
+                    self._untold.pop(dataflow, None)
+                    raise
+            except BaseException as error:
+                self._note(error)
                 raise
-        except BaseException as error:
-            self._note(error)
-            raise
-        finally:
-            self._end_turn()
+            finally:
+                self._end_turn()
 
     def close(self) -> None:
         """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
-from ..errors import TimelyError
+from ..errors import MisuseError, TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request, Value
 from .posting import Behind, Poster, Refusals, this_thread, together
 
-__all__ = ["Installed", "Keeper", "Workers"]
+__all__ = ["Installed", "Keeper", "OwnProcess", "Workers"]
 
 _PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
@@ -90,6 +91,29 @@ class Keeper(Protocol):
     def stop(self) -> None:
         """End the workers; returns when none is left."""
         ...
+
+
+class OwnProcess:
+    """The process that makes this.
+
+    One that is forked from it has copies of all descriptors: what it asked by them would take answers that
+    are the other one's, and what it closed would end what that one uses.
+    """
+
+    def __init__(self) -> None:
+        self._number = os.getpid()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is it, and not one that was forked from it."""
+        return self._number == os.getpid()
+
+    def check(self) -> None:
+        """Raise `MisuseError` if it is not."""
+        if not self.is_here:
+            raise MisuseError(
+                "this cluster was connected before this process was forked: connect again in it"
+            )
 
 
 class Installed:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
 from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
@@ -26,6 +26,9 @@ from ..wire.batch import Frame
 from ..wire.requests import Reply, Request, Value
 
 __all__ = ["Behind", "Poster", "Posts", "Refusals", "this_thread", "together"]
+
+_LOOK_SECONDS: Final = 0.001
+"""So often who waits for another thread looks whether that is done."""
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
 """Makes a request that is done only if those of these numbers were."""
@@ -153,10 +156,13 @@ class Posts:
         site: CallSite,
     ) -> None:
         """Send a request; `call` and `site` say what the user has called, and where."""
-        if len(self._waiting) >= POSTED_COUNT_MAX:
-            self.settle()
+        if len(self._waiting) >= POSTED_COUNT_MAX or self._is_in_doubt:
+            self.settle()  # what is sent again is before what comes now
         with self._lock:
+            # Who is interrupted as it sends may have lost the connection by which answers were to come.
+            is_in_doubt, self._is_in_doubt = self._is_in_doubt, True
             number = self._send(worker, request, rows)
+            self._is_in_doubt = is_in_doubt
             self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
 
@@ -194,14 +200,15 @@ class Posts:
         then whatever has no answer is still outstanding.
         """
         deadline = time.monotonic() + timeout_seconds
-        if not self._lock.acquire(timeout=timeout_seconds):
-            raise WaitTimeoutError(
-                f"another thread has waited for {timeout_seconds:g} s for what becomes of rows"
-            )
-        try:
+        # Not `acquire` with a limit: whoever is interrupted (Ctrl-C) as that returns would hold it for ever.
+        while self._lock.locked():
+            if time.monotonic() >= deadline:
+                raise WaitTimeoutError(
+                    f"another thread has waited for {timeout_seconds:g} s for what becomes of rows"
+                )
+            time.sleep(_LOOK_SECONDS)
+        with self._lock:
             self._settle(deadline)
-        finally:
-            self._lock.release()
 
     def _settle(self, deadline: float) -> None:
         if self._is_in_doubt:

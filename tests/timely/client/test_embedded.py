@@ -10,7 +10,7 @@ from dataflows import CollectVertex, collatz, fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
-from timely.client import owed
+from timely.client import embedded, owed
 from timely.client.embedded import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
 
@@ -272,6 +272,24 @@ def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
                 flow.input("lines").insert(["one"], writer="w", sequence=0)
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.input("lines").insert(["one"], writer="w", sequence=0)
+
+
+def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next call waited for ever, and so did the end of the program."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        with monkeypatch.context() as patch:
+            patch.setattr(embedded, "begin_turn", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                flow.seal()
+        assert isinstance(cluster._workers, embedded.EmbeddedWorkers)
+        assert not cluster._workers._lock.locked()
+        with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
+            flow.seal()
 
 
 def test_waiting_for_what_cannot_come_is_an_error_at_once() -> None:

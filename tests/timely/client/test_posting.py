@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import zmq
 
 import differential as dd
 import timely
@@ -33,8 +32,6 @@ from timely.wire.requests import (
     encode_reply,
     number_of,
 )
-from timely.wire.transport import direct_lines
-from timely.wire.transport.direct import DirectLine
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
@@ -236,6 +233,60 @@ def test_who_waits_with_a_limit_does_not_wait_for_longer_for_another_thread() ->
         wire.posts.settle(0.05)
     wire.posts.settle()
     assert wire.answered == [0]
+
+
+def test_who_is_interrupted_as_it_sends_may_have_lost_answers_to_what_it_sent_before() -> None:
+    """The line by which they were to come is given up then; and what is sent again keeps its place."""
+    wire = _Wire()
+    wire.post(2)
+    real = wire.posts._send
+
+    def interrupted(worker: int, request: Request, rows: Frame | None) -> int:
+        raise KeyboardInterrupt
+
+    wire.posts._send = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        wire.post(1)
+    wire.posts._send = real
+    wire.post(1)
+    assert wire.sent == [(1, number) for number in range(5)] and wire.answered == [2, 3]
+    wire.posts.settle()
+    assert wire.answered == [2, 3, 4] and len(wire.sent) == 5
+
+
+class _Lock:
+    """Whoever calls `acquire` is interrupted as it returns, as it may be in any function of Python."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.locked = self._lock.locked
+        self.release = self._lock.release
+
+    def acquire(self, *_: object, **__: object) -> bool:
+        self._lock.acquire()
+        raise KeyboardInterrupt
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.__exit__(None, None, None)
+
+
+def test_who_is_interrupted_as_it_begins_to_settle_holds_nothing_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is held by a call that has ended is held for ever."""
+    wire = _Wire()
+    monkeypatch.setattr(wire.posts, "_lock", _Lock())
+    wire.post(1)
+    try:
+        wire.posts.settle()
+    except KeyboardInterrupt:
+        pass
+    assert not wire.posts._lock.locked()
+    wire.posts.settle()
+    assert wire.answered and not wire.posts
 
 
 class _Played:
@@ -503,47 +554,6 @@ def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
     assert flow.epoch == 1 and pair.flow(flow.index).refresh() == 1
     flow.wait()
     assert _read(flow) == {(1, 1, 1)}
-
-
-@pytest.mark.parametrize("way", ["direct", "zmq"])
-def test_who_is_interrupted_in_the_middle_of_an_answer_may_go_on(
-    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    if way == "zmq":
-        monkeypatch.setattr(direct_lines, "connect", lambda _: None)
-    with timely.connect(*pair.addresses) as mine:
-        flow = mine.flow(pair.install(_counts).index)
-        flow.input("rows").insert([(1, 6)])
-        flow.wait(flow.seal())
-        torn: list[object] = []
-        if way == "zmq":
-
-            def recv_multipart(socket: zmq.Socket[bytes], *_: object, **__: object) -> None:
-                torn.append(socket.recv())
-                raise KeyboardInterrupt
-
-            monkeypatch.setattr(zmq.Socket, "recv_multipart", recv_multipart)
-        else:
-            whole = DirectLine.recv
-
-            def recv(line: DirectLine) -> list[list[memoryview]]:
-                if heard := whole(line):
-                    torn.append(heard)
-                    raise KeyboardInterrupt
-                return heard
-
-            monkeypatch.setattr(DirectLine, "recv", recv)
-        with pytest.raises(KeyboardInterrupt):
-            flow.output("counts").changes_nowait()
-        if way == "zmq":
-            flow.input("rows").insert([(2, 7)])
-            with pytest.raises(KeyboardInterrupt):
-                flow.seal()
-        monkeypatch.undo()
-        assert torn
-        flow.input("rows").insert([(2, 8)])
-        flow.wait(flow.seal())
-        assert _read(flow) == {(1, 1, 6), (2, 2, 15) if way == "zmq" else (2, 1, 8)}
 
 
 def test_a_seal_behind_rows_of_a_dataflow_that_has_ended_tells_of_its_end(pair: timely.Cluster) -> None:

@@ -23,6 +23,7 @@ import secrets
 import select
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -41,6 +42,8 @@ _FRAMES_MAX: Final = 8
 _PARTS_MAX: Final = 64
 _READ_BYTES: Final = 1 << 18
 _COUNT: Final = struct.Struct("<q")
+_FULL_SECONDS: Final = 1.0
+"""Where no descriptor was left for whoever waits to be let in, it is tried again after so long."""
 
 
 class BrokenLineError(Exception):
@@ -59,10 +62,10 @@ def connect(address: str) -> DirectLine | None:
         return None
     try:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    except OSError:  # no descriptor for it: what is asked goes by ZeroMQ
+    except OSError:  # no descriptor left: there is another way
         return None
-    connection.setblocking(False)
     try:
+        connection.setblocking(False)
         connection.connect(path)
     except OSError:  # not there yet, or too many wait to be let in
         connection.close()
@@ -184,8 +187,6 @@ class DirectDoor:
         self._lines: dict[bytes, DirectLine] = {}
         self._clients: dict[int, bytes] = {}
         self._watched: dict[int, int] = {}
-        self._is_watched = True
-        """Whether who waits for the door hears of those who come to it."""
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._listening.setblocking(False)
@@ -196,6 +197,7 @@ class DirectDoor:
             self._listening.close()
             raise
         self._poll.register(self._listening.fileno(), select.EPOLLIN)
+        self._full_until: float | None = None
 
     @property
     def descriptor(self) -> int:
@@ -208,8 +210,9 @@ class DirectDoor:
     def recv_nowait(self, count: int) -> list[tuple[bytes, list[memoryview]]]:
         """Requests that have come in, as (who asks, frames), of so many clients at most."""
         arrived: list[tuple[bytes, list[memoryview]]] = []
-        if not self._is_watched:
-            self._let_in()
+        if self._full_until is not None and time.monotonic() >= self._full_until:
+            self._full_until = None
+            self._poll.modify(self._listening.fileno(), select.EPOLLIN)
         for descriptor, _ in self._poll.poll(0, count):
             client = self._clients.get(descriptor)
             if client is None:
@@ -251,10 +254,10 @@ class DirectDoor:
             try:
                 connection, _ = self._listening.accept()
             except BlockingIOError:  # nobody else
-                self._watch_listening(True)
                 return
-            except OSError:  # no descriptor for him: who waited for him would wait no more, and not rest
-                self._watch_listening(False)
+            except OSError:  # no descriptor for him; he would wake this worker again at once
+                self._full_until = time.monotonic() + _FULL_SECONDS
+                self._poll.modify(self._listening.fileno(), 0)
                 return
             if len(self._lines) >= DIRECT_COUNT_MAX:
                 connection.close()
@@ -264,11 +267,6 @@ class DirectDoor:
             line = self._lines[client] = DirectLine(connection, HEADER_BYTES_MAX)
             self._clients[line.descriptor] = client
             self.send(client, [])
-
-    def _watch_listening(self, is_watched: bool) -> None:
-        if is_watched != self._is_watched:
-            self._poll.modify(self._listening.fileno(), select.EPOLLIN if is_watched else 0)
-            self._is_watched = is_watched
 
     def _watch(self, line: DirectLine) -> None:
         """Who does not read what he is sent is not heard either."""
@@ -283,8 +281,10 @@ class DirectDoor:
 
     def _hang_up(self, client: bytes) -> None:
         line = self._lines.pop(client)
-        self._watched.pop(line.descriptor, None)
         self._clients.pop(line.descriptor)
+        # A copy of the descriptor, in a process that user code has forked, would go on to wake this one.
+        if self._watched.pop(line.descriptor, None) is not None:
+            self._poll.unregister(line.descriptor)
         line.close()
 
 

@@ -89,9 +89,15 @@ class DirectLines:
         if self._tries[worker] <= 0:
             return
         self._tries[worker] -= 1
-        line = self._lines[worker] = connect(self._addresses[worker])
-        if line is not None:
+        line = connect(self._addresses[worker])
+        if line is None:
+            return
+        try:
+            self._lines[worker] = line
             self._poller.add(line.descriptor)
+        except BaseException:  # a line that nobody waits for would be slow
+            self._drop(worker)
+            raise
 
     def _take(self, worker: int) -> None:
         line = self._lines[worker]
@@ -118,12 +124,12 @@ class DirectLines:
 
     def _drop(self, worker: int) -> None:
         """It is broken: that the worker is gone, if it is, its other connection tells."""
-        line = self._lines[worker]
-        assert line is not None
-        self._poller.remove(line.descriptor)
-        line.close()
-        self._lines[worker] = None
+        line, self._lines[worker] = self._lines[worker], None
         self._tries[worker] = 0
+        if line is not None:
+            if line.descriptor in self._poller:
+                self._poller.remove(line.descriptor)
+            line.close()
         for known in (self._greeted, self._chosen, self._full):
             known.discard(worker)
 

@@ -38,6 +38,9 @@ class Poller:
     def __init__(self) -> None:
         self._poller = zmq.Poller()
 
+    def __contains__(self, source: zmq.Socket[bytes] | int) -> bool:
+        return source in self._poller
+
     def add(self, source: zmq.Socket[bytes] | int) -> None:
         """Wait for this one, too."""
         self._poller.register(source, zmq.POLLIN)
@@ -125,6 +128,14 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
         socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
     except zmq.Again:
         pass
+    except zmq.ZMQError:
+        raise
+    except BaseException:
+        # Interrupted (Ctrl-C) between two frames: this ends the message, which nobody waits for any more.
+        # Else the next one would be read as the rest of it. By itself it is none that anybody waits for.
+        if len(frames) > 1:
+            socket.send(b"", zmq.NOBLOCK)
+        raise
 
 
 def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds: float) -> str:

@@ -7,6 +7,7 @@ import resource
 import select
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -263,27 +264,47 @@ def test_a_client_without_a_descriptor_for_a_line_has_none(door: DirectDoor, add
         assert connect(address) is None
 
 
-def test_who_finds_no_descriptor_for_a_client_rests_and_lets_him_in_later(
-    door: DirectDoor, address: str
-) -> None:
-    known, line = let_in(door, address), connect(address)
-    assert line is not None
-    _lines.append(line)
-    with no_descriptor_left():
-        assert is_awake(door)
-        assert door.recv_nowait(9) == []
-        assert not is_awake(door), "nothing has changed for who waits at the door"
-        known.send([b"still here"])
-        assert is_awake(door)
-        assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"still here"]]
-        assert not is_awake(door)
-    assert door.recv_nowait(9) == []
-    assert line.recv() == [[]]
-    another = let_in(door, address)
-    another.send([b"I, too"])
-    assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"I, too"]]
-
-
 def test_addresses_of_other_kinds_have_no_door(tmp_path: Path) -> None:
     assert direct_path("tcp://127.0.0.1:5") is None and connect("tcp://127.0.0.1:5") is None
     assert connect(f"ipc://{tmp_path}/nobody") is None
+
+
+def test_without_a_descriptor_nobody_is_let_in_and_nobody_is_woken_and_later_he_is(
+    door: DirectDoor, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "_FULL_SECONDS", 0.2)
+    ada = let_in(door, address)
+    bob = connect(address)
+    assert bob is not None
+    _lines.append(bob)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        assert connect(address) is None, "there is another way"
+        assert door.recv_nowait(9) == []
+        assert select.select([door.descriptor], [], [], 0)[0] == []
+        ada.send([b"?"])
+        assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"?"]]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    heard: list[list[memoryview]] = []
+    while not heard:
+        assert door.recv_nowait(9) == []
+        time.sleep(0.01)
+        heard = bob.recv()
+    assert heard == [[]]
+
+
+def test_who_has_gone_wakes_nobody_though_another_process_has_a_copy_of_his_line(
+    door: DirectDoor, address: str
+) -> None:
+    """As one that user code has forked; here it is a copy of the descriptor."""
+    line = let_in(door, address)
+    copies = [os.dup(each.descriptor) for each in door._lines.values()]
+    line.close()
+    assert door.recv_nowait(9) == [] and not door._lines
+    try:
+        assert select.select([door.descriptor], [], [], 0)[0] == []
+    finally:
+        for copy in copies:
+            os.close(copy)

@@ -170,3 +170,20 @@ def test_a_line_at_which_somebody_was_interrupted_is_given_up(
         door.recv_nowait(9)
     assert not lines.send(0, [b"?"]), "nor is another one begun"
     lines.close()
+
+
+def test_who_is_interrupted_as_a_line_is_made_has_none(
+    door: DirectDoor, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(self: Poller, source: object) -> None:
+        raise KeyboardInterrupt
+
+    lines = DirectLines([address], Poller())
+    with monkeypatch.context() as patched:
+        patched.setattr(Poller, "add", add)
+        with pytest.raises(KeyboardInterrupt):
+            lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    assert lines.recv_nowait(0) is None and not lines.send(0, [b"?"])
+    lines.close()
