@@ -2,12 +2,13 @@
 
 A sum costs nothing, since its parts come from where they are. Those of an anti join are the rows of the left,
 on the workers by which they came in, and, taken back, the rows that are in pairs, on the workers of their
-keys. A stage with keys brings them together. An output has none: on several workers it would keep each such row
-twice, and give both to every reader, who then finds that nothing is left. So its rows are sent to where they
-meet.
+keys. A stage with keys brings them together. An output has none: on several workers it would keep each such
+row twice, and give both to every reader, who then finds that nothing is left. So its rows are sent to where
+they meet.
 
 By the keys of what is taken back, if these come first in the row: then what was joined by them is there
-already, and only the others travel. Otherwise by all columns. A sum in which nothing is taken back stays where it is.
+already, and only the others travel. Otherwise by all columns. A sum in which nothing is taken back stays
+where it is.
 """
 
 from __future__ import annotations
