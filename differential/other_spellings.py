@@ -13,6 +13,7 @@ from timely.user_code.call_site import call_site
 from .errors import SchemaError
 
 __all__ = [
+    "ALGORITHMS",
     "FUNCTIONS_ELSEWHERE",
     "condition_of",
     "explain",
@@ -307,6 +308,13 @@ _FAMILIES: Final = (
     ),
     (r"jaro\w+|str_to_map|json\w*|make_valid_utf8|try_element_at|to_variant_object|randstr", _MAP),
 )
+ALGORITHMS: Final = frozenset((
+    "bfs", "bidirectional_shortest_paths", "connected_components", "datalog",
+    "edges_inside_components", "graph_colouring", "k_core", "label_propagation", "pagerank",
+    "prefix_sums", "propagate", "strongly_connected_components", "transitive_closure", "triangles",
+    "weighted_shortest_paths",
+))  # fmt: skip
+"""What `differential.algorithms` has, which is asked of the module above it."""
 FUNCTIONS_ELSEWHERE: Final = frozenset(_OF_FUNCTIONS)
 """Names of PySpark's and Polars' functions and types for which there is something else here."""
 
@@ -328,6 +336,8 @@ def explain_function(name: str) -> str:
     """The message of the `AttributeError` for `name`, which the module does not have."""
     missing = f"module 'differential' has no attribute {name!r}"
     told = _OF_FUNCTIONS.get(name) or told_of(name, _FAMILIES)
+    if name in ALGORITHMS:
+        told = f"from differential.algorithms import {name}"
     return f"{missing}. Write instead: {told}" if told else missing
 
 

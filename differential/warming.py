@@ -35,7 +35,14 @@ from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
-from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
+from progress.kernel import (
+    COMPILE_NOTICE,
+    compile_for,
+    is_cache_shared,
+    kernels_compiled,
+    on_compile,
+    on_ready,
+)
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
 from timely.worker.launcher import before_launch
@@ -124,6 +131,7 @@ class _Told:
         self.helper: subprocess.Popen[str] | None = None
         self.begin = 0.0
         self.next = 0.0
+        self.compiled = 0
 
     def first(self) -> None:
         """The first kernel has to be compiled."""
@@ -134,9 +142,12 @@ class _Told:
             self.helper = _start_helper()
 
     def each(self, ready: int, known: int) -> None:
-        """One more can be called."""
-        now = time.monotonic()
-        if now >= self.next:
+        """One more can be called. What was there already is not spoken of: who has compiled two, and loads
+        others for a minute because its work takes that long, does not compile for a minute.
+        """
+        now, before = time.monotonic(), self.compiled
+        self.compiled = kernels_compiled()
+        if now >= self.next and self.compiled > before:
             _say(f"{ready} of {known} kernels after {now - self.begin:.0f} s")
             self.next = now + _SECONDS_BETWEEN
 

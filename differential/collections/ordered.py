@@ -43,7 +43,9 @@ H = TypeVar("H", bound=Handle)
 class OrderOperators(CheckingOperators):
     """Rows in an order."""
 
-    @written_as("top_k(3, by=col.x.desc()) for those with the largest x, by='x' for the least")
+    @written_as(
+        "top_k(3, by=col.x.desc()) for those with the largest x, by='x' for the least; of a group: keys='k'"
+    )
     def top_k(
         self,
         k: int,

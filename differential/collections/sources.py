@@ -15,6 +15,7 @@ from ..errors import SchemaError
 from ..expressions.expression import col
 from ..operators.between.imports import TableImport
 from ..operators.table_io import DIFF, EPOCH
+from ..other_spellings import written_as
 from ..plan.building import Plan
 from ..plan.nodes import FromStream, Import, Input
 from ..plan.stages.timed import input_codec
@@ -27,6 +28,7 @@ __all__ = ["announcements", "checked_input", "from_stream", "imported", "input"]
 _REFUSED = "(refused)"
 
 
+@written_as("input(flow, 'orders', 'customer: string, cents: int')")
 def input(
     dataflow: Dataflow,
     name: str,
@@ -60,6 +62,7 @@ def input(
     return _input(dataflow, Input(declared, name, mode, keys))
 
 
+@written_as("checked_input(flow, 'orders', 'customer: string, cents: int')")
 def checked_input(
     dataflow: Dataflow, name: str, schema: SchemaSpec, *, refusal: Literal["row", "error"] = "row"
 ) -> tuple[Collection, Collection]:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 import differential as dd
-from differential import col
+from differential import algorithms, col
 from differential.errors import ExpressionError, SchemaError
-from differential.other_spellings import FUNCTIONS_ELSEWHERE, condition_of, explain_function
+from differential.other_spellings import ALGORITHMS, FUNCTIONS_ELSEWHERE, condition_of, explain_function
 from timely import Dataflow
 
 
@@ -49,6 +49,7 @@ def test_spellings_of_other_libraries_are_told_what_to_write(name: str, said: st
             "module 'differential' has no attribute 'countDistinct'. Write instead: dd.count_distinct",
         ),
         ("collect_list", "dd.collect('x')"),
+        ("connected_components", "from differential.algorithms import connected_components"),
         ("F", "dd.sum('x')"),
         ("sample", "filter(dd.hash(col.id) % 100 < 5)"),
         ("stddev_samp", "Write instead: dd.stddev('x')"),
@@ -282,3 +283,7 @@ def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
             (ExpressionError, SchemaError), match=r"is a Column of PySpark, .* col\.x is the column"
         ):
             given()
+
+
+def test_algorithms_are_answered_with_where_they_are() -> None:
+    assert frozenset(algorithms.__all__) == ALGORITHMS

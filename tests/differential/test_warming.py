@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -108,6 +109,8 @@ def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
     told, clock = warming._Told(), iter([100.0, 101.0, 110.5, 111.0, 121.0, 122.0])
     monkeypatch.setattr(warming.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(warming, "_start_helper", lambda: None)
+    compiled = count(1)
+    monkeypatch.setattr(warming, "kernels_compiled", lambda: next(compiled))
     told.warmed()
     assert capsys.readouterr().err == "", "nothing had to be compiled"
     told.first()
@@ -119,4 +122,18 @@ def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
         "2 of 200 kernels after 10 s",
         "4 of 200 kernels after 21 s",
         "kernels are compiled, after 22 s",
+    ]
+
+
+def test_kernels_that_are_loaded_are_not_told_of_as_if_they_were_compiled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, compiled = warming._Told(), 0
+    monkeypatch.setattr(warming, "kernels_compiled", lambda: compiled)
+    monkeypatch.setattr(warming, "_SECONDS_BETWEEN", 0.0)
+    for compiled, ready in ((1, 1), (1, 2), (1, 3), (2, 4)):  # noqa: B007  # read by the lambda above
+        told.each(ready, 9)
+    assert [line.split(" after ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "1 of 9 kernels",
+        "4 of 9 kernels",
     ]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import ExpectedAppend, new_writer, place_of
+from ..user_code.short_traces import told_shortly
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
@@ -316,7 +317,9 @@ class FlowInput:
         """
         rows = form.plain_rows(data)
         if rows is None:
-            return self._add_table(call, form.to_table(data), diff, writer, sequence)
+            with told_shortly():
+                table = form.to_table(data)
+            return self._add_table(call, table, diff, writer, sequence)
         is_named = writer is not None
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)

@@ -17,6 +17,7 @@ has told nobody of its changes of counts, so nobody can take its work for done.
 from __future__ import annotations
 
 import copy
+import gc
 import os
 from collections.abc import Callable, Mapping
 from typing import assert_never
@@ -27,6 +28,7 @@ from progress.tracking.broadcast import Broadcaster
 
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
+from ..errors import UninstalledError
 from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
@@ -180,6 +182,9 @@ class Worker:
             for importer in importers_of(self._instances, number):
                 self.end(importer.index, lost_owner(importer, number, error), origin)
             instance.drop()
+            if isinstance(error, UninstalledError):
+                # Vertices and what runs them refer to each other: a worker that then rests would keep them.
+                gc.collect()
         self._broadcasters.pop(number, None)
         self._early.pop(number, None)
         if origin < self._ended_by.get(number, self.workers):

@@ -66,10 +66,7 @@ class TimeOperators(GroupOperators):
         if isinstance(shape, Session):
             return self._sessions(time, shape, (start, end))
         if not isinstance(shape, Tumbling | Sliding):
-            raise SchemaError(
-                f"window ({call_site()}) takes dd.tumbling(minutes=5) or dd.sliding(size, every), not "
-                f"{shape!r}"
-            )
+            raise _no_shape(shape)
         size, every, origin = lengths_of(shape, type_)
         if isinstance(shape, Sliding):
             return self.with_node(Slide(self.node, time, (size, every, origin), (start, end)))
@@ -315,3 +312,9 @@ def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[s
                     columns[f"({('left', 'right')[place]}) {column.name}"] = value
         parts.append(side.with_node(Select(side.node, tuple(columns.items()))))
     return parts[0].with_node(Concat((parts[0].node, parts[1].node)))
+
+
+def _no_shape(given: object) -> SchemaError:
+    written = f". Write dd.tumbling({given!r})" if isinstance(given, str) else ""
+    wanted = "dd.tumbling(minutes=5) or dd.sliding(size, every)"
+    return SchemaError(f"window ({call_site()}) takes {wanted}, not {given!r}{written}")

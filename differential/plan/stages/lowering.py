@@ -57,6 +57,7 @@ from ..nodes import (
 )
 from ..rules.sharing import Kept, answered, read_of, reads_answers, returned
 from .groups import Grouping, stage_of
+from .meeting import meeting_keys
 from .patterns import PatternLowering
 from .terms import (
     Leaves,
@@ -251,7 +252,8 @@ class Lowering(PatternLowering):
         if isinstance(node, Export):
             return self._export(node, source)
         assert isinstance(node, Output), node
-        self._dataflow.output(node.name, source.terms[0].stream, TableOut(schema), feeds_of(source, 0, None))
+        feeds = feeds_of(source, 0, meeting_keys(node.source))
+        self._dataflow.output(node.name, source.terms[0].stream, TableOut(schema), feeds)
         return source
 
     def _delay(self, node: Delay, source: Lowered) -> Lowered:

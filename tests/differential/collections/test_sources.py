@@ -83,3 +83,10 @@ def test_checked_a_removal_of_what_is_not_there_ends_the_dataflow_with_the_row(w
 def test_refused_a_refusal_that_is_none() -> None:
     with pytest.raises(SchemaError, match="'row' or 'error', not 'raise'"):
         dd.checked_input(Dataflow("queries"), "rows", "v: int", refusal="raise")  # type: ignore[arg-type]
+
+
+def test_refused_an_input_of_no_dataflow_says_how_it_is_written() -> None:
+    with pytest.raises(
+        SchemaError, match="Write instead: input.flow, 'orders', 'customer: string, cents: int'"
+    ):
+        dd.input("orders", "customer: string")  # type: ignore[call-arg, arg-type]

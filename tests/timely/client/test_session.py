@@ -7,6 +7,8 @@ spreading_*  which worker gets which rows
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
@@ -362,3 +364,30 @@ def test_spreading_named_insertions_of_any_size_are_one_line_of_numbers(
         flow.seal()
         counts = Counter(record for _, record in flow.output("all").changes())
     assert [counts[number] for number in range(12)] == sizes
+
+
+def test_uninstalled_a_dataflow_is_given_back_at_once_though_its_parts_refer_to_each_other() -> None:
+    class Holds(timely.Vertex):
+        def on_recv(self, edge: int, message: object, time: object) -> None:
+            pass
+
+    held: list[weakref.ref[Holds]] = []
+
+    def made() -> Holds:
+        vertex = Holds()
+        held.append(weakref.ref(vertex))
+        return vertex
+
+    def holding(dataflow: timely.Dataflow) -> None:
+        stream = dataflow.input("words")
+        dataflow.stage("holds", made, [stream.feed()], outputs=0)
+
+    gc.disable()
+    try:
+        with timely.connect(workers=1, embedded=True) as cluster:
+            flow = cluster.install(holding)
+            assert [vertex() is None for vertex in held] == [False]
+            flow.uninstall()
+            assert [vertex() is None for vertex in held] == [True]
+    finally:
+        gc.enable()

@@ -112,3 +112,14 @@ def test_bugs_keep_frames_of_ours() -> None:
 
 def test_no_frames_of_users_are_none() -> None:
     assert users_frames(None) is None
+
+
+def test_rows_that_are_refused_show_the_call_and_not_how_they_were_looked_at() -> None:
+    def numbers(flow: timely.Dataflow) -> None:
+        dd.input(flow, "numbers", "n: int").output("all")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(numbers)
+        with pytest.raises(timely.TimelyError, match="row 0: 7 is neither a tuple nor a dict") as caught:
+            flow.input("numbers").insert([7])
+    assert _frames(caught.value)[1] == ["insert", "_add"]

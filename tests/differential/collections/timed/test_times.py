@@ -245,3 +245,9 @@ def test_columns_of_an_inner_as_of_join_are_null_only_where_they_may_be() -> Non
     found = ("x", 5, 3, "text", None, 7)
     assert cluster.snapshot("inner") == {found: 1}
     assert cluster.snapshot("outer") == {found: 1, ("x", 1, None, None, None, None): 1}
+
+
+def test_a_length_in_place_of_a_shape_is_answered_with_the_shape() -> None:
+    clicks = dd.input(Dataflow("tested"), "clicks", "at: timestamp")
+    with pytest.raises(SchemaError, match=r"not '1 hour'. Write dd.tumbling\('1 hour'\)"):
+        clicks.window("at", "1 hour")  # type: ignore[arg-type]
