@@ -328,6 +328,7 @@ _REQUESTS: dict[str, type[Request]] = {
         CommitAttempts, DropAttempts, Stats, Shutdown,
     )
 }  # fmt: skip
+_FIELDS = {made: {one.name: str(one.type) for one in fields(made)} for made in _REQUESTS.values()}
 _TYPES: dict[str, type] = {
     "int": int,
     "bool": bool,
@@ -375,7 +376,7 @@ class Reply:
 
 def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
     """Frames of a request; raises `RequestError` for an argument that msgpack does not hold."""
-    values = {declared.name: getattr(request, declared.name) for declared in fields(request)}
+    values = {name: getattr(request, name) for name in _FIELDS[type(request)]}
     try:
         header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
     except (TypeError, ValueError, OverflowError) as error:
@@ -417,7 +418,7 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
         raise RequestError(f"there is no request {shown(name)}: there are {', '.join(sorted(_REQUESTS))}")
     if not isinstance(values, dict):
         raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
-    declared = {one.name: str(one.type) for one in fields(made)}
+    declared = _FIELDS[made]
     if values.keys() != declared.keys():
         raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
     for one, kind in declared.items():
