@@ -4,10 +4,12 @@ A run of a small dataflow in this process calls every kernel that operators use,
 on disk. That it has been done is noted beside the user's caches under a name made of all that the machine
 code depends on, so that later starts pay for reading one file's status.
 
-Half of the time goes into three kernels and what these alone call. So the first process that has to compile,
-here or because of a query of its own, starts a *helper*: another process that begins with those, and ends
-with the one that started it. Who comes to a kernel that the other has in hand waits for it, see
-`progress/one_process.py`.
+Most of the time goes into four kernels and what these alone call. So the first process that has to compile,
+here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
+with the one that started them. Who comes to a kernel that another has in hand waits for it, see
+`progress/one_process.py`. So helpers begin at different ends: the largest kernel, which runs loops, has two
+halves, joins and gates, and each is first compiled by another. Two, though there may be but two cores: the
+process that started them soon waits for what they have in hand.
 """
 
 from __future__ import annotations
@@ -33,11 +35,14 @@ from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
+from differential.kernels.regions.gates import next_gate, open_gate
+from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
 from progress.kernel import (
     COMPILE_NOTICE,
     compile_for,
+    compile_part_for,
     is_cache_shared,
     kernels_compiled,
     on_compile,
@@ -50,7 +55,8 @@ from timely.worker.launcher import before_launch
 __all__ = ["help_to_warm", "warm", "warm_once"]
 
 _ROOT = Path(__file__).resolve().parent.parent
-_HELPER = "import sys, differential.warming; differential.warming.help_to_warm(sys.stdin)"
+_HELPERS = 2
+_HELPER = "import sys, differential.warming; differential.warming.help_to_warm(sys.stdin, {number})"
 _SECONDS_BETWEEN = 10.0
 _EDGES_MANY = 20_000
 """Enough rows for the kernels that only large runs need."""
@@ -96,20 +102,31 @@ def warm() -> None:
     _compile_large_sums()
 
 
-def help_to_warm(caller: IO[str]) -> None:
-    """Compile what takes longest, and end at once when the other end of `caller` is closed."""
+def help_to_warm(caller: IO[str], number: int) -> None:
+    """Compile the share of that helper of what takes longest, and end at once when the other end of `caller`
+    is closed.
+    """
+    assert 0 <= number < _HELPERS
     on_compile(None)
     threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
-    _compile_large_kernels()
+    (_compile_large_kernels, _compile_joins_of_loops)[number]()
 
 
 def _compile_large_kernels() -> None:
-    """Those that more queries need come first."""
+    """Those that more queries need come first. What opens a gate has most of what a small reduce has."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-    compile_for(reduce_few, table, table, table, line, line, table)
+    compile_part_for(open_gate, 0, table, table, table, table, table, line, table)
     _compile_loops()
     _compile_large_sums()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
+
+
+def _compile_joins_of_loops() -> None:
+    """The other half of what runs loops, and what calls parts of the first."""
+    line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    compile_part_for(take_in, 0, table, table, table, table, table, line, table)
+    compile_part_for(next_gate, table, table, table, line)
+    compile_for(reduce_few, table, table, table, line, line, table)
 
 
 def _compile_loops() -> None:
@@ -125,10 +142,10 @@ def _compile_large_sums() -> None:
 
 
 class _Told:
-    """What is said on the error stream while kernels are compiled; and the helper."""
+    """What is said on the error stream while kernels are compiled; and the helpers."""
 
     def __init__(self) -> None:
-        self.helper: subprocess.Popen[str] | None = None
+        self.helpers: list[subprocess.Popen[str] | None] = []
         self.begin = 0.0
         self.next = 0.0
         self.compiled = 0
@@ -139,7 +156,7 @@ class _Told:
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
         if is_cache_shared() and _cores() > 1 and not _marker().exists():
-            self.helper = _start_helper()
+            self.helpers = [_start_helper(number) for number in range(_HELPERS)]
 
     def each(self, ready: int, known: int) -> None:
         """One more can be called. What was there already is not spoken of: who has compiled two, and loads
@@ -166,12 +183,12 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start_helper() -> subprocess.Popen[str] | None:
+def _start_helper(number: int) -> subprocess.Popen[str] | None:
     """None where no other process can be started: then this one compiles everything."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     try:
         helper = subprocess.Popen(
-            [sys.executable, "-c", _HELPER],
+            [sys.executable, "-c", _HELPER.format(number=number)],
             env={**os.environ, "PYTHONPATH": path},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -44,6 +44,7 @@ __all__ = [
     "Int64s",
     "Kernel",
     "compile_for",
+    "compile_part_for",
     "intrinsic",
     "is_cache_shared",
     "kernel",
@@ -113,6 +114,14 @@ def compile_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) 
     """Compile or load `kernel` for arguments like these, without calling it."""
     assert not kwargs, "kernels are called by position"
     cast("Kernel", kernel).prepare(args)
+
+
+def compile_part_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Compile `kernel`, for arguments like these, as a part of those that call it. Nothing where numba's own
+    way is taken: parts are not kept apart there.
+    """
+    assert not kwargs, "kernels are called by position"
+    cast("Kernel", kernel).prepare_part(args)
 
 
 def kernels_compiled() -> int:
@@ -192,6 +201,14 @@ class Kernel(functools.partial[object]):
             self._become(self._load() or self._compile(arguments))
         else:
             self._become(self._numba().in_numba_s_way)
+
+    def prepare_part(self, arguments: Sequence[object]) -> None:
+        """Compile what other kernels call, for arguments like these, or load it."""
+        if not IS_READABLE:
+            return
+        from .machine_code.compiling import compile_part, signature_of
+
+        compile_part(self._numba(), signature_of(arguments))
 
     def _load(self) -> Called | None:
         code = kept.look_up(self._source, self._file, self._full_stamp)

@@ -40,6 +40,7 @@ from ..one_process import claimed
 from .calling import ENTRY, code_that_calls
 from .image import Image, link
 from .memory import Called
+from .room import with_room
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef
@@ -51,6 +52,7 @@ __all__ = [
     "Watch",
     "as_written",
     "choose_cache",
+    "compile_part",
     "compiler_lock",
     "image_of",
     "signature_of",
@@ -248,14 +250,24 @@ def _ordinary(kind: Type) -> Type:
 def image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
     """What Python can call, and the constants in it. Raises `UnknownCodeError` where that cannot be made."""
     with global_compiler_lock:
-        kernel.part.compile(signature)
-        code = kernel.part.overloads[signature]
-        module, constants = code_that_calls(code)
-        library = _Calling(cpu_target.target_context.codegen(), f"calling {code.fndesc.qualname}")
-        library.add_ir_module(module)
-        library.add_linking_library(code.library)
-        library.add_linking_library(rtsys.library)
-        return link([library.object()], ENTRY), constants
+        return with_room(_image_of)(kernel, signature)
+
+
+def _image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
+    kernel.part.compile(signature)
+    code = kernel.part.overloads[signature]
+    module, constants = code_that_calls(code)
+    library = _Calling(cpu_target.target_context.codegen(), f"calling {code.fndesc.qualname}")
+    library.add_ir_module(module)
+    library.add_linking_library(code.library)
+    library.add_linking_library(rtsys.library)
+    return link([library.object()], ENTRY), constants
+
+
+def compile_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
+    """What others can call, and Python cannot."""
+    with global_compiler_lock:
+        with_room(kernel.part.compile)(signature)
 
 
 def _reduced(code: CompileResult) -> tuple[object, ...]:

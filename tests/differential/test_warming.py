@@ -61,7 +61,9 @@ def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
     """Arrays of other shapes would be another signature: machine code that nobody asks for."""
     warming.warm()
     warming._compile_large_kernels()
-    for large in (warming.reduce_few, warming.reduce_first):
+    warming._compile_joins_of_loops()
+    parts = (warming.open_gate, warming.take_in, warming.next_gate)
+    for large in (warming.reduce_few, warming.reduce_first, warming.run_region, *parts):
         assert len(cast("Kernel", large).signatures) == 1
 
 
@@ -70,7 +72,7 @@ import sys, time
 from differential import warming
 from progress.kernel import Kernel
 warming._compile_large_kernels = lambda: (print("here", flush=True), time.sleep(1000))
-warming.help_to_warm(sys.stdin)
+warming.help_to_warm(sys.stdin, 0)
 """
 
 
@@ -87,20 +89,20 @@ def test_a_helper_ends_with_the_one_that_it_helps() -> None:
 
 @pytest.mark.parametrize(
     ("is_warm", "cores", "is_shared", "helpers"),
-    [(False, 2, True, 1), (True, 2, True, 0), (False, 1, True, 0), (False, 2, False, 0)],
+    [(False, 2, True, 2), (True, 2, True, 0), (False, 1, True, 0), (False, 2, False, 0)],
 )
-def test_a_helper_is_started_where_it_can_help(
+def test_helpers_are_started_where_they_can_help(
     is_warm: bool, cores: int, is_shared: bool, helpers: int, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[None] = []
-    monkeypatch.setattr(warming, "_start_helper", lambda: started.append(None))
+    started: list[int] = []
+    monkeypatch.setattr(warming, "_start_helper", lambda number: started.append(number))
     monkeypatch.setattr(warming, "_cores", lambda: cores)
     monkeypatch.setattr(warming, "is_cache_shared", lambda: is_shared)
     if is_warm:
         monkeypatch.setattr(warming, "warm", lambda: None)
         warming.warm_once()
     warming._Told().first()
-    assert len(started) == helpers
+    assert started == list(range(helpers))
 
 
 def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
@@ -108,7 +110,7 @@ def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
 ) -> None:
     told, clock = warming._Told(), iter([100.0, 101.0, 110.5, 111.0, 121.0, 122.0])
     monkeypatch.setattr(warming.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(warming, "_start_helper", lambda: None)
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     compiled = count(1)
     monkeypatch.setattr(warming, "kernels_compiled", lambda: next(compiled))
     told.warmed()
