@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.words import Row, as_words, rows_of
-from strategies_words import rows
+from reference.words import Row, as_words, consolidated, rows_of
+from strategies_words import CODES, rows
 
 from differential.operators.edge import kept_changes
 from differential.operators.edge.kept_changes import KeptChanges
+from differential.trace.run import Run
 
 
 @pytest.fixture(params=[1, 1 << 20], ids=["packed", "as words"])
@@ -36,3 +37,12 @@ def test_a_stretch_may_be_written_to() -> None:
     kept.between(0, 2)[:] = 0
     assert rows_of(kept.words()) == [(1, 2, 3, 4), (5, 6, 7, 8)]
     assert isinstance(kept.words(), np.ndarray)
+
+
+@given(rows(2, wide=True).map(consolidated).filter(len), st.data())
+def test_any_stretch_of_a_run_is_as_it_is_there(some: list[Row], data: st.DataObject) -> None:
+    kept = KeptChanges(Run.from_words(as_words(some, 4), CODES[2].guards, packed=data.draw(st.booleans())))
+    first = data.draw(st.integers(0, len(some)))
+    last = data.draw(st.integers(first, len(some)))
+    assert rows_of(kept.between(first, last)) == some[first:last]
+    assert (rows_of(kept.words()), kept.rows) == (some, len(some))
