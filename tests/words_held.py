@@ -53,7 +53,8 @@ def held(worker: Worker) -> set[int]:
 
 def _parts(part: object) -> Iterator[object]:
     if isinstance(part, Slots):
-        yield from (part.look(slot) for slot in range(len(part)))
+        for slot in range(len(part)):
+            yield from part.looks(slot)
     elif isinstance(part, Traces):
         yield part._read
     elif isinstance(part, dict):

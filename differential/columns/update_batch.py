@@ -33,6 +33,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.hashing import partition_by_key_hash, partition_by_unit
 from differential.kernels.rows.room import room_for
+from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
@@ -40,12 +41,22 @@ from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, register
 from timely.wire.claims import shown
 from timely.wire.routing import Routing
 
-__all__ = ["KeyRoute", "PackedBatch", "UnitRoute", "UpdateBatch", "parts_of", "rows_of", "words_of"]
+__all__ = [
+    "KeyRoute",
+    "PackedBatch",
+    "UnitRoute",
+    "UpdateBatch",
+    "as_batch",
+    "parts_of",
+    "rows_of",
+    "words_of",
+]
 
 _PACKED_ROWS_MIN: Final = 1 << 16
 """So many rows of one time are packed where they are divided among workers."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
+_LEAST_DIFF: Final = -(1 << 63)
 
 assert sys.byteorder == "little", (
     "rows travel in the byte order of the machine, which is little-endian everywhere we run"
@@ -79,6 +90,10 @@ class UpdateBatch:
     def rows(self) -> int:
         """How many updates."""
         return int(self.words.shape[1])
+
+    def least_time(self) -> int:
+        """The least time word of its rows, at least one."""
+        return int(self.words[-2].min())
 
     def only_time(self) -> int | None:
         """The time of all rows; None if there are several."""
@@ -194,6 +209,10 @@ class PackedBatch(Large):
         """All rows, made anew for each who asks."""
         return self._unpacked(self._blocks)
 
+    def least_time(self) -> int:
+        """The time of all rows."""
+        return self._word
+
     def only_time(self) -> int:
         """The time of all rows."""
         return self._word
@@ -202,6 +221,29 @@ class PackedBatch(Large):
         """The rows of each block, as words."""
         for block in self._blocks:
             yield self._unpacked((block,))
+
+    def packed(self) -> list[Block]:
+        """The rows as they are, with time and diff, in the same memory."""
+        width, diff = self._width, self._diff
+        sources = [*range(width), -1, width if diff is None else -1]
+        same = [*[0] * width, self._word, diff or 0]
+        return [block.with_columns(sources, same) for block in self._blocks]
+
+    def projected(
+        self, sources: Sequence[int], same: Sequence[int], sign: int, symbol_words: tuple[int, ...]
+    ) -> PackedBatch | None:
+        """The rows of other columns, as `Block.with_columns`, in the same memory, and as often times `sign`;
+        None if that would have to be written down.
+        """
+        diff = self._diff
+        if sign != 1 and (diff is None or diff == _LEAST_DIFF):
+            return None
+        if diff is None:
+            sources, same = [*sources, self._width], [*same, 0]
+        blocks = tuple(block.with_columns(sources, same) for block in self._blocks)
+        width = len(sources) - (diff is None)
+        diff = None if diff is None else sign * diff
+        return PackedBatch(blocks, width, self._word, diff, symbol_words, self.moved)
 
     def messages(self) -> Iterator[UpdateBatch]:
         """A block each, as words."""
@@ -268,6 +310,20 @@ class PackedBatch(Large):
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
         """Refused, as `from_frames`."""
         raise InternalError(f"worker {peer} sent a packed batch as {len(frames)} frames")
+
+
+def as_batch(found: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
+    """Rows that were put in order as they are sent: many of one time are packed."""
+    if not isinstance(found, PackedRows):
+        return UpdateBatch(found)
+    if found.rows >= _PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
+        width = ranges.shape[0] - 2
+        sources = [*range(width), width + 1]
+        blocks = [
+            Block(words).with_columns(sources, [0] * len(sources)) for words in found.drained(BLOCK_ROWS)
+        ]
+        return PackedBatch(tuple(blocks), width, int(ranges[-2, 0]), None)
+    return UpdateBatch(found.unpack(0, found.rows))
 
 
 def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from differential.linear.chain import LinearChain
 from differential.linear.short import Short, short_of
 from timely.wire.batch import Batch
 
-from ..columns.update_batch import UpdateBatch, words_of
+from ..columns.update_batch import PackedBatch, UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 
 __all__ = ["LinearTransform"]
@@ -36,6 +36,10 @@ class LinearTransform:
         return cls(chain)
 
     def __call__(self, batch: Batch) -> Batch | None:
-        """The rows of `batch` after the chain."""
+        """The rows of `batch` after the chain. Many that are packed, and only moved, stay packed."""
+        if isinstance(batch, PackedBatch) and (moves := self.projection) is not None:
+            moved = batch.projected(moves.sources, moves.constants, moves.sign, self._symbol_words)
+            if moved is not None:
+                return moved
         words = self._function(words_of(batch))
         return None if words is None else UpdateBatch(words, self._symbol_words)

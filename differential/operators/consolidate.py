@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, split_ready
-from differential.kernels.rows.sort import is_consolidated, sort_parts
+from differential.kernels.rows.sort import PackedRows, is_consolidated
 from differential.operators.waiting.pile import Pile
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -82,8 +84,13 @@ class WaitingRows:
 
         Nobody may write to them: they may be those that came.
         """
+        found = self.take_in_order(frontier)
+        return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+
+    def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
+        """The same, still packed where they are many, and fit."""
         parts, self._parts = self._parts, []
-        complete: list[Int64s] = []
+        complete: list[Part] = []
         while parts:
             part, bound, looks = parts.pop()
             if self._is_beyond(bound, frontier):
@@ -97,28 +104,29 @@ class WaitingRows:
             elif later.shape[1]:
                 self._rows -= later.shape[1]
                 self._cut([later])
-        self._rows -= sum(ready.shape[1] for ready in complete)
+        self._rows -= rows_in(complete)
         if len(self._times):
             for time in self._times.take_complete(frontier):
                 pile = self._by_time.pop(time)
                 self._rows -= pile.rows
-                complete += pile.take(self.show)
+                complete += pile.take()
         assert self._rows >= 0
         if not complete:
             return np.empty((self.columns, 0), np.int64)
-        # Together with what `sort_parts` drops, this frees the memory of the rows before more is taken.
+        # Together with what `in_order` drops, this frees the memory of the rows before more is taken.
         part = ready = later = _NONE
         return self._summed(complete)
 
     def consolidate(self) -> None:
         """Sum what waits, so that what cancels takes no memory."""
         if self._rows:
-            waiting = [part for part, _, _ in self._parts]
+            waiting: list[Part] = [part for part, _, _ in self._parts]
             for pile in self._by_time.values():
-                waiting += pile.take(self.show)
+                waiting += pile.take()
             self._parts, self._by_time, self._times, self._rows = [], {}, OpenTimes(self.guards), 0
             if waiting:
-                self.add(self._summed(waiting))
+                found = self._summed(waiting)
+                self.add(found.unpack(0, found.rows) if isinstance(found, PackedRows) else found)
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
@@ -189,14 +197,14 @@ class WaitingRows:
         pile.add(part, self.show)
         self._rows += pile.rows - before
 
-    def _summed(self, parts: list[Int64s]) -> Int64s:
+    def _summed(self, parts: list[Part]) -> PackedRows | Int64s:
         # What comes in one piece is mostly in order: the sums of a group are since they were made.
-        if len(parts) == 1 and is_consolidated(parts[0]):
+        if len(parts) == 1 and not isinstance(parts[0], Block) and is_consolidated(parts[0]):
             return parts[0]
         try:
-            return sort_parts(parts)
+            return in_order(parts)
         except OverflowError:
-            raise row_overflow(parts, self.show) from None
+            raise row_overflow(words_in(parts), self.show) from None
 
     def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
         if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:

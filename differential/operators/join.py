@@ -31,13 +31,15 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from differential.columns.overflow import ShowRow, product_overflow, row_overflow, show_words
+from differential.columns.packed.parts import Part, in_order, words_in
 from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.columns import decode_words
-from differential.kernels.rows.memory import HEADER
-from differential.kernels.rows.sort import sort_parts
+from differential.kernels.rows.memory import HEADER, ROWS
+from differential.kernels.rows.sort import PackedRows
 from differential.operators.arrangement import ArrangedBatch
 from differential.trace.readers import Path, Reader, delayed
+from differential.trace.run import PACKED_ROWS_MIN, Run
 from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.arrays import Int64s
@@ -47,8 +49,8 @@ from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
-MATCHED_ROWS_MAX: Final = 1 << 18
-"""About how many rows there are in a piece: 10 MiB, if they have five words, beside what is made of them."""
+MATCHED_ROWS_MAX: Final = 1 << 17
+"""About how many rows there are in a piece: 5 MiB, if they have five words, beside what is made of them."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
@@ -100,28 +102,59 @@ class JoinInput(NamedTuple):
 class _Work:
     """Rows of a side that were accepted; those before `start` are matched with what `lines` describe."""
 
-    __slots__ = ("_times", "delta", "lines", "pins", "side", "start")
+    __slots__ = ("_times", "delta", "lines", "pins", "rest", "rest_from", "side", "start")
 
-    def __init__(self, side: int, delta: Int64s, start: int, lines: Int64s, pins: Sequence[View]) -> None:
+    def __init__(
+        self, side: int, delta: Int64s | Run, start: int, lines: Int64s, pins: Sequence[View]
+    ) -> None:
         self.side = side
-        self.delta = delta
         self.start = start
         self.lines = lines
         self.pins = pins  # they own the memory that `lines` name
         self._times: tuple[int, Int64s] | None = None
+        self.rest: Run | None = None
+        """What comes behind `delta`, from row `rest_from` on: many rows become words some at a time."""
+        self.rest_from = 0
+        if isinstance(delta, Run):
+            self.rest = delta
+            self.delta: Int64s = np.empty((delta.ranges.shape[0], 0), np.int64)
+            self.go_on()
+        else:
+            self.delta = delta
+
+    def go_on(self) -> bool:
+        """Whether there are rows left to match; if so, some are in `delta`, from `start` on."""
+        if self.start < self.delta.shape[1]:
+            return True
+        if self.rest is None:
+            return False
+        stop = min(self.rest_from + MATCHED_ROWS_MAX, self.rest.rows)
+        self.delta, self.start, self._times = self.rest.between(self.rest_from, stop), 0, None
+        self.rest_from = stop
+        if stop == self.rest.rows:
+            self.rest = None
+        return True
 
     def rebase(self, by: Rebase, pins: Sequence[View], lines: Int64s) -> None:
         """Words count from a later epoch, as those of `lines` do. Rows before `start` are done with.
 
         The rows are copied: traces, views and other readers may hold the same array.
         """
-        self.delta, self.start = by.rows(np.ascontiguousarray(self.delta[:, self.start :])), 0
+        left = self.delta[:, self.start :]
+        if self.rest is not None:
+            left = np.concatenate([left, self.rest.between(self.rest_from, self.rest.rows)], axis=1)
+        self.delta, self.start, self.rest = by.rows(np.ascontiguousarray(left)), 0, None
         self.pins, self.lines, self._times = pins, lines, None
 
     def times(self, guards: int) -> Int64s:
         """The minimal times of the rows not matched yet, as int64[1, ·]."""
         if self._times is None or self._times[0] != self.start:
-            times = minimal_times(self.delta[-2, self.start :], guards)
+            times = self.delta[-2, self.start :]
+            if self.rest is not None:
+                only = self.rest.only_time
+                later = self.rest.words()[-2] if only is None else np.array([only])
+                times = np.concatenate([times, later])
+            times = minimal_times(times, guards)
             self._times = (self.start, times.reshape(1, -1))
         return self._times[1]
 
@@ -172,9 +205,29 @@ class JoinMachine:
         """
         side, source = self.inputs[port]
         assert isinstance(source, OwnRows)
-        parts = [words]
+        parts: list[Part] = [words]
         del words  # so that its memory is free before that of the rows in order is taken
-        delta = self._with_keys(self._sorted(side, parts))
+        return self.recv_parts(port, parts)
+
+    def recv_parts(self, port: int, parts: list[Part]) -> Int64s:
+        """The same of rows in several parts, which are taken out of their list and dropped on the way.
+
+        Many rows are packed for the trace before anything else is done with them, and become words again some
+        at a time, when they are matched.
+        """
+        side, source = self.inputs[port]
+        assert isinstance(source, OwnRows)
+        found = self._sorted(side, parts)
+        if isinstance(found, PackedRows) and found.rows >= PACKED_ROWS_MIN and not self.flags:
+            run = Run.from_sorted(found, self.guards)
+            del found
+            pairs = self._accepted(side, run)
+            if not source.is_done:
+                source.trace.insert_run(run)
+            return pairs
+        if isinstance(found, PackedRows):
+            found = found.unpack(0, found.rows)
+        delta = self._with_keys(found)
         pairs = self._accepted(side, delta)
         if not source.is_done:
             source.trace.insert(delta)
@@ -189,7 +242,8 @@ class JoinMachine:
                 raise InternalError(f"{source.name!r} was told of insert {batch.sequence}, not of {number}")
         delta = batches[0].words
         if len(batches) > 1:
-            delta = self._sorted(side, [batch.words for batch in batches])
+            found = self._sorted(side, [batch.words for batch in batches])
+            delta = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
         # In this order: to accept may change the lines that are read.
         pairs = self._accepted(side, self._with_keys(delta))
         source.accept(batches[-1].sequence)
@@ -203,10 +257,18 @@ class JoinMachine:
                 delta = np.ascontiguousarray(delta[:, kept])
         return delta
 
-    def _accepted(self, side: int, delta: Int64s) -> Int64s:
+    def _accepted(self, side: int, delta: Int64s | Run) -> Int64s:
         """The first piece of the pairs of `delta`; what is left waits."""
         pairs, start = self._nothing, 0
         sources = self._sources[1 - side]
+        if isinstance(delta, Run):
+            if any(source.table[:, ROWS].any() for source in sources):
+                is_first = not self._unfinished
+                pins = [source.pin() for source in sources]
+                lines = self._lines([pin.table for pin in pins], 1 - side)
+                self._unfinished.append(_Work(side, delta, 0, lines, pins))
+                pairs = self.work() if is_first else pairs
+            return pairs
         if not self._unfinished:
             lines = self._lines([source.table for source in sources], 1 - side)
             pairs, start = self._match(side, delta, 0, lines)
@@ -232,7 +294,7 @@ class JoinMachine:
         while self._unfinished and made < MATCHED_ROWS_MAX:
             work = self._unfinished[0]
             pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
-            if work.start == work.delta.shape[1]:
+            if not work.go_on():
                 self._unfinished.popleft()
             if pairs.shape[1]:
                 pieces.append(pairs)
@@ -316,14 +378,16 @@ class JoinMachine:
                 source.trace.symbols(mark)
         for work in self._unfinished:
             mark.words(work.delta[:-2])
+            if work.rest is not None:
+                work.rest.symbols(mark)
             for pin in work.pins:
                 pin.symbols(mark)
 
-    def _sorted(self, side: int, parts: list[Int64s]) -> Int64s:
+    def _sorted(self, side: int, parts: list[Part]) -> PackedRows | Int64s:
         try:
-            return sort_parts(parts)
+            return in_order(parts)
         except OverflowError:
-            raise row_overflow(parts, self._shows[side]) from None
+            raise row_overflow(words_in(parts), self._shows[side]) from None
 
     def check_invariants(self) -> None:
         """Assert those of its own traces."""

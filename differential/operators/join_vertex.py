@@ -21,7 +21,7 @@ from differential.operators.join import (
     Source,
     whole_pairs,
 )
-from differential.operators.vertices import OperatorVertex, joined_words, show_schema
+from differential.operators.vertices import OperatorVertex, packed_parts, show_schema
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase
@@ -111,7 +111,7 @@ class JoinVertex(OperatorVertex):
         if self._ports[port].reads:
             pairs = machine.recv_arranged(port, [arranged(batch) for _, batch in messages])
         else:
-            pairs = machine.recv(port, joined_words(messages))
+            pairs = machine.recv_parts(port, packed_parts(messages))
         self._send(machine, pairs)
 
     def on_resume(self) -> None:

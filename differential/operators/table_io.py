@@ -32,7 +32,9 @@ from timely.wire.batch import Batch
 from ..columns.rows import PlainWords, Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
+from ..kernels.rows.sort import PackedRows
 from ..trace.accumulated import Accumulated
+from ..trace.run import PACKED_ROWS_MIN, Run
 from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
@@ -176,17 +178,31 @@ class TableLog:
         assert self._code is not None and self._trace is not None
         ends = not self._code.holds(epoch)  # it is after every row, then
         bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
-        words = self._open.take_ready(bound)
+        found = self._open.take_in_order(bound)
+        if isinstance(found, PackedRows) and found.rows >= PACKED_ROWS_MIN:
+            run = Run.from_sorted(found, self._code.guards)
+            if (time := run.only_time) is not None:
+                self._keep(time, run)
+                self._trace.set_since(np.array([time]) if ends else bound)
+                self._trace.insert_run(run)
+                return
+            found = run.words()  # of several times, which are kept apart
+        words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
         if words.shape[1] == 0:
             return
-        for word, block in _by_time(words):
-            (done,) = self._code.unpack(word)
-            assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
-            self._epochs.append(done)
-            self._changes[done] = KeptChanges(block)
-            self._last = done + 1
+        for time, block in _by_time(words):
+            self._keep(time, block)
         self._trace.set_since(words[-2].max().reshape(1) if ends else bound)
         self._trace.insert(words)
+
+    def _keep(self, time: int, changes: Int64s | Run) -> None:
+        """Keep the changes at a time word for readers."""
+        assert self._code is not None
+        (done,) = self._code.unpack(time)
+        assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
+        self._epochs.append(done)
+        self._changes[done] = KeptChanges(changes)
+        self._last = done + 1
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns, `epoch`, `diff`; epochs ascending."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.overflow import ShowRow, show_words
+from differential.columns.packed.parts import Part
 from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UpdateBatch, parts_of, words_of
+from differential.columns.update_batch import PackedBatch, UpdateBatch, parts_of, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
 from differential.operators.arrangement import Arrangement
@@ -35,6 +36,7 @@ __all__ = [
     "WaitingMachine",
     "WaitingVertex",
     "joined_words",
+    "packed_parts",
     "show_schema",
 ]
 
@@ -52,6 +54,17 @@ def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
     if len(messages) == 1:
         return words_of(messages[0][1])
     return np.ascontiguousarray(np.concatenate([words_of(batch) for _, batch in messages], axis=1))
+
+
+def packed_parts(messages: Sequence[tuple[int, Batch]]) -> list[Part]:
+    """The rows of several messages, those of large ones as they are packed."""
+    parts: list[Part] = []
+    for _, batch in messages:
+        if isinstance(batch, PackedBatch):
+            parts += batch.packed()
+        elif batch.rows or len(messages) == 1:
+            parts.append(words_of(batch))
+    return parts or [words_of(messages[0][1])]
 
 
 class OperatorVertex(Vertex):

@@ -46,7 +46,8 @@ class JointLoop(LoopRegion):
         self._slots.bound = bound
         self._begin()
         for out in self._parts.outs:
-            self._slots.table[out.slot, S_NEXT] = self._slots.next_of(self._slots.look(out.slot)[-2])
+            least = min(self._slots.next_of(words[-2]) for words in self._slots.looks(out.slot))
+            self._slots.table[out.slot, S_NEXT] = least
 
     def pass_on(self) -> None:
         """See `JointRegion`."""

@@ -13,7 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.update_batch import UpdateBatch, parts_of
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, in_order
+from differential.columns.update_batch import PackedBatch, as_batch, words_of
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
@@ -40,7 +42,6 @@ from differential.kernels.regions.layout import (
     X_TURNS,
 )
 from differential.kernels.regions.run import run_region
-from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.reduce_vertex import ReduceVertex
@@ -97,10 +98,10 @@ class LoopRegion:
             self.at = None
             return
         slot = self._parts.entries[stage, port]
-        if batch.rows > ROWS_MAX:  # which may come in parts
-            self._slots.make_room(slot, self._slots.rows(slot) + batch.rows)
-        for words in (batch.words,) if isinstance(batch, ArrangedBatch) else parts_of(batch):
-            self._slots.put(slot, words)
+        if isinstance(batch, PackedBatch):
+            self._slots.put_packed(slot, batch.packed())
+        else:
+            self._slots.put(slot, batch.words if isinstance(batch, ArrangedBatch) else words_of(batch))
 
     def run(self, bound: int) -> bool:
         """See `Region`."""
@@ -137,6 +138,7 @@ class LoopRegion:
         """A stretch: see what waits in it at gates."""
         parts = self._parts
         find_next(parts.steps, self._slots.table, self._state)
+        self._slots.find_packed()
         for number, gate in parts.gates.items():
             parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
@@ -232,11 +234,9 @@ class LoopRegion:
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):
                 continue
-            words = self._slots.take(slot)
-            words[-2] = (words[-2] & keep) + add
-            words = sort_consolidate(words)
-            if words.shape[1]:
-                use.send(UpdateBatch(words), int(words[-2].min()))
+            batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
+            if batch.rows:
+                use.send(batch, batch.least_time())
 
     def first(self) -> int | None:
         """See `Region`."""
@@ -277,11 +277,21 @@ class LoopRegion:
     def symbols(self, mark: Mark) -> None:
         """What waits in slots."""
         for slot in self._waiting:
-            mark.words(self._slots.look(slot)[:-2])
+            for words in self._slots.looks(slot):
+                mark.words(words[:-2])
         for gate in self._parts.gates.values():
             if gate.pending >= 0:
                 mark.words(self._slots.look(gate.pending)[:-1])
 
     def compared(self) -> object:
         """All that decides what it will do, beside its vertices."""
-        return [self._slots.look(slot).tolist() for slot in range(len(self._slots))]
+        return [[words.tolist() for words in self._slots.looks(slot)] for slot in range(len(self._slots))]
+
+
+def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
+    """The same rows with every time `t` at `(t & keep) + add`; what is packed is packed again."""
+    for number, part in enumerate(parts):
+        words = part.words() if isinstance(part, Block) else part
+        words[-2] = (words[-2] & keep) + add
+        parts[number] = Block(words) if isinstance(part, Block) else words
+    return parts

@@ -1,13 +1,22 @@
-"""Where rows of a region wait: arrays that Python owns and a kernel fills."""
+"""Where rows of a region wait: arrays that Python owns and a kernel fills.
+
+Of a load so many wait that as words they would be the most that there ever is. So what Python puts behind
+many others is packed, block by block, and only the last rows are left as words. These are always too many for
+a kernel, who therefore leaves the slot to Python, and need not know of the others.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.packed.parts import Part, joined, packed
 from differential.kernels.regions.layout import (
     FAR,
+    ROWS_MAX,
     S_AT,
     S_COLUMNS,
     S_LEAST,
@@ -20,11 +29,14 @@ from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 
-__all__ = ["Slots"]
+__all__ = ["LOOSE_ROWS_MAX", "Slots"]
 
 _ROOM_FIRST: Final = 64
 _ROWS_FEW: Final = 16
 _ROOM_KEPT: Final = 1 << 16
+
+LOOSE_ROWS_MAX: Final = 1 << 17
+"""More rows than these are packed."""
 
 
 class Slots:
@@ -36,6 +48,8 @@ class Slots:
     def __init__(self, counters: int) -> None:
         self._counters = counters
         self._arrays: list[Int64s] = []
+        self._packed: dict[int, list[Block]] = {}
+        """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
         self.bound = 0
         """The epochs before that of this time word are closed."""
@@ -54,7 +68,7 @@ class Slots:
         return number
 
     def rows(self, slot: int) -> int:
-        """How many rows wait there."""
+        """How many rows wait there as words; some do if any wait."""
         return int(self.table[slot, S_ROWS])
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
@@ -64,16 +78,50 @@ class Slots:
             return
         line = self.table[slot]
         held, known = int(line[S_ROWS]), int(line[S_LEAST])
-        if self._arrays[slot].shape[1] < held + rows:
-            self.make_room(slot, held + rows)
-        self._arrays[slot][:, held : held + rows] = words
-        line[S_ROWS] = held + rows
+        if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
+            self._put_many(slot, words)
+        else:
+            if self._arrays[slot].shape[1] < held + rows:
+                self.make_room(slot, held + rows)
+            self._arrays[slot][:, held : held + rows] = words
+            line[S_ROWS] = held + rows
         # Of few rows Python's own numbers are found sooner than numpy begins.
         least = min(words[time].tolist()) if rows <= _ROWS_FEW else int(words[time].min())
         if least < known:
             line[S_LEAST] = least
         if least < self.bound:
             line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(words[time]))
+
+    def _put_many(self, slot: int, words: Int64s) -> None:
+        """Pack what is there, and of the new rows all but the last ones."""
+        last = (words.shape[1] - ROWS_MAX - 1) // BLOCK_ROWS * BLOCK_ROWS
+        blocks = self._packed.setdefault(slot, [])
+        for part in (self.look(slot), words[:, :last]):
+            blocks += packed(part)
+        self.table[slot, S_ROWS] = 0
+        self.make_room(slot, words.shape[1] - last)
+        self._arrays[slot][:, : words.shape[1] - last] = words[:, last:]
+        self.table[slot, S_ROWS] = words.shape[1] - last
+
+    def put_packed(self, slot: int, blocks: Sequence[Block]) -> None:
+        """Let rows of one time, in at least one block, wait as they are packed already."""
+        is_last_enough = blocks[-1].rows > ROWS_MAX or self.rows(slot) > ROWS_MAX
+        if sum(block.rows for block in blocks) > LOOSE_ROWS_MAX and is_last_enough:
+            self._packed.setdefault(slot, []).extend(blocks[:-1])
+            blocks = blocks[-1:]
+        for block in blocks:
+            self.put(slot, block.words())
+
+    def find_packed(self) -> None:
+        """After a kernel has looked, among the rows that are words, which counters wait first: among the
+        others, too.
+        """
+        for slot, blocks in self._packed.items():
+            line = self.table[slot]
+            for block in blocks:
+                times: Int64s = np.empty(block.rows, np.int64)
+                block.write(block.columns - 2, times)
+                line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(times))
 
     def next_of(self, times: Int64s) -> int:
         """The least counters of times of closed epochs, FAR if none is of any."""
@@ -84,6 +132,14 @@ class Slots:
 
     def take(self, slot: int) -> Int64s:
         """All rows, which wait no more."""
+        return self._take_words(slot) if slot not in self._packed else joined(self.take_parts(slot))
+
+    def take_parts(self, slot: int) -> list[Part]:
+        """The same in parts, of which some are packed."""
+        blocks = self._packed.pop(slot, [])
+        return [*blocks, np.ascontiguousarray(self._take_words(slot))]
+
+    def _take_words(self, slot: int) -> Int64s:
         rows, array = self.rows(slot), self._arrays[slot]
         self.table[slot, S_ROWS] = 0
         self.table[slot, S_LEAST] = self.table[slot, S_NEXT] = FAR
@@ -95,8 +151,13 @@ class Slots:
         return shortened(array, rows)
 
     def look(self, slot: int) -> Int64s:
-        """The rows where they are: not to be kept, nor written to."""
+        """The rows that are words, where they are: not to be kept, nor written to."""
         return self._arrays[slot][:, : self.rows(slot)]
+
+    def looks(self, slot: int) -> Iterator[Int64s]:
+        """All rows, some at a time, as `look`."""
+        yield from (block.words() for block in self._packed.get(slot, ()))
+        yield self.look(slot)
 
     def make_room(self, slot: int, rows: int) -> None:
         """Let so many rows fit."""
@@ -122,6 +183,14 @@ class Slots:
             array = self._arrays[slot]
             array[time, :rows] = by.words(array[time, :rows].copy())
             self.table[slot, S_LEAST] = int(array[time, :rows].min())
+        if slot in self._packed:
+            assert time == -2
+            least, blocks = int(self.table[slot, S_LEAST]), self._packed[slot]
+            for number, block in enumerate(blocks):
+                words = block.words()
+                words[time] = by.words(words[time])
+                least, blocks[number] = min(least, int(words[time].min())), Block(words)
+            self.table[slot, S_LEAST] = least
 
     def _describe(self, slot: int) -> None:
         array = self._arrays[slot]

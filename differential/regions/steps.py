@@ -12,8 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from differential.columns.overflow import row_overflow
+from differential.columns.packed.parts import each_in, in_order, words_in
 from differential.columns.update_batch import UpdateBatch, words_of
-from differential.kernels.rows.sort import sort_parts
+from differential.kernels.rows.sort import PackedRows
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
 from differential.operators.loops.priority import PriorityVertex
@@ -99,7 +100,7 @@ class JoinStep:
 
     def work(self, slots: Slots) -> None:
         """Match and keep them."""
-        pairs = self.machine.recv(self.port, np.ascontiguousarray(slots.take(self.slot)))
+        pairs = self.machine.recv_parts(self.port, slots.take_parts(self.slot))
         pass_all(self.machine, pairs, self.edges, slots)
 
 
@@ -146,11 +147,13 @@ class ArrangeStep:
 
     def work(self, slots: Slots) -> None:
         """Insert, and let all look."""
-        parts = [np.ascontiguousarray(slots.take(self.slot))]
+        parts = slots.take_parts(self.slot)
         try:
-            words = sort_parts(parts)
+            found = in_order(parts)
         except OverflowError:
-            raise row_overflow(parts, self.trace.show) from None
+            raise row_overflow(words_in(parts), self.trace.show) from None
+        words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+        del found
         if words.shape[1] == 0:
             return
         batch = ArrangedBatch(words, self.trace.add(words))
@@ -169,7 +172,8 @@ class TransformStep:
 
     def work(self, slots: Slots) -> None:
         """As the connector does."""
-        self.edge.carry(np.ascontiguousarray(slots.take(self.slot)), slots)
+        for words in each_in(slots.take_parts(self.slot)):
+            self.edge.carry(words, slots)
 
 
 class OtherStep:
@@ -183,8 +187,9 @@ class OtherStep:
 
     def work(self, slots: Slots) -> None:
         """As the vertex does."""
-        for part in self.vertex.turned(np.ascontiguousarray(slots.take(self.slot))):
-            pass_on(part, self.edges, slots)
+        for words in each_in(slots.take_parts(self.slot)):
+            for part in self.vertex.turned(words):
+                pass_on(part, self.edges, slots)
 
 
 class Gate:
@@ -204,9 +209,9 @@ class Gate:
     def open(self, frontier: Int64s, slots: Slots) -> None:
         """Answer what is complete."""
         machine = self.machine
-        words = slots.take(self.slot)
-        if words.shape[1]:
-            machine.recv(np.ascontiguousarray(words))
+        for words in each_in(slots.take_parts(self.slot)):
+            if words.shape[1]:
+                machine.recv(words)
         if self.pending >= 0 and slots.rows(self.pending):
             machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
         pass_on(machine.advance(frontier), self.edges, slots)

@@ -16,6 +16,7 @@ from differential.kernels.merging.merge_runs import merge_runs
 from differential.kernels.merging.merge_words import merge_words
 from differential.kernels.rows.memory import LUB, ROWS
 from differential.trace.run import Run
+from differential.trace.tightening import Tightening
 from progress.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub
 
@@ -37,6 +38,7 @@ class Merging:
         "_ranges",
         "_since",
         "_tables",
+        "_tightening",
         "newer",
         "older",
     )
@@ -81,6 +83,7 @@ class Merging:
         are_settled = all(source.ranges[-2, 0] == source.ranges[-2, 1] for source in sources)
         is_one_time = self._since.shape[0] == 1 and ranges[-2, 0] == ranges[-2, 1]
         self._packing = _packing(ranges) if are_settled and is_one_time else None
+        self._tightening: Tightening | None = None
 
     @property
     def rows(self) -> int:
@@ -91,7 +94,7 @@ class Merging:
     @property
     def bytes(self) -> int:
         """Memory of the run in the making, at most."""
-        return self._memory.nbytes
+        return (self._memory if self._tightening is None else self._tightening.memory).nbytes
 
     @property
     def is_packed(self) -> bool:
@@ -100,11 +103,15 @@ class Merging:
 
     @property
     def is_done(self) -> bool:
-        """Whether both sources have been read to their ends."""
-        return self.rows == 0
+        """Whether both sources have been read to their ends, and the result is as narrow as it can be."""
+        if self.rows:
+            return False
+        return self._progress[2] == 0 if self._tightening is None else self._tightening.is_done
 
     def work(self, budget: int) -> int:
-        """Read about `budget` more rows; returns how many it was."""
+        """Read about `budget` more rows, or do what takes as long; returns how many it was."""
+        if self._tightening is not None:
+            return self._tightening.work(budget)
         if self._packing is not None:
             time = int(self._ranges[-2, 0])
             done = merge_words(self._tables, self._progress, self._packing, time, budget)
@@ -112,7 +119,17 @@ class Merging:
             done = merge_runs(self._tables, self._progress, self._since, self._guards, budget)
         if self._progress[4]:
             self._start(wide=True)
+        elif self.rows == 0 and self._progress[2]:
+            self._begin_tightening()
+            if done < budget:
+                done += self.work(budget - done)
         return done
+
+    def _begin_tightening(self) -> None:
+        line = self._tables[2].copy()
+        line[LUB] = self._progress[3]
+        self._tightening = Tightening(line, self._ranges, self._memory, int(self._progress[2]))
+        del self._memory  # so that what it was is gone when it has been copied
 
     def sources(self) -> list[Int64s]:
         """The rows of both runs."""
@@ -121,13 +138,9 @@ class Merging:
     def result(self) -> Run | None:
         """The merged run; None if it has no rows."""
         assert self.is_done
-        rows, lub = int(self._progress[2]), int(self._progress[3])
-        if rows == 0:
+        if (made := self._tightening) is None:
             return None
-        line = self._tables[2].copy()
-        line[ROWS] = rows
-        line[LUB] = lub
-        return Run(line, self._ranges, self._memory, self._since.tobytes())
+        return Run(made.line, made.ranges, made.memory, self._since.tobytes())
 
 
 def _packing(ranges: Int64s) -> Int64s | None:

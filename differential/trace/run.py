@@ -15,8 +15,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from differential.columns.packed.block import reserve
-from differential.kernels.rows.columns import column_ranges, decode_column, decode_words, encode_words
+from differential.columns.packed.block import BLOCK_ROWS, reserve
+from differential.kernels.rows.columns import (
+    column_ranges,
+    decode_column,
+    decode_words,
+    encode_column,
+    encode_words,
+)
 from differential.kernels.rows.memory import (
     BUCKETS,
     DIRECTORY,
@@ -27,8 +33,11 @@ from differential.kernels.rows.memory import (
     SHIFT,
     describe_words,
 )
+from differential.kernels.rows.room import room_for
 from differential.kernels.rows.search import fill_directory
+from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
+from progress.times.word_order import word_lub
 from timely.dictionaries import Mark
 
 PACKED_ROWS_MIN: Final = 8192
@@ -90,6 +99,33 @@ class Run:
         line[LUB] = lub
         return cls(line, ranges, memory, b"")
 
+    @classmethod
+    def from_sorted(cls, found: PackedRows, guards: int) -> Run:
+        """A packed run of at least PACKED_ROWS_MIN rows that were put in order, which are never all there as
+        words, and not there in the other form any more.
+        """
+        assert found.rows >= PACKED_ROWS_MIN
+        ranges = found.ranges()
+        line, memory = reserve(found.rows, ranges)
+        line[ROWS] = found.rows
+        lub, is_one_time = int(ranges[-2, 0]), ranges[-2, 0] == ranges[-2, 1]
+        table, seen = line.reshape(1, -1), np.empty_like(ranges)
+        start = 0
+        for words in found.drained(BLOCK_ROWS):
+            for column in range(words.shape[0]):
+                encode_column(words, column, words.shape[1], table, 0, start)
+            start += words.shape[1]
+            if not is_one_time:
+                lub = int(word_lub(lub, column_ranges(words, seen, guards), guards))
+        line[LUB] = lub
+        return cls(line, ranges, memory, b"")
+
+    @property
+    def only_time(self) -> int | None:
+        """The time of all rows; None if there may be several."""
+        low, high = self.ranges[-2].tolist()
+        return int(low) if low == high else None
+
     def _build_directory(self) -> npt.NDArray[np.uint32]:
         """Make the directory of `kernels/rows/search.py`, and name it in the line."""
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
@@ -114,6 +150,14 @@ class Run:
     def words(self) -> Int64s:
         """All rows, as words."""
         return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
+
+    def between(self, start: int, stop: int) -> Int64s:
+        """The rows from `start` to `stop`, as words."""
+        columns, table = self.ranges.shape[0], self.line.reshape(1, -1)
+        words = room_for(columns, stop - start)
+        for column in range(columns):
+            decode_column(table, 0, column, start, stop - start, words, column)
+        return words
 
     def blocks(self, rows: int) -> Iterator[Int64s]:
         """All rows as words, `rows` at a time, all in the same memory: a block is gone with the next one."""

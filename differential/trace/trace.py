@@ -187,10 +187,19 @@ class Trace:
             if self._owed >= EFFORT_ROWS_MIN:
                 self._pay()
         else:
-            self.freeze_head()
-            self._append(Run.from_words(words, self.guards))
-            self._owed += EFFORT_PER_ROW * rows
-            self._pay()
+            self._insert_run(Run.from_words(words, self.guards))
+
+    def insert_run(self, run: Run) -> None:
+        """As `insert` of the rows of a run that somebody has made, and may read on."""
+        assert run.ranges.shape[0] == self.columns
+        self._unseen += run.rows
+        self._insert_run(run)
+
+    def _insert_run(self, run: Run) -> None:
+        self.freeze_head()
+        self._append(run)
+        self._owed += EFFORT_PER_ROW * run.rows
+        self._pay()
 
     def lend(self) -> Int64s:
         """The head, with all the room that it may have, for kernels that insert into it by `table` as

@@ -9,7 +9,7 @@ value takes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -69,6 +69,20 @@ class Block:
     def __deepcopy__(self, memo: dict[int, object]) -> Block:
         """Itself: it never changes."""
         return self
+
+    def with_columns(self, sources: Sequence[int], same: Sequence[int]) -> Block:
+        """The same rows of other columns: each is column `source` of this one, or, where that is negative,
+        the word of `same` in all rows. It takes no memory but for its description.
+        """
+        made = Block.__new__(Block)
+        line = self._line
+        entries = [
+            (0, 0, word) if source < 0 else line[HEADER + 3 * source : HEADER + 3 * source + 3].tolist()
+            for source, word in zip(sources, same, strict=True)
+        ]
+        made._line = np.concatenate([line[:HEADER], np.array(entries, np.int64).reshape(-1)])
+        made._memory = self._memory
+        return made
 
     @property
     def rows(self) -> int:

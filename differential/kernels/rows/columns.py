@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.rows.memory import HEADER, ROWS, load, store
 from progress.kernel import CHECK_BOUNDS, Int64s, kernel
 from progress.times.word_order import word_lub
+
+COPIED_ROWS: Final = 2048
+"""So many values are words between one run and the other: few enough to stay near the processor."""
 
 
 @kernel
@@ -30,6 +35,40 @@ def decode_column(
     address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
     for row in range(rows):
         words[to, row] = load(address, width, base, start + row)
+
+
+@kernel
+def column_bounds(table: Int64s, run: int, column: int, start: int, rows: int, bounds: Int64s) -> None:
+    """Widen `bounds`, int64[2], to hold the values of a run's column in the rows [start, start + rows)."""
+    if CHECK_BOUNDS:
+        if start < 0 or start + rows > table[run, ROWS]:
+            raise IndexError("rows outside their run")
+    entry = HEADER + 3 * column
+    address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
+    low, high = bounds[0], bounds[1]
+    for row in range(rows):
+        value = load(address, width, base, start + row)
+        low = min(low, value)
+        high = max(high, value)
+    bounds[0] = low
+    bounds[1] = high
+
+
+@kernel
+def copy_column(tables: Int64s, column: int, start: int, rows: int) -> None:
+    """Write the rows [start, start + rows) of a column of run 0 to the same rows of run 1. Requires: they
+    fit.
+    """
+    if CHECK_BOUNDS:
+        if start < 0 or start + rows > min(tables[0, ROWS], tables[1, ROWS]):
+            raise IndexError("rows outside their run")
+    block = np.empty((column + 1, min(rows, COPIED_ROWS)), np.int64)
+    done = np.int64(0)
+    while done < rows:
+        found = np.int64(min(rows - done, block.shape[1]))
+        decode_column(tables, np.int64(0), column, start + done, found, block, column)
+        encode_column(block, column, found, tables, np.int64(1), start + done)
+        done += found
 
 
 @kernel

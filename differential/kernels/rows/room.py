@@ -14,7 +14,7 @@ import numpy as np
 
 from progress.arrays import Int64s
 
-__all__ = ["MAPPED_BYTES_MIN", "lengthened", "mapped_bytes", "room_for", "shortened"]
+__all__ = ["MAPPED_BYTES_MIN", "give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 MAPPED_BYTES_MIN: Final = 1 << 18
 """Memory from this size on is mapped, so that dropping it gives it back to the system at once."""
@@ -85,13 +85,22 @@ def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
 
 
 def _memory_of(array: Int64s) -> mmap.mmap | None:
-    """The mapped memory at whose beginning an array lies, if there is one."""
+    """The mapped memory in which an array lies, if there is one."""
     base: object = array
     while isinstance(base, np.ndarray):
         base = base.base
     if isinstance(base, memoryview):
         base = base.obj
     return base if isinstance(base, mmap.mmap) else None
+
+
+def give_back(part: Int64s) -> None:
+    """Let the system have the memory of a part of what `mapped_bytes` gave, as far as it is whole pages: what
+    stands there is undefined then.
+    """
+    if (memory := _memory_of(part)) is not None and part.flags.c_contiguous:
+        start = part.ctypes.data - int(np.frombuffer(memory, np.uint8).ctypes.data)
+        _give_back(memory, start, start + part.nbytes)
 
 
 def _give_back(memory: mmap.mmap, start: int, stop: int) -> None:

@@ -27,7 +27,7 @@ from differential.kernels.rows.packing import (
     unpack_rows,
     varying_bits,
 )
-from differential.kernels.rows.room import room_for
+from differential.kernels.rows.room import give_back, room_for
 from progress.kernel import Int64s, kernel, small_kernel
 
 TINY: Final = 24
@@ -157,26 +157,38 @@ def sort_parts(parts: list[Int64s]) -> Int64s:
     memory of the parts is free again before that of the result is taken.
     Raises OverflowError, as `sort_consolidate`; the rows in question are among the `parts` then.
     """
-    rows = sum(part.shape[1] for part in parts)
-    if rows < MANY_ROWS:
-        return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
-    found = sort_many(parts)
+    found = sort_still_packed(parts)
     return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+
+
+def sort_still_packed(parts: list[Int64s]) -> PackedRows | Int64s:
+    """`sort_parts`, whose result is still packed where there are many rows that can be."""
+    if sum(part.shape[1] for part in parts) < MANY_ROWS:
+        return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+    return sort_many(parts)
 
 
 class PackedRows:
     """Rows in order, summed, each still as one word and its sum, however many columns it has."""
 
-    __slots__ = ("_bases", "_diff_bits", "_keys", "_plan", "_sums", "rows")
+    __slots__ = ("_bases", "_diff_bits", "_keys", "_plan", "_seen", "_sums", "rows")
 
     def __init__(
-        self, keys: Int64s, sums: Int64s, rows: int, plan: Int64s, bases: Int64s, diff_bits: int
+        self, keys: Int64s, sums: Int64s, rows: int, plan: Int64s, bases: Int64s, diff_bits: int, seen: Int64s
     ) -> None:
         """The first `rows` words of `keys`, without the bits of the diff, and of `sums`; `plan`, one column
-        for each segment, and `bases`: as of `plan_packing`.
+        for each segment, and `bases`: as of `plan_packing`; `seen`: as of `survey`.
         """
         self._keys, self._sums, self.rows = keys, sums, rows
         self._plan, self._bases, self._diff_bits = plan, bases, diff_bits
+        self._seen = seen
+
+    def ranges(self) -> Int64s:
+        """Bounds of the values of each column, int64[columns, 2]. Requires: there are rows."""
+        ranges = np.ascontiguousarray(self._seen[2:].T)
+        sums = self._sums[: self.rows]
+        ranges[-1] = sums.min(), sums.max()
+        return ranges
 
     def has_negative(self) -> bool:
         """Whether some row is there less than 0 times."""
@@ -186,9 +198,26 @@ class PackedRows:
         """The rows from `start` to `stop`."""
         assert 0 <= start <= stop <= self.rows
         out = room_for(self._bases.shape[0], stop - start)
+        self._write(start, out)
+        return out
+
+    def drained(self, rows: int) -> Iterator[Int64s]:
+        """All rows, so many at a time, all in the same memory: they are gone with the next ones, and cannot
+        be asked for again.
+        """
+        columns = self._bases.shape[0]
+        room = room_for(1, columns * min(rows, self.rows))[0]
+        for start in range(0, self.rows, rows):
+            stop = min(start + rows, self.rows)
+            out = room[: columns * (stop - start)].reshape(columns, stop - start)
+            self._write(start, out)
+            give_back(self._keys[start:stop])
+            give_back(self._sums[start:stop])
+            yield out
+
+    def _write(self, start: int, out: Int64s) -> None:
         segments = self._plan.shape[1]
         unpack_rows(self._keys[start:], self._sums[start:], self._plan, self._bases, segments, out)
-        return out
 
     def blocks(self, rows: int, columns: int) -> Iterator[Int64s]:
         """All rows, about `rows` at a time: those that agree in the first `columns` columns come together,
@@ -225,7 +254,7 @@ def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
         rows -= part.shape[1]
         pack_rows(part, plan, bases, segments, keys, rows)
     del part
-    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits))
+    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
     if isinstance(found, PackedRows):
         return found
     parts.append(found)
@@ -252,14 +281,14 @@ def sort_blocks(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int)
         pack_rows(block, plan, bases, segments, keys, at)
         at += block.shape[1]
     assert at == rows, (at, rows)
-    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits))
+    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
     if isinstance(found, PackedRows):
         return found
     raise OverflowError("a sum leaves 64 bits")
 
 
 def _summed(
-    keys: Int64s, spare: Int64s, plan: Int64s, bases: Int64s, bits: tuple[int, int]
+    keys: Int64s, spare: Int64s, plan: Int64s, bases: Int64s, bits: tuple[int, int], seen: Int64s
 ) -> PackedRows | Int64s:
     """Packed rows in order and summed; or, as words, those whose sum leaves 64 bits. `bits`: of the diff, and
     in all.
@@ -269,7 +298,7 @@ def _summed(
     kept = sum_packed(keys, spare, bits[0], int(bases[-1]))
     if kept < 0:
         return _unsummed(keys[-1 - kept :], bits[0], plan, bases, plan.shape[1])
-    return PackedRows(keys, spare, kept, plan, bases, bits[0])
+    return PackedRows(keys, spare, kept, plan, bases, bits[0], seen)
 
 
 def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:

@@ -11,6 +11,7 @@ import numpy as np
 
 from differential.columns.packed.block import BLOCK_ROWS, Block
 from differential.kernels.rows.room import room_for
+from differential.trace.run import Run
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
@@ -21,19 +22,25 @@ PACKED_ROWS_MIN: Final = 8192
 
 
 class KeptChanges:
-    """Rows of words, time and diff last, in their order, at least one; the array is kept, and not changed."""
+    """Rows of words, time and diff last, in their order, at least one; the array is kept, and not changed.
+    Or those of a run, which holds them for the output's trace, too, until that has merged it with others.
+    """
 
-    __slots__ = ("_blocks", "_columns", "_words", "rows")
+    __slots__ = ("_blocks", "_columns", "_run", "_words", "rows")
 
-    def __init__(self, words: Int64s) -> None:
-        self._columns, self.rows = words.shape
+    def __init__(self, given: Int64s | Run) -> None:
         self._words: Int64s | None = None
+        self._run: Run | None = None
         self._blocks: list[Block] = []
+        if isinstance(given, Run):
+            self._columns, self.rows, self._run = given.ranges.shape[0], given.rows, given
+            return
+        self._columns, self.rows = given.shape
         if self.rows < PACKED_ROWS_MIN:
-            self._words = words
+            self._words = given
             return
         for start in range(0, self.rows, BLOCK_ROWS):
-            self._blocks.append(Block(np.ascontiguousarray(words[:, start : start + BLOCK_ROWS])))
+            self._blocks.append(Block(np.ascontiguousarray(given[:, start : start + BLOCK_ROWS])))
 
     def __deepcopy__(self, memo: dict[int, object]) -> KeptChanges:
         """Itself: it never changes."""
@@ -47,6 +54,8 @@ class KeptChanges:
         """The rows from `first` to `last`, in an array of their own."""
         if self._words is not None:
             return self._words[:, first:last].copy()
+        if self._run is not None:
+            return self._run.between(first, last)
         out = room_for(self._columns, last - first)
         for number in range(first // BLOCK_ROWS, -(-last // BLOCK_ROWS)):
             start = number * BLOCK_ROWS
@@ -59,5 +68,7 @@ class KeptChanges:
         """Show all words of the rows."""
         if self._words is not None:
             mark.words(self._words[:-2])
+        if self._run is not None:
+            self._run.symbols(mark)
         for block in self._blocks:
             block.symbols(mark, range(self._columns - 2))

@@ -13,15 +13,13 @@ Laws: what `take` gives adds up to what was added · a part that comes alone is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
-
-import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow
 from differential.columns.packed.block import BLOCK_ROWS, Block
-from differential.kernels.rows.room import room_for
-from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts
+from differential.columns.packed.parts import Part, in_order, packed, words_in
+from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
@@ -30,7 +28,7 @@ __all__ = ["LOOSE_ROWS_MAX", "SUMMED_ROWS_MIN", "Pile"]
 LOOSE_ROWS_MAX: Final = 1 << 17
 """So many rows of several parts are kept as they come."""
 
-SUMMED_ROWS_MIN: Final = 1 << 20
+SUMMED_ROWS_MIN: Final = 1 << 18
 """Fewer rows are summed once, when they are asked for."""
 
 _GROWTH: Final = 2
@@ -70,15 +68,11 @@ class Pile:
         self._loose.append(part)
         self._loose_rows += part.shape[1]
 
-    def take(self, show: ShowRow) -> list[Int64s]:
-        """All rows, in one or more arrays, perhaps those that came; nothing is left."""
-        if self._blocks:
-            self._pack()
-            found = self._sorted(show)
-            words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
-            self._loose = [words] if words.shape[1] else []
-        loose, self._loose, self._loose_rows = self._loose, [], 0
-        return loose
+    def take(self) -> list[Part]:
+        """All rows, as they wait; nothing is left."""
+        parts: list[Part] = [*self._blocks, *self._loose]
+        self._blocks, self._rows, self._loose, self._loose_rows = [], 0, [], 0
+        return parts
 
     def rebased(self, move: Callable[[Int64s], Int64s]) -> Pile:
         """The same rows as `move` gives them, for words that count from a later epoch."""
@@ -105,45 +99,24 @@ class Pile:
     def _pack(self) -> None:
         """Pack what is as it came."""
         for part in self._loose:
-            for start in range(0, part.shape[1], BLOCK_ROWS):
-                self._blocks.append(Block(np.ascontiguousarray(part[:, start : start + BLOCK_ROWS])))
+            self._blocks += packed(part)
         self._rows += self._loose_rows
         self._loose, self._loose_rows = [], 0
 
     def _sum(self, show: ShowRow) -> None:
         """Sum all blocks, so that equal rows are one."""
-        before, found = self._rows, self._sorted(show)
-        self._rows = found.rows if isinstance(found, PackedRows) else found.shape[1]
-        for start in range(0, self._rows, BLOCK_ROWS):
-            stop = min(start + BLOCK_ROWS, self._rows)
-            if isinstance(found, PackedRows):
-                words = found.unpack(start, stop)
-            else:
-                words = np.ascontiguousarray(found[:, start:stop])
-            self._blocks.append(Block(words))
+        before, parts = self._rows, list[Part](self._blocks)
+        self._blocks, self._rows = [], 0
+        try:
+            found = in_order(parts)
+        except OverflowError:
+            raise row_overflow(words_in(parts), show) from None
+        if isinstance(found, PackedRows):
+            self._rows = found.rows
+            self._blocks += list(map(Block, found.drained(BLOCK_ROWS)))
+        else:
+            self._rows = found.shape[1]
+            self._blocks += packed(found)
         are_different = self._rows > before - before // 4
         growth = _GROWTH_OF_DIFFERENT if are_different else _GROWTH
         self._sum_at = max(SUMMED_ROWS_MIN, (1 + growth) * self._rows)
-
-    def _sorted(self, show: ShowRow) -> PackedRows | Int64s:
-        """All packed rows in order and summed; there are no blocks any more."""
-        blocks, self._blocks, rows, self._rows = self._blocks, [], self._rows, 0
-        room = room_for(1, self._columns * min(rows, BLOCK_ROWS))[0]
-
-        def words() -> Iterator[Int64s]:
-            for block in blocks:
-                found = room[: self._columns * block.rows].reshape(self._columns, block.rows)
-                for column in range(self._columns):
-                    block.write(column, found[column])
-                yield found
-
-        parts: list[Int64s] = []
-        try:
-            packed = sort_blocks(words, self._columns, rows)
-            if packed is not None:
-                return packed
-            while blocks:
-                parts.append(blocks.pop().words())
-            return sort_parts(parts)
-        except OverflowError:
-            raise row_overflow([*parts, *(block.words() for block in blocks)], show) from None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.words import Row, as_words, rows_of
+from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import CODES, rows
 from words_seen import Seen
 
@@ -24,11 +24,15 @@ from differential.columns.update_batch import (
     PackedBatch,
     UnitRoute,
     UpdateBatch,
+    as_batch,
     parts_of,
     words_of,
 )
 from differential.columns.worker_symbols import SYMBOLS
+from differential.expressions.projection import Projection
+from differential.kernels.rows import sort
 from differential.kernels.rows.hashing import hash_of_key
+from differential.kernels.rows.sort import sort_still_packed
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import Records, decode
@@ -208,3 +212,39 @@ def test_packed_batches_do_not_come_from_others() -> None:
     for read in (PackedBatch.from_frames, PackedBatch.absorb):
         with pytest.raises(InternalError, match="worker 5 sent a packed batch"):
             read([], 5)
+
+
+@given(
+    rows(2, wide=True).filter(len),
+    st.sampled_from([1, -1, None, -(2**63)]),
+    st.lists(st.sampled_from([-1, 0, 1]), max_size=3),
+    st.sampled_from([1, -1]),
+)
+def test_packed_rows_are_moved_as_words_are(
+    some: list[Row], diff: int | None, sources: list[int], sign: int
+) -> None:
+    word = CODES[2].pack((2, 1))
+    packed, plain = _packed(some, word, diff)
+    every = np.concatenate([block.words() for block in packed.packed()], axis=1)
+    assert np.array_equal(every, plain.words)
+    same = [7 if source < 0 else 0 for source in sources]
+    moved = packed.projected(sources, same, sign, (1,))
+    if sign == -1 and diff in (None, -(2**63)):
+        assert moved is None
+        return
+    assert moved is not None and (moved.symbol_words, moved.rows) == ((1,), packed.rows)
+    projection = Projection(tuple(sources), tuple(same), sign)
+    assert np.array_equal(moved.words, projection.apply(plain.words))
+
+
+@pytest.mark.parametrize("many", [1, 1 << 20])
+@given(rows(2, rows_max=40))
+def test_rows_in_order_are_sent_as_they_are(many: int, some: list[Row]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort, "MANY_ROWS", many)
+        patch.setattr(update_batch, "_PACKED_ROWS_MIN", many)
+        batch = as_batch(sort_still_packed([as_words(some, 4)]) if some else as_words(some, 4))
+    wanted = consolidated(some)
+    assert rows_of(batch.words) == wanted
+    if wanted:
+        assert batch.least_time() == min(row[2] for row in wanted)

@@ -14,9 +14,12 @@ import pytest
 from reference.words import Row, accumulated, as_words, closure_of, joined, less_equal, rows_of
 from strategies_words import CODES, RandomHistory
 
+from differential.kernels.rows import sort
 from differential.operators import join as join_module
 from differential.operators.join import LEFT, RIGHT, JoinMachine, OwnRows
+from differential.trace import run as run_module
 from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
 
 Words = np.typing.NDArray[np.int64]
 
@@ -111,6 +114,56 @@ def test_meaning_in_pieces_while_more_comes_in_and_frontiers_rise(
     monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", limit)
     for trial in range(6 * effort):
         _run_in_pieces(random.Random(f"{seed} {trial}"), depth, kw, values)
+
+
+@pytest.fixture
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes in is packed, and matched two rows at a time."""
+    monkeypatch.setattr(sort, "MANY_ROWS", 1)
+    monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+    monkeypatch.setattr(join_module, "PACKED_ROWS_MIN", 1)
+    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 2)
+
+
+@pytest.mark.usefixtures("_few_are_many")
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(("kw", "values"), [(1, (1, 1)), (0, (1, 1)), (2, (0, 1))])
+def test_meaning_of_many_rows(depth: int, kw: int, values: tuple[int, int], seed: int, effort: int) -> None:
+    for trial in range(3 * effort):
+        _run(random.Random(f"{seed} {trial}"), depth, kw, values)
+        _run_in_pieces(random.Random(f"{seed} {trial}"), depth, kw, values)
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_pieces_of_many_rows_move_to_a_later_anchor_and_show_their_words() -> None:
+    code = CODES[1]
+    by = Rebase(1, code.unit.bit_length() - 1)
+    first, second = code.pack((1,)), code.pack((3,))
+    machine = JoinMachine(1, 1, 1, code.guards)
+    _pieces(machine, LEFT, as_words([(key, 10 + key, first, 1) for key in range(9)], 4))
+    sent = rows_of(machine.recv(RIGHT, as_words([(key, 20 + key, second, 1) for key in range(9)], 4)))
+    assert 0 < len(sent) < 9
+    assert machine.capabilities().tolist() == [second]
+    seen: set[int] = set()
+
+    class Seen:
+        def add(self, words: Words) -> None:
+            seen.update(words.reshape(-1).tolist())
+
+        def has_between(self, low: int, high: int) -> bool:
+            return True
+
+    machine.symbols(Mark([Seen()]))
+    assert seen >= {20 + key for key in range(len(sent), 9)}
+    for trace in machine.traces:
+        trace.rebase(by)
+    machine.rebase(by)
+    assert machine.capabilities().tolist() == [by.word(second)]
+    later: list[Row] = []
+    while not machine.is_done:
+        later += rows_of(machine.work())
+    assert sorted(row[:3] for row in sent + later) == [(key, 10 + key, 20 + key) for key in range(9)]
+    assert {row[3] for row in later} == {by.word(second)}
 
 
 def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

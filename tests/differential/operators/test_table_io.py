@@ -9,7 +9,9 @@ refused_*   names that tables of changes use themselves, tables that do not fit
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from reference.dataflow import FOREVER, Change, Cluster
 from strategies_collections import NUMBERS, examples, histories
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.errors import SchemaError
 from differential.operators.table_io import TableIn, TableOut
@@ -124,6 +127,36 @@ def test_log_is_complete_when_all_inputs_are_closed() -> None:
     cluster.close()
     cluster.run()
     assert cluster.changes("result") == {(5,): collection({(1, 1): 2})}
+
+
+def test_log_of_many_rows_is_what_that_of_few_is() -> None:
+    """Many are packed on the whole way, moved by a select as they are, and kept once for all who read."""
+    count = 40_000
+    rng = np.random.default_rng(3)
+    keys, values = rng.integers(0, 1 << 20, (2, count))
+    with timely.connect() as cluster:
+        flow = cluster.install(_swapped)
+        rows = pa.table({"k": keys, "v": values})
+        flow.input("numbers").insert(rows)
+        flow.seal()
+        flow.input("numbers").remove(rows.slice(0, count // 2))
+        flow.seal()
+        changes, left = flow.output("result").changes(), flow.output("result").snapshot()
+        flow.output("result").forget()
+        again = flow.output("result").snapshot()
+    first = Counter(zip(values.tolist(), keys.tolist(), strict=True))
+    gone = Counter(zip(values.tolist()[: count // 2], keys.tolist()[: count // 2], strict=True))
+    wanted = [(v, k, 0, n) for (v, k), n in sorted(first.items())]
+    wanted += [(v, k, 1, -n) for (v, k), n in sorted(gone.items())]
+    assert list(zip(*[column.to_pylist() for column in changes.columns], strict=True)) == wanted
+    found = list(zip(*[column.to_pylist() for column in left.columns], strict=True))
+    assert found == sorted((first - gone).elements())
+    assert again.equals(left)
+
+
+@timely.builder
+def _swapped(flow: Dataflow) -> None:
+    dd.input(flow, "numbers", "k: int, v: int").select(v=col.v, k=col.k).output("result")
 
 
 # types_

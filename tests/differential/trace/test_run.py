@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, less_equal, rows_of
 from strategies_words import CODES, rows
 
+from differential.kernels.rows import sort
 from differential.kernels.rows.memory import DIRECTORY, LUB
+from differential.kernels.rows.sort import PackedRows, sort_still_packed
+from differential.trace import run as run_module
 from differential.trace.run import PACKED_ROWS_MIN, Run
 
 GUARDS = CODES[2].guards
@@ -37,3 +41,27 @@ def test_a_large_run_of_small_integers_takes_about_ten_bytes_a_row_and_has_a_dir
     assert run.bytes < 10 * count
     assert run.line[DIRECTORY] != 0
     assert np.array_equal(run.words(), words)
+
+
+@given(rows(2).filter(consolidated), st.integers(1, 9), st.data())
+def test_rows_that_were_put_in_order_are_those_of_a_run_of_words(
+    some: list[Row], block_rows: int, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort, "MANY_ROWS", 1)
+        patch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+        patch.setattr(run_module, "BLOCK_ROWS", block_rows)
+        found = sort_still_packed([as_words(some, 4)])
+        assert isinstance(found, PackedRows)
+        run = Run.from_sorted(found, GUARDS)
+        held = consolidated(some)
+        wanted = Run.from_words(as_words(held, 4), GUARDS, packed=True)
+    assert rows_of(run.words()) == held
+    assert run.line[LUB] == wanted.line[LUB]
+    assert run.ranges[-1].tolist() == wanted.ranges[-1].tolist()
+    assert (run.ranges[:, 0] <= wanted.ranges[:, 0]).all() and (wanted.ranges[:, 1] <= run.ranges[:, 1]).all()
+    times = {row[2] for row in held}
+    assert run.only_time in (None, *times) and (run.only_time is None or len(times) == 1)
+    start = data.draw(st.integers(0, len(held)))
+    stop = data.draw(st.integers(start, len(held)))
+    assert rows_of(run.between(start, stop)) == held[start:stop]

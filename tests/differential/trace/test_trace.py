@@ -156,7 +156,7 @@ def test_merges_under_way_move_when_an_older_one_is_done(monkeypatch: pytest.Mon
         trace.insert(as_words([(key + 10_000 * number, 0, 1) for key in range(count)], 3))
         want += count
     assert sorted(trace._merges) == [0, 2]
-    trace.settle(1300)
+    trace.settle(1400)
     assert sorted(trace._merges) == [1]
     trace.check_invariants()
     while trace.settle(1300):

@@ -135,6 +135,36 @@ def test_changes_of_several_workers_are_summed_and_sorted(
     )
 
 
+@pytest.mark.parametrize("wide", [1, 2**40], ids=["fit a word", "do not"])
+@given(
+    st.lists(
+        st.lists(st.tuples(*[st.integers(-3, 3)] * 3, st.integers(-2, 2)), max_size=12),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_changes_of_whole_numbers_are_merged_as_arrow_does(
+    wide: int, parts: list[list[tuple[int, int, int, int]]]
+) -> None:
+    schema = pa.schema([(name, pa.int64()) for name in ("a", "b", "epoch", "diff")])
+    tables = []
+    for part in parts:
+        totals: Counter[tuple[int, int, int]] = Counter()
+        for a, b, epoch, diff in part:
+            totals[a * wide, b * wide, epoch + 3] += diff
+        own = [(*row, diff) for row, diff in totals.items() if diff]
+        columns = [[row[at] for row in own] for at in range(4)]
+        tables.append(pa.table(columns, schema=schema))
+    wanted = merged_changes(tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timely.client.tables, "_ROWS_FEW", 0)
+        found = merged_changes(tables)
+        patch.setattr(timely.client.tables, "_merged", lambda tables, names: None)
+        by_arrow = merged_changes(tables)
+    assert found.equals(wanted) and by_arrow.equals(wanted)
+    assert found.schema == wanted.schema
+
+
 def consolidated(rows: list[tuple[int, str, int, int]]) -> list[tuple[int, str, int, int]]:
     totals: Counter[tuple[int, str, int]] = Counter()
     for a, b, epoch, diff in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 from words_seen import Seen
@@ -34,3 +35,13 @@ def test_a_column_takes_as_many_bytes_as_its_values_need_and_none_if_they_are_th
     number = np.arange(rows_many)
     wide = Block(np.stack([number << 20, number, np.full_like(number, -7), np.ones_like(number)]))
     assert wide.bytes <= (8 + 2) * rows_many + 4096
+
+
+@given(rows(2, wide=True).filter(len), st.lists(st.integers(-1, 3), max_size=6))
+def test_columns_of_a_block_are_picked_or_the_same_in_all_rows(some: list[Row], sources: list[int]) -> None:
+    block = Block(as_words(some, 4))
+    other = block.with_columns(sources, list(range(len(sources))))
+    assert (other.rows, other.columns, other.bytes) == (len(some), len(sources), block.bytes)
+    assert rows_of(other.words()) == [
+        tuple(at if source < 0 else row[source] for at, source in enumerate(sources)) for row in some
+    ]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import words_in
 from differential.kernels.regions.layout import FAR, S_NEXT, STATE, X_BOUND, X_COUNTERS, X_NOW
 from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at, rows_of
+from differential.regions import slots as slots_module
 from differential.regions.slots import Slots
 from progress.times.anchor import Rebase
 
@@ -80,3 +84,40 @@ def test_words_count_from_a_later_epoch() -> None:
     slots.rebase(Rebase(2, 2), slot)
     assert _rows(slots.look(slot)) == [(7, 1, 1), (8, 0, 1)]
     assert slots.least(slot) == 0
+
+
+@given(st.lists(st.tuples(ROWS, st.sampled_from(["put", "put packed", "rebase"])), max_size=8), st.booleans())
+def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str]], in_parts: bool) -> None:
+    """Behind what is packed there are always more rows than a kernel takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
+        patch.setattr(slots_module, "ROWS_MAX", 4)
+        patch.setattr(slots_module, "BLOCK_ROWS", 7)
+        slots, every = Slots(COUNTERS), list[Row]()
+        slots.bound = 4
+        slot = slots.add(3)
+        for given_rows, how in steps:
+            rows = given_rows
+            if how == "rebase":
+                if all(time >= 4 for _, time, _ in every):
+                    slots.rebase(Rebase(1, 2), slot)
+                    every = [(a, time - 4, c) for a, time, c in every]
+            elif how == "put packed" and rows:
+                rows = [(a, rows[0][1], c) for a, _, c in rows]
+                blocks = [Block(_words(rows[at : at + 7])) for at in range(0, len(rows), 7)]
+                slots.put_packed(slot, blocks)
+                every += rows
+            else:
+                slots.put(slot, _words(rows))
+                every += rows
+            looked = [row for words in slots.looks(slot) for row in _rows(words)]
+            assert sorted(looked) == sorted(every)
+            assert slots.least(slot) == min([row[1] for row in every], default=FAR)
+            assert not slots._packed or slots.rows(slot) > 4
+            slots.table[slot, S_NEXT] = FAR  # as if a kernel had looked at none of them
+            slots.find_packed()
+            behind = [row for block in slots._packed.get(slot, []) for row in _rows(block.words())]
+            assert slots.table[slot, S_NEXT] == _next(behind, slots.bound)
+        taken = slots.take_parts(slot) if in_parts else [slots.take(slot)]
+        assert sorted(row for words in words_in(taken) for row in _rows(words)) == sorted(every)
+        assert slots.rows(slot) == 0 and slots.take(slot).shape == (3, 0)

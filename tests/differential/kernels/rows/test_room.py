@@ -4,10 +4,12 @@ copied.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
-from differential.kernels.rows.room import lengthened, room_for, shortened
+from differential.kernels.rows.room import give_back, lengthened, room_for, shortened
 
 
 @pytest.mark.parametrize("width", [1, 10, 40_000, 300_000])
@@ -33,6 +35,19 @@ def test_room_that_is_lengthened_has_the_rows_that_were_held(columns: int, width
         wanted = room[:, :held].copy()
         found = lengthened(room, held, 2 * width)
         assert found.shape == (columns, 2 * width) and np.array_equal(found[:, :held], wanted)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
+def test_a_part_that_is_given_back_is_gone_and_what_is_beside_it_is_there() -> None:
+    room = room_for(2, 1 << 18)
+    room[:] = 5
+    give_back(room[1, 1 << 16 : 1 << 17])
+    assert (room[0] == 5).all() and (room[1, : 1 << 16] == 5).all() and (room[1, 1 << 17 :] == 5).all()
+    assert (room[1, 1 << 16 : 1 << 17] == 0).all()
+    few = room_for(1, 10)
+    few[:] = 5
+    give_back(few)
+    assert (few == 5).all(), "what is not mapped stays"
 
 
 def test_room_is_as_large_as_it_is_asked_for() -> None:

@@ -84,3 +84,18 @@ def test_large_tables_in_parts_and_whole(count: int, high: int) -> None:
 def test_large_sorted_rows_stay_as_they_are() -> None:
     words = np.stack([np.arange(100), np.arange(100), np.zeros(100, np.int64), np.ones(100, np.int64)])
     assert np.array_equal(sort_consolidate(words), words)
+
+
+@given(rows(2, rows_max=40).filter(consolidated), st.integers(1, 9))
+def test_any_rows_are_drained_some_at_a_time_and_lie_within_their_ranges(
+    some: list[Row], at_a_time: int
+) -> None:
+    packed = sort_many([as_words(some, 4)])
+    assert isinstance(packed, PackedRows)
+    ranges = packed.ranges()
+    drained = [rows_of(words) for words in packed.drained(at_a_time)]
+    assert all(len(block) == at_a_time for block in drained[:-1])
+    every = [row for block in drained for row in block]
+    assert every == consolidated(some)
+    for (low, high), column in zip(ranges.tolist(), zip(*every, strict=True), strict=True):
+        assert low <= min(column) <= max(column) <= high

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.words import Row, as_words, rows_of
-from strategies_words import rows
+from reference.words import Row, as_words, consolidated, rows_of
+from strategies_words import CODES, rows
 from words_seen import Seen
 
 from differential.operators.edge import kept_changes
 from differential.operators.edge.kept_changes import KeptChanges
+from differential.trace.run import Run
 from timely.dictionaries import Mark
 
 
@@ -47,3 +48,12 @@ def test_all_words_of_the_rows_are_shown_and_no_times_nor_diffs(some: list[Row])
     seen = Seen()
     KeptChanges(as_words(some, 4)).symbols(Mark([seen]))
     assert seen.words == {word for row in some for word in row[:2]}
+
+
+@given(rows(2, wide=True).map(consolidated).filter(len), st.data())
+def test_any_stretch_of_a_run_is_as_it_is_there(some: list[Row], data: st.DataObject) -> None:
+    kept = KeptChanges(Run.from_words(as_words(some, 4), CODES[2].guards, packed=data.draw(st.booleans())))
+    first = data.draw(st.integers(0, len(some)))
+    last = data.draw(st.integers(first, len(some)))
+    assert rows_of(kept.between(first, last)) == some[first:last]
+    assert (rows_of(kept.words()), kept.rows) == (some, len(some))

@@ -1,0 +1,105 @@
+"""Rows in several parts, some as words and some packed: what waits somewhere until all of it is wanted.
+
+    joined     all rows as words, in one array
+    in_order   all rows sorted and summed, without being there as words on the way
+
+Both take the parts out of their list, and drop them as soon as they are done with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.kernels.rows.room import room_for
+from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts, sort_still_packed
+from progress.arrays import Int64s
+
+__all__ = ["Part", "each_in", "in_order", "joined", "packed", "rows_in", "words_in"]
+
+Part: TypeAlias = "Int64s | Block"
+
+
+def rows_in(parts: Sequence[Part]) -> int:
+    """How many rows there are in all."""
+    return sum(part.rows if isinstance(part, Block) else part.shape[1] for part in parts)
+
+
+def words_in(parts: Sequence[Part]) -> list[Int64s]:
+    """Each part as words."""
+    return [part.words() if isinstance(part, Block) else part for part in parts]
+
+
+def each_in(parts: list[Part]) -> Iterator[Int64s]:
+    """The same one after the other; each part is taken out of the list, the first one first."""
+    parts.reverse()
+    while parts:
+        yield words_in([parts.pop()])[0]
+
+
+def packed(words: Int64s) -> Iterator[Block]:
+    """The rows in blocks."""
+    for start in range(0, words.shape[1], BLOCK_ROWS):
+        yield Block(np.ascontiguousarray(words[:, start : start + BLOCK_ROWS]))
+
+
+def joined(parts: list[Part]) -> Int64s:
+    """All rows of the parts, at least one, in their order."""
+    if len(parts) == 1:
+        return words_in([parts.pop()])[0]
+    first = parts[0]
+    columns = first.columns if isinstance(first, Block) else first.shape[0]
+    words, stop = room_for(columns, rows_in(parts)), rows_in(parts)
+    while parts:
+        part = parts.pop()
+        start = stop - rows_in([part])
+        if isinstance(part, Block):
+            for column in range(columns):
+                part.write(column, words[column, start:stop])
+        else:
+            words[:, start:stop] = part
+        stop = start
+    return words
+
+
+def in_order(parts: list[Part]) -> PackedRows | Int64s:
+    """All rows of the parts, at least one, sorted and summed; still packed where they are many, and fit.
+
+    Raises OverflowError if a multiplicity leaves 64 bits; the rows in question are among the parts then.
+    """
+    plain = [part for part in parts if not isinstance(part, Block)]
+    if len(plain) == len(parts):
+        parts.clear()
+        try:
+            return sort_still_packed(plain)
+        except OverflowError:
+            parts += plain
+            raise
+    blocks = [part for part in parts if isinstance(part, Block)]
+    columns, most = blocks[0].columns, max(block.rows for block in blocks)
+    room: Int64s = room_for(1, columns * most)[0]
+
+    def passing() -> Iterator[Int64s]:
+        for part in parts:
+            if not isinstance(part, Block):
+                yield np.ascontiguousarray(part)
+                continue
+            found = room[: columns * part.rows].reshape(columns, part.rows)
+            for column in range(columns):
+                part.write(column, found[column])
+            yield found
+
+    del plain, blocks
+    found = sort_blocks(passing, columns, rows_in(parts))
+    if found is not None:
+        parts.clear()
+        return found
+    whole = [joined(parts)]
+    try:
+        return sort_parts(whole)
+    except OverflowError:
+        parts += whole
+        raise

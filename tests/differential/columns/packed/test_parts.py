@@ -1,0 +1,74 @@
+"""Rows in parts, packed or not: joined and in order they are what they were as words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.words import Row, as_words, consolidated, rows_of
+from strategies_words import rows
+
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, each_in, in_order, joined, packed, rows_in, words_in
+from differential.kernels.rows import sort
+from differential.kernels.rows.sort import PackedRows
+
+some_parts = st.lists(
+    st.tuples(rows(2, rows_max=9) | rows(2, wide=True, rows_max=9), st.booleans()).filter(
+        lambda part: bool(part[0])
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _parts(given_parts: list[tuple[list[Row], bool]]) -> list[Part]:
+    return [Block(as_words(some, 4)) if is_packed else as_words(some, 4) for some, is_packed in given_parts]
+
+
+@given(some_parts)
+def test_joined_and_one_by_one_they_are_all_rows_in_their_order(
+    given_parts: list[tuple[list[Row], bool]],
+) -> None:
+    every = [row for some, _ in given_parts for row in some]
+    parts = _parts(given_parts)
+    assert rows_in(parts) == len(every)
+    assert [row for words in words_in(parts) for row in rows_of(words)] == every
+    assert rows_of(joined(parts)) == every and parts == []
+    parts = _parts(given_parts)
+    assert [row for words in each_in(parts) for row in rows_of(words)] == every and parts == []
+
+
+@pytest.mark.parametrize("many", [1, 1 << 20], ids=["many", "few"])
+@given(some_parts)
+def test_in_order_they_are_what_sorting_all_gives(
+    many: int, given_parts: list[tuple[list[Row], bool]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort, "MANY_ROWS", many)
+        parts = _parts(given_parts)
+        found = in_order(parts)
+    words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+    assert rows_of(words) == consolidated([row for some, _ in given_parts for row in some])
+    assert parts == []
+
+
+@pytest.mark.parametrize("forms", [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("spread", [0, 2**62], ids=["fit a word", "do not"])
+def test_rows_whose_sum_leaves_64_bits_are_among_the_parts_afterwards(
+    forms: tuple[bool, bool], spread: int
+) -> None:
+    some = [(5, 1, 0, 2**62), (spread, -spread, 0, 1)]
+    parts = _parts([([*some, (5, 1, 0, 2**62 - 1)], forms[0]), (some, forms[1])])
+    with pytest.raises(OverflowError):
+        in_order(parts)
+    found = [row for words in words_in(parts) for row in rows_of(words)]
+    assert sum(row[3] for row in found if row[:2] == (5, 1)) == 3 * 2**62 - 1
+
+
+def test_many_rows_are_packed_in_blocks() -> None:
+    words = np.arange(4 * 300_000).reshape(4, 300_000)
+    blocks = list(packed(words))
+    assert [block.rows for block in blocks] == [1 << 17, 1 << 17, 300_000 - (1 << 18)]
+    assert np.array_equal(joined(list[Part](blocks)), words)
