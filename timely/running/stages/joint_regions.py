@@ -35,8 +35,9 @@ from progress.tracking.count_changes import Change
 
 from ...dictionaries import Mark
 from ...operators.capture import FOREVER
-from ...operators.region import JointRegion, Said
+from ...operators.region import Going, JointRegion, Said, Stop
 from ...wire.batch import Batch
+from ..progress_messages import DataHeader, write_data_header
 from .connector import Connector
 from .regions import Place, RegionRunner
 from .vertex_runner import VertexRunner
@@ -139,7 +140,7 @@ class JointRegionRunner(RegionRunner):
             self._say(bound)
             return True
         if len(self._heard.get(self._saying.number, [])) < self._place.workers - 1:
-            return False
+            return not self._heard and self._goes_by_itself(self._saying)
         self._take_up(self._saying, self._heard.pop(self._saying.number))
         return True
 
@@ -162,10 +163,47 @@ class JointRegionRunner(RegionRunner):
             gate = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: region.order(*each))
             region.open(*gate)
         else:
-            self._end(every)
+            is_alike = len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)
+            self._end(bound, is_alike)
             return
         self._hold_epoch(first)
         self._say(bound)
+
+    def _goes_by_itself(self, said: Said) -> bool:
+        """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
+        place, region, held = self._place, self._joint, self._held
+        lent = place.lend()
+        if lent is None:
+            return False
+        assert held is not None
+        header = write_data_header(
+            DataHeader(place.index, self.way, held, region.beat_kind, place.anchor.epoch)
+        )
+        ended = self._ended_outside()
+        try:
+            went = region.go_on(
+                Going(lent, said, header, held, place.anchor.epoch, self._bytes_of(ended))
+            )
+        finally:
+            place.take_back()
+        self._saying, self._number = went.said, went.said.number + 1
+        if went.said.number != said.number and went.said.is_empty:
+            self._seen_ended = ended
+        if went.stop is Stop.ENDS:
+            self._end(went.said.bound, went.is_alike)
+        elif went.beats:
+            self._hold_epoch(went.first)
+            if went.stop is Stop.SAYS:
+                self._say(went.said.bound)
+        return went.stop is not Stop.WAITS
+
+    def _ended_outside(self) -> set[int]:
+        """The ports at which nothing comes in any more, in this worker's view."""
+        tracker = self._place.tracker
+        return {port for port in self._watched if not tracker.frontier(port).shape[0]}
+
+    def _bytes_of(self, ended: set[int]) -> bytes:
+        return bytes(port in ended for port in self._watched)
 
     def _close(self, bound: int) -> None:
         """Epochs before it are closed."""
@@ -180,9 +218,8 @@ class JointRegionRunner(RegionRunner):
         first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
         is_empty, ended = first is None, b""
         if is_empty:
-            tracker = place.tracker
-            self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
-            ended = bytes(port in self._seen_ended for port in self._watched)
+            self._seen_ended = self._ended_outside()
+            ended = self._bytes_of(self._seen_ended)
         passes = region.passes()
         said = Said(place.worker, self._number, bound, first_epoch, gate, counters, passes, is_empty, ended)
         self._number += 1
@@ -193,9 +230,10 @@ class JointRegionRunner(RegionRunner):
                 assert self._held is not None
                 place.send_data(peer, self.way, self._held if beat.rows else 0, beat)
 
-    def _end(self, every: Sequence[Said]) -> None:
-        """Of a stretch: its epochs are done with all workers, and what leaves is sent."""
-        (bound,) = {said.bound for said in every}
+    def _end(self, bound: int, is_alike: bool) -> None:
+        """Of a stretch: its epochs are done with all workers, and what leaves is sent. `is_alike`: nobody
+        keeps anything, and all have said the same of what has ended.
+        """
         region = self._joint
         region.send()
         self._saying = None
@@ -204,7 +242,7 @@ class JointRegionRunner(RegionRunner):
         ended = self._ended
         if bound >= FOREVER:
             ended = set(self._watched)
-        elif len({said.ended for said in every}) == 1 and all(said.is_empty for said in every):
+        elif is_alike:
             ended = self._seen_ended
         self._hold_epoch(bound, ended)
 

@@ -28,6 +28,7 @@ from ...operators.region import Region
 from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.routing import Routing
+from ...wire.transport import Lent
 from .connector import Connector
 from .vertex_runner import Checker, VertexRunner
 
@@ -38,6 +39,11 @@ _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
 class Place(Protocol):
     """The dataflow that a region is in. In use is `instance.py`."""
+
+    @property
+    def index(self) -> int:
+        """Which dataflow it is."""
+        ...
 
     @property
     def worker(self) -> int:
@@ -85,6 +91,14 @@ class Place(Protocol):
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
+        ...
+
+    def lend(self) -> Lent | None:
+        """Shared memory with all other workers, to be used until `take_back`; None: there is none now."""
+        ...
+
+    def take_back(self) -> None:
+        """See `lend`."""
         ...
 
     def wake(self, runner: RegionRunner) -> None:

@@ -7,11 +7,24 @@ hosts. Both deliver what one worker sends to another in the order in which it wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from progress.arrays import Int64s
 
 from ..batch import Frame
 
-__all__ = ["Transport"]
+__all__ = ["Lent", "Transport"]
+
+
+class Lent(NamedTuple):
+    """Shared memory of a worker and all others, in which messages may be read and written by a kernel.
+
+    lines   int64[peers, LINE]: see `ring.py`
+    waits   whether a kernel may wait for a moment: others do not need its core
+    """
+
+    lines: Int64s
+    waits: bool
 
 
 class Transport(Protocol):
@@ -29,6 +42,14 @@ class Transport(Protocol):
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until something may have arrived, at most `timeout_seconds`."""
+        ...
+
+    def lend(self) -> Lent | None:
+        """What somebody else may read and write instead of this until `take_back`; `None`: nothing now."""
+        ...
+
+    def take_back(self) -> tuple[int, int]:
+        """The inverse of `lend`: how many messages were sent and taken in between."""
         ...
 
     def close(self) -> None:

@@ -22,10 +22,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
+from progress.arrays import Int64s
+
 from ...errors import PeerError
 from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
-from .ring import IS_POSSIBLE, InboundRing, OutboundRing, fence
+from .ring import IS_POSSIBLE, L_PEER, L_SENT, L_TAKEN, LINE, InboundRing, OutboundRing, fence
 
 __all__ = ["Neighbours"]
 
@@ -56,6 +60,7 @@ class Neighbours:
         self._wake: tuple[int, int] | None = None
         self._has_heard = False
         self._spins = False
+        self._lent: Int64s = np.zeros((0, LINE), np.int64)
 
     def __contains__(self, peer: int) -> bool:
         return peer in self._lines
@@ -127,6 +132,47 @@ class Neighbours:
         if arrived:
             self._has_heard = True
         return arrived
+
+    @property
+    def peers(self) -> int:
+        """How many there are."""
+        return len(self._lines)
+
+    @property
+    def spins(self) -> bool:
+        """Whether each has a core of its own, so that who is at work on an answer may be waited for."""
+        return self._spins
+
+    def lend(self) -> Int64s | None:
+        """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;
+        `None` where that would not do: with a peer one goes through sockets, or something has come by one.
+        """
+        lines = self._lines
+        if self._lent.shape[0] != len(lines):
+            self._lent = np.zeros((len(lines), LINE), np.int64)
+        for place, peer in enumerate(sorted(lines)):
+            line = lines[peer]
+            if line.ring is None or line.out is None or line.waiting:
+                return None
+            lent = self._lent[place]
+            line.ring.lend(lent)
+            line.out.lend(lent)
+            lent[L_PEER], lent[L_SENT], lent[L_TAKEN] = peer, line.sent, line.taken
+        return self._lent
+
+    def take_back(self) -> tuple[int, int]:
+        """What was lent is used no more; wakes who has to be woken. How many messages were sent and taken."""
+        sent = taken = 0
+        for lent in self._lent:
+            line = self._lines[int(lent[L_PEER])]
+            assert line.ring is not None and line.out is not None
+            line.ring.take_back(lent)
+            line.out.take_back(lent)
+            sent += int(lent[L_SENT]) - line.sent
+            taken += int(lent[L_TAKEN]) - line.taken
+            line.sent, line.taken = int(lent[L_SENT]), int(lent[L_TAKEN])
+        self._has_heard = self._has_heard or taken > 0
+        return sent, taken
 
     def has_more(self) -> bool:
         """Whether `take` would find something."""
