@@ -28,6 +28,7 @@ from differential.kernels.regions.joint import (
 from differential.kernels.regions.layout import (
     ENDS,
     FAR,
+    IS_HEARD_ELSEWHERE,
     IS_SAID_ELSEWHERE,
     J_ANCHOR,
     J_ARE_ALIKE,
@@ -45,6 +46,7 @@ from differential.kernels.regions.layout import (
     OUT,
     SOMEBODY_SLEEPS,
     W_ENDED,
+    W_NUMBER,
     W_PARTS,
     WAITS,
 )
@@ -58,6 +60,7 @@ __all__ = ["STOPS", "ByRings"]
 
 STOPS: Final = {
     WAITS: Stop.WAITS,
+    IS_HEARD_ELSEWHERE: Stop.WAITS,
     SOMEBODY_SLEEPS: Stop.AGAIN,
     IS_SAID_ELSEWHERE: Stop.SAYS,
     ENDS: Stop.ENDS,
@@ -67,9 +70,8 @@ STOPS: Final = {
 _BEATS_MAX: Final = 256
 """That are taken up before others have their turn."""
 
-_LOOKS: Final = 2_000
-"""How often is looked for a beat, some tens of nanoseconds each: about as long as a worker looks out before it
-sleeps (`SPIN_SECONDS_MAX`)."""
+_LOOKS: Final = 100
+"""How often is looked for a beat before others may have the core, some tens of nanoseconds each."""
 
 
 class ByRings:
@@ -109,12 +111,17 @@ class ByRings:
         self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
         self._ended[1] = np.frombuffer(going.ended, np.uint8)
         joint[J_PHASE], joint[J_TURNS] = LISTENS, _BEATS_MAX
-        joint[J_LOOKS] = _LOOKS if lent.waits else 0
+        joint[J_LOOKS] = _LOOKS
         joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
         joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)
         *numbers, passes, is_empty, ended = said
         joint[J_SAID : J_SAID + W_PARTS] = numbers
         joint[J_SAID + W_PARTS :] = 0, passes, is_empty, len(ended)
+
+    @property
+    def number(self) -> int:
+        """Of the beat that was said last."""
+        return int(self._joint[J_SAID + W_NUMBER])
 
     def call(self, gates: Iterable[Gate]) -> int:
         """Go on; why it has ended."""

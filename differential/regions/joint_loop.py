@@ -14,6 +14,7 @@ from differential.kernels.regions.layout import (
     S_COLUMNS,
     S_NEXT,
     S_ROWS,
+    WAITS,
     X_BOUND,
     X_FROM,
     X_NOW,
@@ -130,6 +131,8 @@ class JointLoop(LoopRegion):
             except OverflowError:
                 self._do_again()
                 raise
+            if why == WAITS and going.lent.looks_out(rings.number):
+                continue
             if why in STOPS:
                 break
             self._help(why)

@@ -14,6 +14,7 @@ import numpy as np
 from differential.kernels.regions.edges import note_rows
 from differential.kernels.regions.layout import (
     FAR,
+    IS_HEARD_ELSEWHERE,
     J_ENDED,
     J_SAID,
     J_WORD,
@@ -37,7 +38,6 @@ from differential.kernels.regions.layout import (
     W_PARTS,
     W_PASSES,
     W_WORKER,
-    WAITS,
     X_ROWS,
     X_SLOT,
 )
@@ -136,14 +136,14 @@ def have_room(
         for out in range(outs.shape[0]):
             is_known = is_known or outs[out, O_TARGET] == slot
         if not is_known or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
-            return WAITS
+            return IS_HEARD_ELSEWHERE
         size += 8 * columns * rows
         coming[slot] += rows
         if slots[slot, S_ROWS] + coming[slot] > slots[slot, S_ROOM]:
             state[X_SLOT] = slot
             state[X_ROWS] = slots[slot, S_ROWS] + coming[slot]
             return NO_ROOM
-    return 0 if size == load(record + _SIZES, 8, 0, 2) else WAITS
+    return 0 if size == load(record + _SIZES, 8, 0, 2) else IS_HEARD_ELSEWHERE
 
 
 @kernel

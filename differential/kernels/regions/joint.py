@@ -31,6 +31,7 @@ from differential.kernels.regions.layout import (
     DONE,
     ENDS,
     FAR,
+    IS_HEARD_ELSEWHERE,
     IS_SAID_ELSEWHERE,
     J_ANCHOR,
     J_ARE_ALIKE,
@@ -108,7 +109,7 @@ def await_beats(lines: Int64s, joint: Int64s, records: Int64s, header: Int64s, e
             looks += 1
             pause()
         if ends[line] == ANOTHER or not is_message(records[line].ctypes.data, header):
-            return WAITS
+            return IS_HEARD_ELSEWHERE
     return 0
 
 
@@ -121,7 +122,7 @@ def listen(tables: Int64s, joint: Int64s) -> int:
     header, fields = table_of(tables, np.int64(T_HEADER)), table_of(tables, np.int64(T_FIELDS))
     state = table_of(tables, np.int64(T_STATE))[0]
     if joint[J_TURNS] == 0:
-        return WAITS
+        return IS_HEARD_ELSEWHERE
     ends, coming = np.empty(lines.shape[0], np.int64), np.zeros(slots.shape[0], np.int64)
     why = await_beats(lines, joint, records, header, ends)
     if why != 0:
@@ -130,7 +131,7 @@ def listen(tables: Int64s, joint: Int64s) -> int:
     for line in range(lines.shape[0]):
         record, said = records[line].ctypes.data, every[line]
         if not read_said(record, records[line, 0], said) or not is_next(said, joint, lines[line, L_PEER], steps):
-            return WAITS
+            return IS_HEARD_ELSEWHERE
         why = have_room(record, said, outs, slots, coming, state)
         if why != 0:
             return why

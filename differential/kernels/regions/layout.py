@@ -239,7 +239,9 @@ OUT: Final = 5
 
 # why a call has ended in which beats were said and heard, beside those above
 WAITS: Final = 8
-"""For others, or for somebody else to take up what has come."""
+"""Beats of others are not there yet."""
+IS_HEARD_ELSEWHERE: Final = 12
+"""What comes next is taken up by Python: no beat, not the one that is expected, or of too many."""
 SOMEBODY_SLEEPS: Final = 9
 IS_SAID_ELSEWHERE: Final = 10
 """The next beat is said by Python: rings have no room for it, or symbols go with it."""

@@ -6,7 +6,7 @@ hosts. Both deliver what one worker sends to another in the order in which it wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from progress.arrays import Int64s
@@ -19,12 +19,13 @@ __all__ = ["Lent", "Transport"]
 class Lent(NamedTuple):
     """Shared memory of a worker and all others, in which messages may be read and written by a kernel.
 
-    lines   int64[peers, LINE]: see `ring.py`
-    waits   whether a kernel may wait for a moment: others do not need its core
+    lines       int64[peers, LINE]: see `ring.py`
+    looks_out   takes a number that grows with each message that was waited for; lets others have the core for
+                a moment, and says whether to look once more for what has not come: soon it pays to sleep
     """
 
     lines: Int64s
-    waits: bool
+    looks_out: Callable[[int], bool]
 
 
 class Transport(Protocol):

@@ -27,7 +27,7 @@ import numpy as np
 from progress.arrays import Int64s
 
 from ...errors import PeerError
-from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX, STRETCH_SPIN_SECONDS_MAX
 from ..batch import Frame
 from .ring import IS_POSSIBLE, L_PEER, L_SENT, L_TAKEN, LINE, InboundRing, OutboundRing, fence
 
@@ -60,6 +60,8 @@ class Neighbours:
         self._wake: tuple[int, int] | None = None
         self._has_heard = False
         self._spins = False
+        self._awaited = -1
+        self._awaited_since = 0.0
         self._lent: Int64s = np.zeros((0, LINE), np.int64)
 
     def __contains__(self, peer: int) -> bool:
@@ -138,10 +140,17 @@ class Neighbours:
         """How many there are."""
         return len(self._lines)
 
-    @property
-    def spins(self) -> bool:
-        """Whether each has a core of its own, so that who is at work on an answer may be waited for."""
-        return self._spins
+    def looks_out(self, number: int) -> bool:
+        """See `Lent`. Two that have one core, though there are others, would keep each other from what both
+        wait for, if neither let go of it.
+        """
+        if not self._spins:
+            return False
+        now = time.monotonic()
+        if number != self._awaited:
+            self._awaited, self._awaited_since = number, now
+        os.sched_yield()
+        return now - self._awaited_since < STRETCH_SPIN_SECONDS_MAX
 
     def lend(self) -> Int64s | None:
         """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;

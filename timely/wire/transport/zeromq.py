@@ -298,7 +298,7 @@ class WorkerMesh:
         """See `Transport`."""
         neighbours = self._neighbours
         lines = neighbours.lend() if neighbours.peers == len(self._outbound) else None
-        return None if lines is None else Lent(lines, neighbours.spins)
+        return None if lines is None else Lent(lines, neighbours.looks_out)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""
