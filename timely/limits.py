@@ -147,10 +147,14 @@ it, and those for which there is no room just now, go through a socket.
 RINGS_BYTES_MAX: Final = 16 * MIB
 """The same of one worker for all of its peers: with more of them each has less."""
 
-STRETCH_SPIN_SECONDS_MAX: Final = float(__import__("os").environ.get("SS","400"))*1e-6
 SPIN_SECONDS_MAX: Final = 50e-6
 """After a message of another worker of the same host the next one is looked for so long before a worker
 sleeps, where each has a core of its own.
+"""
+
+BEAT_SPIN_SECONDS_MAX: Final = float(__import__("os").environ.get("SS","400"))*1e-6
+"""So long a loop that the workers of a host run together looks out for the next word of the others, where each
+has a core of its own and nothing else is to be done.
 """
 
 STOP_SECONDS_MAX: Final = 5.0

@@ -365,7 +365,8 @@ class Worker:
 
     def lend(self) -> Lent | None:
         """Shared memory by which a region says and hears beats by itself until `take_back`, if there is any."""
-        return None if self._transport is None or not self._lends else self._transport.lend()
+        lent = None if self._transport is None or not self._lends else self._transport.lend()
+        return lent.without_looking_out() if lent is not None and self.has_work() else lent
 
     def take_back(self) -> None:
         """The inverse of `lend`."""

@@ -51,6 +51,9 @@ With 1 a receiver that takes up a message before it hears that it was sent would
 away in its own view, and go on past an epoch in which more may come.
 """
 
+_CALLS_MAX: Final = 16
+"""How often the region goes on by itself before others have their turn."""
+
 _BEAT: Final = -1
 """In the place of a location, of messages that are counted nowhere."""
 
@@ -84,6 +87,7 @@ class JointRegionRunner(RegionRunner):
         self._number = 0
         self._heard: dict[int, list[Batch]] = {}
         """By number, beats of others that are not taken up yet."""
+        self._calls_left = 0
         self._seen_ended: set[int] = set()
         """The ports at which nothing came in any more when the last beat was said."""
 
@@ -105,6 +109,7 @@ class JointRegionRunner(RegionRunner):
         """Take in what has come, and go on as far as all others have."""
         region = self._joint
         self.has_frontier_news = self.may_resume = self.wants_resume = False
+        self._calls_left = _CALLS_MAX
         inbox, self.inbox = self.inbox, []
         for _, location, _, batch in inbox:
             if location == _BEAT:
@@ -171,19 +176,18 @@ class JointRegionRunner(RegionRunner):
 
     def _goes_by_itself(self, said: Said) -> bool:
         """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
-        place, region, held = self._place, self._joint, self._held
-        lent = place.lend()
+        place, region = self._place, self._joint
+        lent = place.lend() if self._calls_left else None
         if lent is None:
             return False
-        assert held is not None
-        header = write_data_header(
-            DataHeader(place.index, self.way, held, region.beat_kind, place.anchor.epoch)
-        )
+        self._calls_left -= 1
+        assert self._held is not None
+        # What words cannot say nobody has rows of.
+        word, anchor = min(self._held, self._layout.limit), place.anchor.epoch
+        header = write_data_header(DataHeader(place.index, self.way, word, region.beat_kind, anchor))
         ended = self._ended_outside()
         try:
-            went = region.go_on(
-                Going(lent, said, header, held, place.anchor.epoch, self._bytes_of(ended))
-            )
+            went = region.go_on(Going(lent, said, header, word, anchor, self._bytes_of(ended)))
         finally:
             place.take_back()
         self._saying, self._number = went.said, went.said.number + 1

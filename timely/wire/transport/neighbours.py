@@ -27,7 +27,7 @@ import numpy as np
 from progress.arrays import Int64s
 
 from ...errors import PeerError
-from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX, STRETCH_SPIN_SECONDS_MAX
+from ...limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
 from .ring import IS_POSSIBLE, L_PEER, L_SENT, L_TAKEN, LINE, InboundRing, OutboundRing, fence
 
@@ -150,7 +150,7 @@ class Neighbours:
         if number != self._awaited:
             self._awaited, self._awaited_since = number, now
         os.sched_yield()
-        return now - self._awaited_since < STRETCH_SPIN_SECONDS_MAX
+        return now - self._awaited_since < BEAT_SPIN_SECONDS_MAX
 
     def lend(self) -> Int64s | None:
         """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;
