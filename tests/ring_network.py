@@ -33,6 +33,8 @@ class RingNetwork:
             self.workers = [Neighbours(index, self._sender(index)) for index in range(workers)]
             for index, worker in enumerate(self.workers):
                 worker.join([peer for peer in range(workers) if peer != index])
+        self.lends = 0.9
+        """How often memory is lent to who asks for it."""
         self.lent = 0
         """Messages that were sent or taken by who was lent memory."""
 
@@ -101,7 +103,7 @@ class RingTransport:
 
     def lend(self) -> Lent | None:
         """Now and then, nothing."""
-        lines = self._neighbours.lend() if self._network.rng.random() < 0.9 else None
+        lines = self._neighbours.lend() if self._network.rng.random() < self._network.lends else None
         return None if lines is None else Lent(lines, lambda number: False)
 
     def take_back(self) -> tuple[int, int]:

@@ -37,6 +37,7 @@ from ...dictionaries import Mark
 from ...operators.capture import FOREVER
 from ...operators.region import Going, JointRegion, Said, Stop
 from ...wire.batch import Batch
+from ...wire.transport import Lent
 from ..progress_messages import DataHeader, write_data_header
 from .connector import Connector
 from .regions import Place, RegionRunner
@@ -176,18 +177,14 @@ class JointRegionRunner(RegionRunner):
 
     def _goes_by_itself(self, said: Said) -> bool:
         """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
-        place, region = self._place, self._joint
+        place = self._place
         lent = place.lend() if self._calls_left else None
         if lent is None:
             return False
         self._calls_left -= 1
-        assert self._held is not None
-        # What words cannot say nobody has rows of.
-        word, anchor = min(self._held, self._layout.limit), place.anchor.epoch
-        header = write_data_header(DataHeader(place.index, self.way, word, region.beat_kind, anchor))
         ended = self._ended_outside()
         try:
-            went = region.go_on(Going(lent, said, header, word, anchor, self._bytes_of(ended)))
+            went = self._joint.go_on(self._going(lent, said, ended))
         finally:
             place.take_back()
         self._saying, self._number = went.said, went.said.number + 1
@@ -200,6 +197,14 @@ class JointRegionRunner(RegionRunner):
             if went.stop is Stop.SAYS:
                 self._say(went.said.bound)
         return went.stop is not Stop.WAITS
+
+    def _going(self, lent: Lent, said: Said, ended: set[int]) -> Going:
+        """What the region needs for that."""
+        assert self._held is not None
+        # What words cannot say nobody has rows of.
+        word, anchor = min(self._held, self._layout.limit), self._place.anchor.epoch
+        header = DataHeader(self._place.index, self.way, word, self._joint.beat_kind, anchor)
+        return Going(lent, said, write_data_header(header), word, anchor, self._bytes_of(ended))
 
     def _ended_outside(self) -> set[int]:
         """The ports at which nothing comes in any more, in this worker's view."""

@@ -38,6 +38,8 @@ _OFFER: Final = -1
 """In place of a number: the second frame is an offer."""
 _RING_BYTES_MIN: Final = 1 << 16
 _WAKES: Final = 4096
+_IN_VAIN_MAX: Final = 4
+_TRIES_APART: Final = 16
 _DESCRIPTORS: Final = 4
 """That the rings of a pair take on each side."""
 
@@ -62,6 +64,8 @@ class Neighbours:
         self._spins = False
         self._awaited = -1
         self._awaited_since = 0.0
+        self._in_vain = 0
+        """How often in a row was nothing taken for all looking out."""
         self._lent: Int64s = np.zeros((0, LINE), np.int64)
 
     def __contains__(self, peer: int) -> bool:
@@ -141,22 +145,26 @@ class Neighbours:
         return len(self._lines)
 
     def looks_out(self, number: int) -> bool:
-        """See `Lent`. Two that have one core, though there are others, would keep each other from what both
-        wait for, if neither let go of it.
+        """See `Lent`. Two that share a core, though there are others, would keep each other from what both wait
+        for if neither let go of it. Where it was in vain some times, it is tried once in a while.
         """
-        if not self._spins:
-            return False
-        now = time.monotonic()
-        if number != self._awaited:
-            self._awaited, self._awaited_since = number, now
-        os.sched_yield()
-        return now - self._awaited_since < BEAT_SPIN_SECONDS_MAX
+        is_in_vain = self._in_vain >= _IN_VAIN_MAX and self._in_vain % _TRIES_APART
+        if self._spins and not is_in_vain:
+            now = time.monotonic()
+            if number != self._awaited:
+                self._awaited, self._awaited_since = number, now
+            os.sched_yield()
+            if now - self._awaited_since < BEAT_SPIN_SECONDS_MAX:
+                return True
+        self._in_vain += 1
+        return False
 
     def lend(self) -> Int64s | None:
         """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;
         `None` where that would not do: with a peer one goes through sockets, or something has come by one.
         """
         lines = self._lines
+        self._awaited = -1
         if self._lent.shape[0] != len(lines):
             self._lent = np.zeros((len(lines), LINE), np.int64)
         for place, peer in enumerate(sorted(lines)):
@@ -180,7 +188,9 @@ class Neighbours:
             sent += int(lent[L_SENT]) - line.sent
             taken += int(lent[L_TAKEN]) - line.taken
             line.sent, line.taken = int(lent[L_SENT]), int(lent[L_TAKEN])
-        self._has_heard = self._has_heard or taken > 0
+        if taken:
+            self._has_heard = True
+            self._in_vain = 0
         return sent, taken
 
     def has_more(self) -> bool:
