@@ -155,7 +155,7 @@ HOLDS_NO_WORDS = {
     "WaitingRows": "_rows _times columns guards show",
     "WaitingVertex": "_machine",
     "Worker": (
-        "_broadcasters _checks_progress _ended _ended_by _lets_regions _transport forgetting index "
+        "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport forgetting index "
         "messages_recv messages_sent on_control on_failure on_step steps workers"
     ),
     "_CopiedValues": "",

@@ -132,10 +132,11 @@ class ByRings:
     def went(self, why: int) -> Went:
         """How far it went since `begin`."""
         numbers = self._joint.tolist()
-        *said, _, passes, is_empty, ended = numbers[J_SAID:]
-        now = Said(*said, bool(passes), bool(is_empty), bytes(self._ended[0, :ended].tolist()))
-        beats, first = _BEATS_MAX - numbers[J_TURNS], numbers[J_FIRST_OF_ALL]
-        return Went(STOPS[why], now, beats, first, bool(numbers[J_ARE_ALIKE]))
+        worker, number, bound, first, gate, counters, _, passes, is_empty, count = numbers[J_SAID:]
+        ended = bytes(self._ended[0, :count].tolist())
+        now = Said(worker, number, bound, first, gate, counters, bool(passes), bool(is_empty), ended)
+        beats = _BEATS_MAX - numbers[J_TURNS]
+        return Went(STOPS[why], now, beats, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))
 
     def _describe(self, lines: Int64s) -> None:
         """The first time, or with other workers."""
@@ -144,7 +145,8 @@ class ByRings:
         self._put(T_STEPS, parts.steps)
         self._put(T_MATCHES, parts.matches)
         self._put(T_EDGES, parts.edges)
-        self._put(T_RECORDS, np.zeros((lines.shape[0], int(lines[0, L_IN_SIZE]) // RECORD_PARTS // 8), np.int64))
+        record_words = int(lines[0, L_IN_SIZE]) // RECORD_PARTS // 8
+        self._put(T_RECORDS, np.zeros((lines.shape[0], record_words), np.int64))
         line_of = {int(peer): line for line, peer in enumerate(lines[:, 0].tolist())}
         outs = [
             (

@@ -364,7 +364,7 @@ class Worker:
         batch.on_sent(peer)
 
     def lend(self) -> Lent | None:
-        """Shared memory by which a region says and hears beats by itself until `take_back`, if there is any."""
+        """Shared memory by which a region says and hears beats by itself until `take_back`, if any."""
         lent = None if self._transport is None or not self._lends else self._transport.lend()
         return lent.without_looking_out() if lent is not None and self.has_work() else lent
 

@@ -36,7 +36,6 @@ from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
-from ..wire.transport import Lent
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
 from .owner import Owner
@@ -57,7 +56,7 @@ class Instance:
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
         """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
-        self._owner = owner
+        self._owner = self.lender = owner
         self.checker: Checker | None = None
         self.index = index
         self.worker = owner.index
@@ -212,14 +211,6 @@ class Instance:
         if self.checker is not None:
             self.checker.on_sent(connector, word + (self.anchor.epoch << self.frozen.layout.shifts[0]))
         self._owner.send_data(peer, self.index, connector, word, batch)
-
-    def lend(self) -> Lent | None:
-        """Shared memory with all other workers, for a region, until `take_back`; None: there is none now."""
-        return self._owner.lend()
-
-    def take_back(self) -> None:
-        """See `lend`."""
-        self._owner.take_back()
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""

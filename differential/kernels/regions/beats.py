@@ -122,11 +122,9 @@ def part_word(record: int, part: int, word: int) -> int:
 
 
 @kernel
-def have_room(
-    record: int, said: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s
-) -> int:
-    """Whether the rows of a beat can be put where they belong, in addition to `coming` (by slot), which counts
-    them then: 0, or why not.
+def have_room(record: int, said: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s) -> int:
+    """Whether the rows of a beat can be put where they belong, in addition to `coming` (by slot), which
+    counts them then: 0, or why not.
     """
     size = np.int64(0)
     for part in range(said[W_PARTS]):

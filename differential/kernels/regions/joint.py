@@ -1,7 +1,8 @@
 """A loop that several workers run: beat after beat is said and heard in one call, gates opened in between.
 
-The same as `timely/running/stages/joint_regions.py` does with `differential/regions/joint_loop.py`, for workers
-that share memory, as long as nothing comes but the beats that are expected. Three phases follow one another:
+The same as `timely/running/stages/joint_regions.py` does with `differential/regions/joint_loop.py`, for
+workers that share memory, as long as nothing comes but the beats that are expected. Three phases follow one
+another:
 
     listens   for the beat of each other worker that answers the one that was said last; all or none are taken
     works     opens the gate that all have chosen, or passes on
@@ -71,20 +72,19 @@ from differential.kernels.regions.rings import (
     NOTHING,
     any_sleeps,
     next_record,
-    pause,
     start_of,
     take_record,
 )
 from differential.kernels.regions.run import run_region
-from differential.kernels.rows.memory import table_at
+from differential.kernels.rows.memory import pause, table_at
 from progress.kernel import Int64s, kernel
 from timely.wire.transport.ring import L_PEER
 
 T_STEPS, T_MATCHES, T_EDGES, T_TRACES, T_SLOTS, T_FIELDS, T_STATE, T_TOLD = range(8)
 """The tables of `run_region`, in `tables`: of each its address, lines and columns."""
 T_OUTS, T_LINES, T_RECORDS, T_HEADER, T_ENDED = range(8, 13)
-"""What goes to others; the lines of rings; room for a record of each; the header of messages that bring beats;
-what was said last of what has ended, and what would be said now.
+"""What goes to others; the lines of rings; room for a record of each; the header of messages that bring
+beats; what was said last of what has ended, and what would be said now.
 """
 TABLES = 13
 
@@ -130,7 +130,8 @@ def listen(tables: Int64s, joint: Int64s) -> int:
     every = np.empty((lines.shape[0], W_ENDED + 1), np.int64)
     for line in range(lines.shape[0]):
         record, said = records[line].ctypes.data, every[line]
-        if not read_said(record, records[line, 0], said) or not is_next(said, joint, lines[line, L_PEER], steps):
+        is_whole = read_said(record, records[line, 0], said)
+        if not is_whole or not is_next(said, joint, lines[line, L_PEER], steps):
             return IS_HEARD_ELSEWHERE
         why = have_room(record, said, outs, slots, coming, state)
         if why != 0:

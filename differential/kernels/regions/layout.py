@@ -207,8 +207,8 @@ J_FIRST_OF_ALL: Final = 8
 J_ARE_ALIKE: Final = 9
 """Whether in that beat all kept nothing, and said the same of what has ended."""
 J_SAID: Final = 10
-"""What was said last, in the order in which it is on the wire: 7 words, then two of 0 or 1, then how many bytes
-say what has ended."""
+"""What was said last, in the order in which it is on the wire: 7 words, then two of 0 or 1, then how many
+bytes say what has ended."""
 JOINT: Final = J_SAID + 10
 
 W_WORKER: Final = 0

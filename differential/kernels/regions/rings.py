@@ -8,14 +8,12 @@ record is copied as a whole, then looked at, and taken only if it is what is exp
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
-from differential.kernels.rows.memory import load, store
-from progress.kernel import Int64s, intrinsic, kernel, small_kernel
+from differential.kernels.rows.memory import fence, load, load_acquire, store, store_release
+from progress.kernel import Int64s, kernel, small_kernel
 from timely.wire.transport.ring import (
     ASLEEP,
     DATA,
@@ -41,64 +39,6 @@ NOTHING: Final = 0
 ANOTHER: Final = -1
 """In place of the bytes of a record: none is there, or one that is left to others."""
 
-_HAS_PAUSE: Final = platform.machine() in ("x86_64", "AMD64")
-
-
-def _load_acquire(typing_context, address):  # type: ignore[no-untyped-def]
-    """The word at an address; what is loaded later is no older."""
-    from llvmlite import ir
-    from numba import types
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load_atomic(place, "acquire", 8)
-
-    return types.int64(types.int64), generate
-
-
-def _store_release(typing_context, address, value):  # type: ignore[no-untyped-def]
-    """Write a word; who sees it sees what was stored before."""
-    from llvmlite import ir
-    from numba import types
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store_atomic(arguments[1], place, "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-def _fence(typing_context):  # type: ignore[no-untyped-def]
-    """What was stored before is seen by others before anything is loaded after."""
-    from numba import types
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-def _pause(typing_context):  # type: ignore[no-untyped-def]
-    """A moment in which another thread of the core may work."""
-    from llvmlite import ir
-    from numba import types
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        if _HAS_PAUSE:
-            kind = ir.FunctionType(ir.VoidType(), [])
-            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-load_acquire = cast("Callable[[int], int]", intrinsic(_load_acquire))
-store_release = cast("Callable[[int, int], None]", intrinsic(_store_release))
-fence = cast("Callable[[], None]", intrinsic(_fence))
-pause = cast("Callable[[], None]", intrinsic(_pause))
-
 
 @small_kernel
 def padded(size: int) -> int:
@@ -108,8 +48,8 @@ def padded(size: int) -> int:
 
 @kernel
 def next_record(lines: Int64s, line: int, records: Int64s) -> int:
-    """Copy the record whose turn it is to records[line]: the bytes to be read with it, `NOTHING` or `ANOTHER`.
-    It is not read by that: see `take_record`.
+    """Copy the record whose turn it is to records[line]: the bytes to be read with it, `NOTHING` or
+    `ANOTHER`. It is not read by that: see `take_record`.
     """
     words, size, read = lines[line, L_IN], lines[line, L_IN_SIZE], lines[line, L_READ]
     written = load_acquire(words + 8 * TAIL) - read

@@ -169,16 +169,15 @@ class JointRegionRunner(RegionRunner):
             gate = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: region.order(*each))
             region.open(*gate)
         else:
-            is_alike = len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)
-            self._end(bound, is_alike)
+            self._end(bound, _are_alike(every))
             return
         self._hold_epoch(first)
         self._say(bound)
 
     def _goes_by_itself(self, said: Said) -> bool:
         """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
-        place = self._place
-        lent = place.lend() if self._calls_left else None
+        lender = self._place.lender
+        lent = lender.lend() if self._calls_left else None
         if lent is None:
             return False
         self._calls_left -= 1
@@ -186,7 +185,7 @@ class JointRegionRunner(RegionRunner):
         try:
             went = self._joint.go_on(self._going(lent, said, ended))
         finally:
-            place.take_back()
+            lender.take_back()
         self._saying, self._number = went.said, went.said.number + 1
         if went.said.number != said.number and went.said.is_empty:
             self._seen_ended = ended
@@ -317,3 +316,8 @@ class JointRegionRunner(RegionRunner):
     def compared(self) -> object:
         """All that decides what it will do, beside its vertices."""
         return (super().compared(), self._done, self._saying, self._number, self._heard)
+
+
+def _are_alike(every: Sequence[Said]) -> bool:
+    """Whether nobody keeps anything, and all have said the same of what has ended."""
+    return len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)

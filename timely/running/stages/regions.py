@@ -32,9 +32,21 @@ from ...wire.transport import Lent
 from .connector import Connector
 from .vertex_runner import Checker, VertexRunner
 
-__all__ = ["Place", "RegionRunner"]
+__all__ = ["Lender", "Place", "RegionRunner"]
 
 _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
+
+
+class Lender(Protocol):
+    """The worker, as a region asks it for shared memory."""
+
+    def lend(self) -> Lent | None:
+        """Memory that it has with all others, to be used until `take_back`; None: there is none now."""
+        ...
+
+    def take_back(self) -> None:
+        """See `lend`."""
+        ...
 
 
 class Place(Protocol):
@@ -43,6 +55,11 @@ class Place(Protocol):
     @property
     def index(self) -> int:
         """Which dataflow it is."""
+        ...
+
+    @property
+    def lender(self) -> Lender:
+        """Who has shared memory with other workers."""
         ...
 
     @property
@@ -91,14 +108,6 @@ class Place(Protocol):
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
-        ...
-
-    def lend(self) -> Lent | None:
-        """Shared memory with all other workers, to be used until `take_back`; None: there is none now."""
-        ...
-
-    def take_back(self) -> None:
-        """See `lend`."""
         ...
 
     def wake(self, runner: RegionRunner) -> None:

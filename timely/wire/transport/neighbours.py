@@ -145,8 +145,8 @@ class Neighbours:
         return len(self._lines)
 
     def looks_out(self, number: int) -> bool:
-        """See `Lent`. Two that share a core, though there are others, would keep each other from what both wait
-        for if neither let go of it. Where it was in vain some times, it is tried once in a while.
+        """See `Lent`. Two that share a core, though there are others, would keep each other from what both
+        wait for if neither let go of it. Where it was in vain some times, it is tried once in a while.
         """
         is_in_vain = self._in_vain >= _IN_VAIN_MAX and self._in_vain % _TRIES_APART
         if self._spins and not is_in_vain:

@@ -40,7 +40,29 @@ from progress.arrays import Int64s
 from ...errors import PeerError
 from ..batch import Frame
 
-__all__ = ["IS_POSSIBLE", "InboundRing", "OutboundRing", "fence"]
+__all__ = [
+    "ASLEEP",
+    "DATA",
+    "HEAD",
+    "IS_POSSIBLE",
+    "LINE",
+    "L_IN",
+    "L_IN_SIZE",
+    "L_KNOWN_READ",
+    "L_OUT",
+    "L_OUT_SIZE",
+    "L_PEER",
+    "L_READ",
+    "L_SENT",
+    "L_SLEEPS",
+    "L_TAKEN",
+    "L_WRITTEN",
+    "RECORD_PARTS",
+    "TAIL",
+    "InboundRing",
+    "OutboundRing",
+    "fence",
+]
 
 IS_POSSIBLE: Final = (
     sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
