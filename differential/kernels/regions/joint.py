@@ -226,7 +226,7 @@ def run_joint(tables: Int64s, joint: Int64s) -> int:
             joint[J_PHASE] = WORKS
         if joint[J_PHASE] == WORKS:
             why = run_region(steps, matches, edges, traces, slots, fields, state, told)
-            if why != DONE and why != NO_TURNS:
+            if why not in (DONE, NO_TURNS):
                 return why
             joint[J_PHASE] = SAYS
         why = say(tables, joint)
