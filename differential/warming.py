@@ -33,6 +33,7 @@ from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
+from differential.kernels.regions.joint import run_joint
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
 from progress.kernel import COMPILE_NOTICE, compile_for, is_cache_shared, on_compile, on_ready
@@ -106,9 +107,10 @@ def _compile_large_kernels() -> None:
 
 
 def _compile_loops() -> None:
-    """The one that runs loops."""
+    """Those that run loops: of one worker, and of several of one host."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(run_region, table, table, table, table, table, table, line, table)
+    compile_for(run_joint, table, line)
 
 
 def _compile_large_sums() -> None:
