@@ -126,8 +126,9 @@ HOLDS_NO_WORDS = {
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RegionRunner": (
-        "_closed _ended _entries _entries_ended _first_connector _frontier _held _layout _leaving _members "
-        "_name _place _ports _since _watched has_frontier_news is_queued may_resume recheck requested stage "
+        "_closed _ended _entries _entries_closed _entries_ended _first_connector _frontier _held _layout "
+        "_leaving _members _name _place _ports _since _watched has_frontier_news is_queued may_resume "
+        "recheck requested stage "
         "tracker wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",

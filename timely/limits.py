@@ -199,6 +199,12 @@ DIRECT_COUNT_MAX: Final = 256
 DIRECT_UNSENT_BYTES_MAX: Final = 4 * MIB
 """A client that leaves so much unread of what a worker has answered is not heard until it reads."""
 
+POSTED_BYTES_MAX: Final = 128 * 1024
+"""What the table of an insertion takes at most that a client posts: as much as a socket holds."""
+
+DIRECT_TABLE_BYTES_MAX: Final = POSTED_BYTES_MAX + 64 * 1024
+"""The same with what Arrow says of it, in a message of the system's sockets; a larger one goes by ZeroMQ."""
+
 POSTED_COUNT_MAX: Final = 8
 """Insertions of few rows that a client has sent without having heard of them."""
 

@@ -10,10 +10,8 @@ from differential.kernels.regions.layout import (
     FAR,
     NO_TURNS,
     P_PLACES,
-    ROWS_MAX,
     S_COLUMNS,
     S_NEXT,
-    S_ROWS,
     WAITS,
     X_BOUND,
     X_FROM,
@@ -56,11 +54,6 @@ class JointLoop(LoopRegion):
     def pass_on(self) -> None:
         """See `JointRegion`."""
         self._do_all(0)
-
-    def rests(self) -> bool:
-        """See `JointRegion`."""
-        table = self._slots.table
-        return not any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
 
     def open(self, gate: int, counters: int) -> None:
         """See `JointRegion`."""

@@ -97,7 +97,8 @@ class LoopRegion:
             self.at = None
             return
         slot = self._parts.entries[stage, port]
-        self._slots.make_room(slot, self._slots.rows(slot) + batch.rows)
+        if batch.rows > ROWS_MAX:  # which may come in parts
+            self._slots.make_room(slot, self._slots.rows(slot) + batch.rows)
         for words in (batch.words,) if isinstance(batch, ArrangedBatch) else parts_of(batch):
             self._slots.put(slot, words)
 
@@ -109,18 +110,28 @@ class LoopRegion:
             if why != DONE:
                 return False
             self._is_done = True
+            if bound <= self._state[X_BOUND]:  # and all that waited where it came in was passed on
+                break
+        return True
+
+    def rests(self) -> bool:
+        """Rows of epochs that are still open wait where they came in, as long as they are few."""
+        rows = self._slots.table[:, S_ROWS].tolist()
+        for slot in self._parts.passing:
+            if rows[slot] > ROWS_MAX:
+                return False
         return True
 
     def _has_work(self, bound: int) -> bool:
-        """Rows of epochs that are still open wait where they came in, as long as they are few."""
-        state, table = self._state, self._slots.table
+        """Whether something is to be done before a bound; begin a stretch if that has none."""
+        state = self._state
         if self._is_done and bound > state[X_BOUND]:
             state[X_FROM], state[X_BOUND] = state[X_BOUND], bound
             self._slots.bound = bound
             self._is_done = self._least() >= bound
             if not self._is_done:
                 self._begin()
-        return not self._is_done or any(table[slot, S_ROWS] > ROWS_MAX for slot in self._parts.passing)
+        return not (self._is_done and self.rests())
 
     def _begin(self) -> None:
         """A stretch: see what waits in it at gates."""

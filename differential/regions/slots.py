@@ -59,16 +59,19 @@ class Slots:
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
         """Let rows wait; `time`: the column in which their time is."""
-        held, rows = self.rows(slot), words.shape[1]
+        rows = words.shape[1]
         if rows == 0:
             return
-        self.make_room(slot, held + rows)
-        self._arrays[slot][:, held : held + rows] = words
         line = self.table[slot]
+        held, known = int(line[S_ROWS]), int(line[S_LEAST])
+        if self._arrays[slot].shape[1] < held + rows:
+            self.make_room(slot, held + rows)
+        self._arrays[slot][:, held : held + rows] = words
         line[S_ROWS] = held + rows
         # Of few rows Python's own numbers are found sooner than numpy begins.
         least = min(words[time].tolist()) if rows <= _ROWS_FEW else int(words[time].min())
-        line[S_LEAST] = min(int(line[S_LEAST]), least)
+        if least < known:
+            line[S_LEAST] = least
         if least < self.bound:
             line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(words[time]))
 

@@ -56,19 +56,19 @@ class Traces:
         is in other memory now.
         """
         has_moved = False
+        known = self._lines
         for number, read in enumerate(self._read):
-            is_ours = self._is_ours[number]
             if isinstance(read, Reader):
                 lines = read.table
             else:
-                if is_ours:
+                if self._is_ours[number]:
                     head = read.lend()
                     if head is not self._heads[number]:
                         self._heads[number] = head
                         self.table[number, T_HEAD] = head.ctypes.data
                         self.table[number, T_ROOM] = head.shape[1]
                 lines = read.lines
-            if lines is not self._lines[number]:
+            if lines is not known[number]:
                 has_moved = True
                 self._describe(number, read, lines)
         return has_moved

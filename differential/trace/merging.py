@@ -95,7 +95,7 @@ class Merging:
 
     @property
     def is_packed(self) -> bool:
-        """Whether each row is one word and a difference: see `kernels/merge_words.py`."""
+        """Whether each row is one word and a difference: see `kernels/merging/merge_words.py`."""
         return self._packing is not None
 
     @property
@@ -131,7 +131,7 @@ class Merging:
 
 
 def _packing(ranges: Int64s) -> Int64s | None:
-    """How keys and values of these ranges become one word (`kernels/merge_words.py`); None: they do not."""
+    """How keys and values of these ranges become one word (`merging/merge_words.py`); None: they do not."""
     packing = np.zeros((3, ranges.shape[0] - 2), np.int64)
     shift = 0
     for column in range(packing.shape[1] - 1, -1, -1):

@@ -4,7 +4,7 @@
 
 Large runs are *packed*: a column becomes unsigned offsets of 0 to 4 bytes from its smallest value, or eight,
 so that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both
-through a line of the run table (`kernels/memory.py`); the run owns the memory that its line points into.
+through a line of the run table (`kernels/rows/memory.py`); the run owns the memory that its line points into.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Run:
         return cls(line, ranges, memory, b"")
 
     def _build_directory(self) -> npt.NDArray[np.uint32]:
-        """Make the directory of `kernels/search.py`, and name it in the line."""
+        """Make the directory of `kernels/rows/search.py`, and name it in the line."""
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
         assert self.rows < 1 << 32
         shift, buckets = directory_shape(low, high, self.rows)

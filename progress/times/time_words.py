@@ -245,6 +245,8 @@ class TimeCode:
                 f"word {word:#x} is no time of this scope: a counter has left its field, or a level is set "
                 f"that the scope does not have (fields {self.layout.level_bits}, scope {self.shape})"
             )
+        if self.shape.coordinates == 1:
+            return ((word >> self.layout.shifts[0]) + self.anchor.epoch,)
         time = tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
         if self.anchor.epoch:
             time = (time[0] + self.anchor.epoch, *time[1:])
@@ -272,6 +274,8 @@ class TimeCode:
         """
         if not 0 <= time[0] <= EPOCH_MAX:
             raise TimeOverflowError(f"the epoch of {time} does not fit: it may be 0 to {EPOCH_MAX}")
+        if len(time) == 1 == self.shape.coordinates:
+            return (time[0] - self.anchor.epoch) << self.layout.shifts[0]
         rest = self.pack((self.anchor.epoch, *time[1:]))
         return rest + ((time[0] - self.anchor.epoch) << self.layout.shifts[0])
 

@@ -79,6 +79,7 @@ from progress.tracking.precursors import (
 )
 
 _ROOM_FIRST: Final = 64
+_WORDS_FEW: Final = 16
 _ROW_MAX: Final = 4096
 """Words in a port's row of the table of ports: with large sets of summaries fewer pointstamps are few."""
 
@@ -346,7 +347,9 @@ class Tracker:
             return None
         if self._crowd is not None:
             return self._crowd.least_word()
-        return int(self._active[WORD, : self._active_count].min())
+        words = self._active[WORD, : self._active_count]
+        # Of few Python's own numbers are found sooner than numpy begins.
+        return min(words.tolist()) if self._active_count <= _WORDS_FEW else int(words.min())
 
     def active(self) -> list[tuple[int, int, int, int]]:
         """All active pointstamps as (location, word, occurrences, precursors), sorted.

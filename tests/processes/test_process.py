@@ -346,7 +346,8 @@ def test_ending_is_told_also_to_clients_that_ask_only_afterwards(killed: int) ->
             with pytest.raises(
                 timely.PeerError, match=f"worker {killed} .process {worker}. was killed by SIGKILL"
             ):
-                flow.input("lines").insert(["x"])
+                flow.input("lines").insert(["x"])  # which is posted: nobody waits for what becomes of it
+                flow.seal()
 
 
 def test_ending_a_stopped_worker_is_called_silent() -> None:

@@ -35,6 +35,7 @@ from ..limits import (
 from ..operators.inputs.appends import place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
+from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import (
@@ -47,6 +48,7 @@ from ..wire.requests import (
     decode_reply,
     encode_request,
     number_of,
+    table_to_frame,
 )
 from ..wire.transport.zeromq import ClientSockets
 from .installed import Keeper
@@ -122,7 +124,13 @@ class RemoteWorkers:
             return self._channel().ask(requests, timeout_seconds, reach_seconds)
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
         """Send a request whose answer `poster` hears of when somebody settles. `is_ordered`: once other
         threads have their answers, for a worker takes what comes by several connections in any order.
@@ -131,7 +139,10 @@ class RemoteWorkers:
             own = self._channel()
             if is_ordered:
                 self._settle(own)
-            own.posts.post(worker, request, poster, call, call_site())
+            rows = None if table is None else table_to_frame(table)
+            own.posts.post(worker, request, rows, poster, call, call_site())
+            if own.has_unsent(worker):  # nobody may be there to send the rest of it soon
+                own.posts.settle()
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
         """Ask something behind what this thread has posted. What others have is taken up first: it went by
@@ -258,10 +269,14 @@ class _Channel:
         pending = {(worker, number): number - first for worker, number, _ in encoded}
         return self._gather(pending, timeout_seconds, reach_seconds)
 
-    def _send(self, worker: int, request: Request) -> int:
+    def has_unsent(self, worker: int) -> bool:
+        """Whether there was no room for all that was sent to a worker."""
+        return self._sockets.has_unsent(worker)
+
+    def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
         """Send what nobody waits for now."""
         self._number += 1
-        frames = check_size(encode_request(self._number, request, None))
+        frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
         self._sockets.forgive(worker)
         self._sockets.send(worker, frames)
         return self._number

@@ -100,12 +100,34 @@ class EmbeddedWorkers:
             self._end_turn()
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
-        """Do it now: here nobody is waited for."""
+        """Do it now: here nobody is waited for. It is what is asked most often, and costs as much as what is
+        around it.
+        """
         del call, is_ordered
-        (reply,) = self.ask([(worker, request, None)])
-        poster.on_answer(reply)
+        self._take_turn()
+        try:
+            self._check()
+            try:
+                answer = self._servers[worker].handle(request, table)
+            except TimelyError as error:
+                told = self._in_full(error, request)
+                raise told from told.__cause__
+            self._note_owed(request, table)
+        except BaseException as error:
+            self._note(error)
+            raise
+        finally:
+            self._end_turn()
+        assert isinstance(answer, Reply), "what may be posted is answered at once"
+        poster.on_answer(answer)
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
         """Nothing is outstanding."""
@@ -170,9 +192,7 @@ class EmbeddedWorkers:
 
     def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
         self._check()
-        if len(requests) == 1 and type(requests[0][1]) is InsertRows:
-            return [self._insert(requests[0][0], requests[0][1])]
-        waits = any(not isinstance(request, _OF_NO_WORK) for _, request, _ in requests)
+        waits = not all(isinstance(request, _OF_NO_WORK) for _, request, _ in requests)
         if waits:
             self._work_off()
         answers: list[Reply | Later] = []
@@ -191,17 +211,6 @@ class EmbeddedWorkers:
                 self._work_off()
                 self._check_running(request.dataflow)
         return self._settle(answers)
-
-    def _insert(self, worker: int, request: InsertRows) -> Reply:
-        """What is asked most often, and costs as much as what is around it."""
-        try:
-            answer = self._servers[worker].handle(request)
-        except TimelyError as error:
-            told = self._in_full(error, request)
-            raise told from told.__cause__
-        self._note_owed(request, None)
-        assert isinstance(answer, Reply)
-        return answer
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
         if isinstance(request, InsertRows):

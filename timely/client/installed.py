@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,7 +11,7 @@ from ..errors import TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request, Value
-from .posting import Behind, Poster, Refusals, together
+from .posting import Behind, Poster, Refusals, this_thread, together
 
 __all__ = ["Installed", "Keeper", "Workers"]
 
@@ -41,7 +40,13 @@ class Workers(Protocol):
         ...
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
         """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
         the user has called. `is_ordered`: it comes after all that other threads have posted before.
@@ -131,14 +136,16 @@ class Installed:
                 self._end = again(error)
             raise
 
-    def post(self, worker: int, request: Request, call: str, is_ordered: bool = False) -> None:
+    def post(
+        self, worker: int, request: Request, table: pa.Table | None, call: str, is_ordered: bool = False
+    ) -> None:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
-        if self._end is not None or self._workers.refusals.concern(self.index, threading.get_ident()):
+        if self._end is not None or self._workers.refusals.concern(self.index, this_thread()):
             self.settle()
         try:
-            self._workers.post(worker, request, self, call, is_ordered)
+            self._workers.post(worker, request, table, self, call, is_ordered)
         except TimelyError as error:  # embedded, at once
             if error.ends_dataflow:
                 self._end = again(error)
@@ -182,7 +189,7 @@ class Installed:
         """
         if self._end is None:
             self._workers.settle(timeout_seconds)
-        refused = self._refused_of(None if seals else threading.get_ident())
+        refused = self._refused_of(None if seals else this_thread())
         if refused:
             raise together(refused)
         if self._end is not None:

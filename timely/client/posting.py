@@ -1,4 +1,4 @@
-"""Requests whose answers nobody waits for yet: insertions of few rows.
+"""Requests whose answers nobody waits for yet: insertions of few rows, or of a small table.
 
 They are sent at once. Answers are taken up before anything else is asked of the dataflow: so nothing is
 waited for before all that was inserted is known to have arrived; and an insertion that was refused is told of
@@ -16,17 +16,39 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
 from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
+from ..wire.batch import Frame
 from ..wire.requests import Reply, Request, Value
 
-__all__ = ["Behind", "Poster", "Posts", "Refusals", "together"]
+__all__ = ["Behind", "Poster", "Posts", "Refusals", "this_thread", "together"]
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
 """Makes a request that is done only if those of these numbers were."""
+
+
+_threads = count()
+
+
+class _Thread(threading.local):
+    """Made anew in each thread that asks for it."""
+
+    def __init__(self) -> None:
+        self.number = next(_threads)
+
+
+_own = _Thread()
+
+
+def this_thread() -> int:
+    """The number of the thread that asks, which no other ever has: that of the system goes to the next one
+    that begins, and with it would what was refused to the first.
+    """
+    return _own.number
 
 
 class Poster(Protocol):
@@ -47,6 +69,7 @@ class _Post(NamedTuple):
     worker: int
     number: int
     request: Request
+    rows: Frame | None
     poster: Poster
     call: str
     site: CallSite
@@ -66,10 +89,12 @@ class Refusals:
 
     def concern(self, dataflow: int, thread: int) -> bool:
         """Whether anything is to be told of what a thread has posted for a dataflow."""
-        return any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+        return bool(self._found) and any((dataflow, thread) == (of, by) for of, by, _ in self._found)
 
     def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
         """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""
+        if not self._found:  # as nearly always
+            return []
         with self._lock:
             taken = [
                 (of, by, error)
@@ -91,7 +116,8 @@ class Posts:
     """What one thread has posted: the one that makes this.
 
     Args:
-        send: takes (worker, request), returns the number of the request.
+        send: takes (worker, request, rows), returns the number of the request. Rows are those of a table,
+            as they go, so that they are the same if they go again.
         gather: waits for the answer to one, by worker, number and for how long, and returns it, an error if
             that is what the worker has answered; raises where there is no answer.
 
@@ -99,9 +125,11 @@ class Posts:
     """
 
     def __init__(
-        self, send: Callable[[int, Request], int], gather: Callable[[int, int, float], Reply | TimelyError]
+        self,
+        send: Callable[[int, Request, Frame | None], int],
+        gather: Callable[[int, int, float], Reply | TimelyError],
     ) -> None:
-        self._thread = threading.get_ident()
+        self._thread = this_thread()
         self._send = send
         self._gather = gather
         self._waiting: deque[_Post] = deque()
@@ -115,13 +143,21 @@ class Posts:
         """Whether any answer is outstanding."""
         return bool(self._waiting)
 
-    def post(self, worker: int, request: Request, poster: Poster, call: str, site: CallSite) -> None:
+    def post(
+        self,
+        worker: int,
+        request: Request,
+        rows: Frame | None,
+        poster: Poster,
+        call: str,
+        site: CallSite,
+    ) -> None:
         """Send a request; `call` and `site` say what the user has called, and where."""
         if len(self._waiting) >= POSTED_COUNT_MAX:
             self.settle()
         with self._lock:
-            number = self._send(worker, request)
-            self._waiting.append(_Post(worker, number, request, poster, call, site))
+            number = self._send(worker, request, rows)
+            self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
 
     def expects(self, worker: int, number: int) -> bool:
@@ -145,7 +181,7 @@ class Posts:
                 for post in self._waiting
                 if post.worker == worker and post.poster.index == poster.index
             ]
-            number = self._send(worker, request(behind))
+            number = self._send(worker, request(behind), None)
             with self._doubting():
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)
@@ -203,7 +239,7 @@ class Posts:
         for place, post in enumerate(self._waiting):
             at = post.worker, post.number
             if at not in self._answers:
-                again = post._replace(number=self._send(post.worker, post.request))
+                again = post._replace(number=self._send(post.worker, post.request, post.rows))
                 self._expected.add((again.worker, again.number))
                 self._waiting[place] = again
                 self._expected.discard(at)

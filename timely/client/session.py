@@ -16,7 +16,7 @@ from typing import cast
 import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
-from ..limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import ExpectedAppend, new_writer, place_of
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -217,9 +217,9 @@ class FlowInput:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
         return it: all rows enter one epoch, on all workers, or, after an error, none.
 
-        Few rows are sent to worker processes without waiting for what they say: if they are refused, the next
-        call of this thread says so, with this call's line, and does nothing else, or whoever seals, or, if
-        there is none, `Cluster.close`. What is returned is then the epoch that is
+        Few rows, or a small table, are sent to worker processes without waiting for what they say: if they
+        are refused, the next call of this thread says so, with this call's line, and does nothing else, or
+        whoever seals, or, if there is none, `Cluster.close`. What is returned is then the epoch that is
         open as far as this client knows; if another one has sealed it, they enter a later one, which `seal`
         of this client returns.
 
@@ -278,7 +278,7 @@ class FlowInput:
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:
             if epoch is None:
-                self._add_table(table, 0, None, None)
+                self._add_table(None, table, 0, None, None)
                 return True
             writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
         request = Append(
@@ -316,7 +316,7 @@ class FlowInput:
         """
         rows = form.plain_rows(data)
         if rows is None:
-            return self._add_table(form.to_table(data), diff, writer, sequence)
+            return self._add_table(call, form.to_table(data), diff, writer, sequence)
         is_named = writer is not None
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)
@@ -327,15 +327,27 @@ class FlowInput:
             flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
         )
         if not is_named:
-            # Of keys the last call counts, whichever thread has made it.
-            flow.post(place, request, f"{call}(…), input {self.form.name!r},", bool(self.form.keys))
+            self._post(call, place, request, None)
             return flow.epoch
         (reply,) = flow.ask([(place, request, None)])
         return self._entered(reply)
 
-    def _add_table(self, table: pa.Table, diff: int, writer: str | None, sequence: int | None) -> int:
-        """Few rows go to one worker; many by ranges to all, and enter when all have arrived."""
+    def _post(self, call: str, place: int, request: Request, table: pa.Table | None) -> None:
+        # Of keys the last call counts, whichever thread has made it.
+        self._flow.post(place, request, table, f"{call}(…), input {self.form.name!r},", bool(self.form.keys))
+
+    def _add_table(
+        self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None
+    ) -> int:
+        """Few rows go to one worker; many by ranges to all, and enter when all have arrived. For the answer
+        to a small table nobody waits, unless the caller has named it, or wants to (without `call`).
+        """
         flow, workers = self._flow, self._flow.workers
+        if call is not None and writer is None and sequence is None and _is_small(table, workers):
+            writer, sequence = f"{self._writer}/rows", next(self._row_numbers)
+            small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
+            self._post(call, 0, small, table)
+            return flow.epoch
         if _is_large(table, workers):
             _, writer, sequence = self._identity(writer, sequence, is_large=True)
             return self._add_in_parts(table, diff, writer, sequence)
@@ -350,7 +362,7 @@ class FlowInput:
         """The worker that an insertion goes to, and its name.
 
         One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
-        numbers. Our own are three: for those in parts and for few rows, which worker 0 knows, and one
+        numbers. Our own are three: for those in parts and for what is posted, which worker 0 knows, and one
         where the others go.
         """
         if writer is not None and sequence is not None:
@@ -392,6 +404,13 @@ class FlowInput:
             f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
             f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
         )
+
+
+def _is_small(table: pa.Table, workers: int) -> bool:
+    """Whether an insertion is posted."""
+    if _is_large(table, workers):
+        return False
+    return bool(table.get_total_buffer_size() <= POSTED_BYTES_MAX or table.nbytes <= POSTED_BYTES_MAX)
 
 
 def _is_large(table: pa.Table, workers: int) -> bool:

@@ -121,6 +121,10 @@ class Region(Protocol):
         once."""
         ...
 
+    def rests(self) -> bool:
+        """Whether what waits, without a gate, may do so until there is something else to do."""
+        ...
+
     def run(self, bound: int) -> bool:
         """Do what is outstanding before the word `bound`, and send what comes of it; whether all of it is
         done: if not, it is called again, after others have had their turn.
@@ -234,10 +238,6 @@ class JointRegion(Region, Protocol):
 
     def pass_on(self) -> None:
         """Do all for which no gate must open."""
-        ...
-
-    def rests(self) -> bool:
-        """Whether what waits, without a gate, may do so until there is something else to do."""
         ...
 
     def open(self, gate: int, counters: int) -> None:

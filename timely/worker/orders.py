@@ -39,10 +39,9 @@ def open_epoch(instance: Instance) -> int:
         epochs = [handle.epoch for handle in instance.imports]
         opened = [handle.epoch for handle in instance.imports if not handle.is_complete]
         return max(min(opened, default=max(epochs, default=0)), first + is_past)
-    return min(
-        (handle.epoch for handle in handles if not handle.is_closed),
-        default=max((handle.epoch for handle in handles), default=0),
-    )
+    # Asked several times for each epoch: lists, since generators cost more where there are few.
+    opened = [handle.epoch for handle in handles if not handle.is_closed]
+    return min(opened) if opened else max([handle.epoch for handle in handles])
 
 
 class Orders:

@@ -84,11 +84,11 @@ class Replacements:
 
     def inputs_of(self, dataflow: int) -> int:
         """The number under which the inputs of `dataflow` are found now."""
-        return _last(self._inputs_of, dataflow)
+        return _last(self._inputs_of, dataflow) if self._inputs_of else dataflow
 
     def outputs_of(self, dataflow: int) -> int:
         """The number under which the outputs of `dataflow` are found now."""
-        return _last(self._outputs_of, dataflow)
+        return _last(self._outputs_of, dataflow) if self._outputs_of else dataflow
 
     def first_of(self, dataflow: int, output: str) -> int:
         """The number of the version with which this output began: it goes on as it was when its dataflow is
@@ -122,6 +122,8 @@ class Replacements:
 
     def is_standby(self, dataflow: object) -> bool:
         """Whether this is a new version that serves no clients here yet."""
+        if not self._under_way:  # asked for each request
+            return False
         return any(one.new == dataflow and not one.is_taken_over for one in self._under_way.values())
 
     def is_under_way(self, dataflow: int) -> bool:

@@ -147,11 +147,12 @@ def go_the_short_way(
     kw, i, p, begin = shape[0], places[0], places[1], places[0]
     keys, found, found_answers = keys_found
     while i < ready.shape[1]:
-        count = next_keys(ready, i, kw, keys, min(places[3], keys.shape[1]))
-        while count > 0 and p < pending.shape[1] and compare_keys(keys, count - 1, pending, p, kw) >= 0:
-            count -= 1  # the cursors must not pass the next pending key
-        if count == 0:
+        if p < pending.shape[1] and compare_keys(ready, i, pending, p, kw) >= 0:
             return out
+        count = next_keys(ready, i, kw, keys, min(places[3], keys.shape[1]))
+        while p < pending.shape[1] and compare_keys(keys, count - 1, pending, p, kw) >= 0:
+            count -= 1  # the cursors must not pass the next pending key
+            places[3] = count  # where many are pending there are few between them
         locate_keys(tables[1], cursors[1], keys, count, kw, found_answers)
         locate_keys(tables[0], cursors[0], keys, count, kw, found)
         for key in range(count):

@@ -106,6 +106,8 @@ class TablePieces:
 
     def tidy(self) -> None:
         """Let go of what nobody has asked for lately."""
+        if not self._laid_out:
+            return
         now = self._clock()
         self._keep([epoch for epoch, one in self._laid_out.items() if now - one.used <= READING_SECONDS_MAX])
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
+from words_seen import Seen
 
 from differential.columns import update_batch
 from differential.columns.packed.block import Block
@@ -28,6 +29,7 @@ from differential.columns.update_batch import (
 )
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.hashing import hash_of_key
+from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import Records, decode
 from timely.wire.routing import BUCKETS, Routing
@@ -165,8 +167,13 @@ def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | 
         assert np.array_equal(words_of(one), words_of(other))
         assert (one.rows, one.moved, one.symbol_words) == (other.rows, other.moved, other.symbol_words)
         assert np.array_equal(np.concatenate(list(parts_of(one)), axis=1), words_of(other))
-        sent = np.concatenate([words_of(message) for message in one.messages()], axis=1)
-        assert np.array_equal(sent, words_of(other))
+        sent = list(one.messages())
+        assert np.array_equal(np.concatenate([message.words for message in sent], axis=1), words_of(other))
+        assert {message.symbol_words for message in sent} == {other.symbol_words}, "they must travel along"
+        shown, wanted_words = Seen(), Seen()
+        one.symbols(Mark([shown]))
+        other.symbols(Mark([wanted_words]))
+        assert shown.words == wanted_words.words
     shift, bits = code.fields[1]
     mask = (1 << bits) - 1
     assert packed.latest(shift, mask) == plain.latest(shift, mask) == 1
@@ -183,7 +190,7 @@ def test_route_many_rows_of_one_time_are_divided_as_few_are(
     is_packed: bool, some: list[Row], diff: int | None, workers: int
 ) -> None:
     packed, plain = _packed(some, CODES[1].pack((2,)), diff)
-    for route in (KeyRoute(1), UnitRoute()):
+    for route in (KeyRoute(1, (1,)), UnitRoute((0, 1))):
         wanted = route.split(plain, 0, Routing.default(workers))
         with pytest.MonkeyPatch.context() as monkeypatch:
             monkeypatch.setattr(update_batch, "_PACKED_ROWS_MIN", 1)
@@ -194,6 +201,7 @@ def test_route_many_rows_of_one_time_are_divided_as_few_are(
             if one is not None and other is not None:
                 assert isinstance(one, PackedBatch)
                 assert rows_of(words_of(one)) == rows_of(words_of(other))
+                assert one.symbol_words == route.symbol_words
 
 
 def test_packed_batches_do_not_come_from_others() -> None:

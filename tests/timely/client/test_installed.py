@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 from timely.client.installed import Installed
-from timely.client.posting import Poster, Refusals
+from timely.client.posting import Poster, Refusals, this_thread
 from timely.errors import TimelyError, VertexError
 from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
@@ -28,7 +27,7 @@ class Listening:
         self.settled = 0
         self.settle_seconds = 0.0
         self.refusals = Refusals()
-        self.thread = threading.get_ident()
+        self.thread = this_thread()
         self.ordered: list[bool] = []
         self.fails_with: TimelyError | None = None
 
@@ -44,7 +43,13 @@ class Listening:
         return [Reply({"worker": worker}) for worker in self.asked]
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
         self.posted.append((worker, poster, call))
         self.ordered.append(is_ordered)
@@ -118,7 +123,7 @@ def test_workers_without_addresses_are_within_this_process() -> None:
 def test_what_was_posted_is_settled_before_anything_is_asked() -> None:
     workers = Listening(["a", "b", "c"])
     installed = Installed(workers, 4, "name", 0)
-    installed.post(1, Describe(4), "insert(…)")
+    installed.post(1, Describe(4), None, "insert(…)")
     assert workers.asked == [] and workers.settled == 0 and installed.epoch == 0
     installed.ask_first(Describe(4))
     assert workers.asked == [0] and installed.epoch == 7
@@ -127,8 +132,8 @@ def test_what_was_posted_is_settled_before_anything_is_asked() -> None:
 def test_what_was_refused_is_raised_by_the_next_call_which_asks_nothing() -> None:
     workers = Listening(["a", "b", "c"])
     installed, other = Installed(workers, 4, "name", 0), Installed(workers, 5, "other", 0)
-    installed.post(1, Describe(4), "insert(1)")
-    installed.post(1, Describe(4), "insert(2)")
+    installed.post(1, Describe(4), None, "insert(1)")
+    installed.post(1, Describe(4), None, "insert(2)")
     workers.fails_with = VertexError("a row is refused")
     workers.settle()
     workers.fails_with = None
@@ -146,11 +151,11 @@ def test_what_was_refused_is_raised_by_the_next_call_which_asks_nothing() -> Non
 def test_a_refusal_that_has_ended_the_dataflow_answers_whatever_follows() -> None:
     workers = Listening(["a", "b", "c"])
     installed = Installed(workers, 4, "name", 0)
-    installed.post(1, Describe(4), "insert(1)")
+    installed.post(1, Describe(4), None, "insert(1)")
     workers.fails_with = VertexError("it has ended")
     workers.fails_with.ends_dataflow = True
     for call in (
-        lambda: installed.post(0, Describe(4), "insert(2)"),
+        lambda: installed.post(0, Describe(4), None, "insert(2)"),
         lambda: installed.ask_first(Describe(4)),
     ):
         workers.settle()
@@ -164,11 +169,11 @@ def test_what_one_thread_has_posted_is_told_to_it_or_to_who_seals_and_to_nobody_
     installed = Installed(workers, 4, "name", 0)
     for tells in (False, True):
         workers.thread, workers.fails_with = -1, VertexError("a row is refused")  # by another thread
-        installed.post(1, Describe(4), "insert(1)")
+        installed.post(1, Describe(4), None, "insert(1)")
         workers.settle()
         workers.fails_with = None
         installed.ask_first(Describe(4))
-        installed.post(1, Describe(4), "insert(2)")
+        installed.post(1, Describe(4), None, "insert(2)")
         installed.settle()
         if tells:
             with pytest.raises(VertexError, match="a row is refused"):
@@ -180,10 +185,10 @@ def test_what_one_thread_has_posted_is_told_to_it_or_to_who_seals_and_to_nobody_
 
 def test_who_asks_the_dataflow_by_another_handle_is_told_too() -> None:
     workers = Listening(["a", "b", "c"])
-    Installed(workers, 4, "name", 0).post(1, Describe(4), "insert(1)")
+    Installed(workers, 4, "name", 0).post(1, Describe(4), None, "insert(1)")
     workers.fails_with = VertexError("a row is refused")
     workers.settle()
     workers.fails_with = None
     with pytest.raises(VertexError, match="a row is refused"):
-        Installed(workers, 4, "name", 0).post(1, Describe(4), "insert(2)")
+        Installed(workers, 4, "name", 0).post(1, Describe(4), None, "insert(2)")
     assert workers.posted == []

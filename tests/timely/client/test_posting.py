@@ -16,9 +16,9 @@ import timely
 from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
-from timely.client.posting import Poster, Posts
+from timely.client.posting import Poster, Posts, this_thread
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
-from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
+from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX, POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
 from timely.wire.requests import (
@@ -36,6 +36,7 @@ from timely.wire.requests import (
 from timely.wire.transport import direct_lines
 from timely.wire.transport.direct import DirectLine
 from timely.wire.transport.server_socket import ServerSocket
+from timely.wire.transport.zeromq import ClientSockets
 
 SITE = CallSite("here.py", 7)
 
@@ -47,6 +48,7 @@ class _Wire:
         self.index = index
         self.posts = Posts(self.send, self.gather)
         self.sent: list[tuple[int, int]] = []
+        self.rows: list[Frame | None] = []
         self.answers: dict[int, Reply | TimelyError] = {}
         self.answered: list[object] = []
         self.lost = False
@@ -54,7 +56,8 @@ class _Wire:
         """What comes in place of an answer that has been taken off its socket."""
         self.seconds: list[float] = []
 
-    def send(self, worker: int, request: Request) -> int:
+    def send(self, worker: int, request: Request, rows: Frame | None) -> int:
+        self.rows.append(rows)
         self.sent.append((worker, len(self.sent)))
         return len(self.sent) - 1
 
@@ -74,12 +77,12 @@ class _Wire:
         self.answered.append(reply.integer("epoch"))
 
     def on_refusal(self, error: TimelyError, thread: int) -> None:
-        assert thread == threading.get_ident()
+        assert thread == this_thread()
         self.answered.append((str(error), error.__notes__))
 
     def post(self, count: int) -> None:
         for _ in range(count):
-            self.posts.post(1, Describe(0), self, "insert(…)", SITE)
+            self.posts.post(1, Describe(0), None, self, "insert(…)", SITE)
 
 
 def test_it_is_sent_at_once_and_answers_are_told_in_order() -> None:
@@ -128,9 +131,9 @@ def test_too_many_are_settled_before_the_next_is_sent() -> None:
 def test_what_goes_behind_names_what_was_posted_there_for_the_dataflow_and_all_is_settled_then() -> None:
     wire, handle, other = _Wire(), _Wire(), _Wire(1)
     wire.post(2)
-    wire.posts.post(1, Describe(0), other, "insert(…)", SITE)
-    wire.posts.post(0, Describe(0), wire, "insert(…)", SITE)
-    wire.posts.post(1, Describe(0), handle, "insert(…)", SITE)
+    wire.posts.post(1, Describe(0), None, other, "insert(…)", SITE)
+    wire.posts.post(0, Describe(0), None, wire, "insert(…)", SITE)
+    wire.posts.post(1, Describe(0), None, handle, "insert(…)", SITE)
     wire.answers = {1: MisuseError("no"), 5: Reply({"epoch": 55})}
     named: list[list[Value]] = []
 
@@ -184,6 +187,16 @@ def test_what_has_no_answer_when_somebody_is_interrupted_is_sent_again(is_behind
     wire.post(1)
     wire.posts.settle()
     assert len(wire.sent) == anew + 4 + is_behind, "nothing is in doubt any more"
+
+
+def test_rows_of_a_table_go_again_as_they_have_gone() -> None:
+    wire = _Wire()
+    wire.posts.post(1, Describe(0), b"rows", wire, "insert(…)", SITE)
+    wire.interrupts = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        wire.posts.settle()
+    wire.posts.settle()
+    assert wire.rows == [b"rows", b"rows"] and wire.answered == [1]
 
 
 def test_who_has_waited_in_vain_waits_on_and_sends_nothing_again() -> None:
@@ -265,8 +278,8 @@ def _in_thread(call: Callable[[], object]) -> threading.Thread:
 def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Played, is_ordered: bool) -> None:
     """A worker takes what comes by two connections in any order."""
     installed = Installed(played.workers, 0, "name", 0)
-    _in_thread(lambda: installed.post(0, Describe(0), "upsert(1)", is_ordered)).join()
-    second = _in_thread(lambda: installed.post(0, Describe(0), "upsert(2)", is_ordered))
+    _in_thread(lambda: installed.post(0, Describe(0), None, "upsert(1)", is_ordered)).join()
+    second = _in_thread(lambda: installed.post(0, Describe(0), None, "upsert(2)", is_ordered))
     assert played.hear(2, looks=30 if is_ordered else 500) == (1 if is_ordered else 2)
     played.answer(Reply({"epoch": 0}))
     assert played.hear(1) == 1
@@ -281,7 +294,7 @@ def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Pl
     installed = Installed(played.workers, 0, "name", 0)
 
     def both() -> None:
-        installed.post(0, Describe(0), "insert(1)")
+        installed.post(0, Describe(0), None, "insert(1)")
         played.workers.ask([(0, Hello(), None)])
 
     asking = _in_thread(both)
@@ -296,7 +309,7 @@ def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Pl
 def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Played) -> None:
     """And who waits for so long waits no longer for what was posted before."""
     installed = Installed(played.workers, 0, "name", 0)
-    installed.post(0, Describe(0), "insert(1)")
+    installed.post(0, Describe(0), None, "insert(1)")
     with pytest.raises(WaitTimeoutError, match=r"no answer from worker 0 .* within 0\.[12]"):
         installed.ask([(0, Describe(0), None)], 0.2)
     assert played.hear(1) == 1
@@ -311,7 +324,7 @@ def test_closing_does_not_wait_for_long_for_a_worker_that_computes(
     played: _Played, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.1)
-    Installed(played.workers, 0, "name", 0).post(0, Describe(0), "insert(1)")
+    Installed(played.workers, 0, "name", 0).post(0, Describe(0), None, "insert(1)")
     played.workers.close()
     (said,) = caplog.messages
     assert "it is not known whether the last rows have arrived: no answer from worker 0" in said
@@ -408,6 +421,68 @@ def test_few_rows_go_where_epochs_are_sealed_and_a_seal_behind_them_is_one_answe
     assert [len(behind) for behind in seals] == [3, 3, 3], "none was asked for twice"
     assert seals[0] == [number for number, request in sent if isinstance(request, InsertRows)][:3]
     assert _read(flow) == {(k, 3, 3) for k in range(3)}
+
+
+def test_a_small_table_is_posted_and_a_large_or_a_named_one_is_waited_for(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = pair.install(_counts)
+    rows = flow.input("rows")
+    posted: list[int] = []
+    post = Posts.post
+
+    def noted(self: Posts, worker: int, request: Request, table: Frame | None, *rest: object) -> None:
+        assert worker == 0, "where epochs are sealed"
+        posted.append(0 if table is None else memoryview(table).nbytes)
+        post(self, worker, request, table, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Posts, "post", noted)
+    small = pa.table({"k": [1] * 1_000, "v": list(range(1_000))})
+    large = pa.table({"k": [2] * 8_191, "v": [1] * 8_191, "w": ["twenty bytes of text"] * 8_191})
+    assert large.nbytes > POSTED_BYTES_MAX
+    rows.insert(small)
+    rows.remove(small.slice(0, 400))
+    assert len(posted) == 2 and all(8 * 2 * 400 < size < DIRECT_TABLE_BYTES_MAX for size in posted)
+    rows.insert(small.slice(0, 1), writer="me", sequence=0)
+    rows.append(small.slice(0, 1).append_column("diff", pa.array([1])))
+    assert len(posted) == 2
+    assert flow.seal() == 0
+    flow.wait()
+    assert _read(flow) == {(1, 602, sum(range(400, 1_000)))}
+    wide = pair.install(_of_texts)
+    wide.input("rows").insert(large)
+    assert len(posted) == 2
+    wide.wait(wide.seal())
+    assert wide.output("counts").snapshot().to_pylist() == [{"k": 2, "n": 8_191}]
+
+
+def _of_texts(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int, w: str").group_by("k").agg(n=dd.count()).output("counts")
+
+
+def test_a_small_table_that_is_refused_comes_with_the_next_call(pair: timely.Cluster) -> None:
+    flow = pair.install(_counts)
+    pair.flow(flow.index).input("more").close()
+    flow.input("more").insert(pa.table({"k": [1] * 300, "v": [2] * 300}))
+    with pytest.raises(timely.InputClosedError, match="more") as caught:
+        flow.seal()
+    assert any("insert(…), input 'more'," in note for note in caught.value.__notes__)
+    assert flow.seal() == 0
+
+
+def test_who_finds_no_room_for_what_he_posts_waits_until_it_has_arrived(
+    played: _Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not sent yet would be sent by the next call, and that may be far away."""
+    installed = Installed(played.workers, 0, "name", 0)
+    monkeypatch.setattr(ClientSockets, "has_unsent", lambda _self, _worker: True)
+    posting = _in_thread(lambda: installed.post(0, Describe(0), None, "insert(1)"))
+    assert played.hear(1) == 1
+    posting.join(0.3)
+    assert posting.is_alive()
+    played.answer(Reply({"epoch": 4}))
+    posting.join()
+    assert installed.epoch == 4
 
 
 def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
@@ -540,12 +615,13 @@ def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
         workers: RemoteWorkers,
         worker: int,
         request: Request,
+        table: pa.Table | None,
         poster: Poster,
         call: str,
         is_ordered: bool = False,
     ) -> None:
         ordered.append(is_ordered)
-        post(workers, worker, request, poster, call, is_ordered)
+        post(workers, worker, request, table, poster, call, is_ordered)
 
     monkeypatch.setattr(RemoteWorkers, "post", noted)
     flow.input("owners").upsert([(1, "ada"), (2, "bob")])
@@ -555,3 +631,26 @@ def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
     assert ordered == [True, True, False]
     flow.seal()
     assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]
+
+
+def test_a_thread_that_begins_when_another_has_ended_is_not_told_of_what_that_one_has_inserted(
+    pair: timely.Cluster,
+) -> None:
+    """The system gives it the same number. These only read: who seals would never hear of the refusal."""
+    flow = pair.install(_counts)
+    pair.flow(flow.index).input("more").close()
+    told: list[object] = []
+
+    def read() -> None:
+        try:
+            told.append(flow.output("counts").changes_nowait().num_rows)
+        except timely.TimelyError as error:
+            told.append(error)
+
+    _in_thread(lambda: flow.input("more").insert([(1, 1)])).join()
+    for _ in range(30):
+        _in_thread(read).join()
+    assert told == [0] * 30
+    with pytest.raises(timely.InputClosedError, match="more"):
+        flow.seal()
+    assert flow.seal() == 0

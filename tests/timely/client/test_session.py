@@ -20,6 +20,7 @@ import timely
 from progress.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely import Batch, Records
+from timely.client import session
 from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
 from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN, WRITERS_MAX
@@ -249,9 +250,15 @@ class Listens:
         return [Reply({"is_new": True, "epoch": 4}) for _ in requests]
 
     def post(
-        self, worker: int, request: Request, poster: Poster, call: str, is_ordered: bool = False
+        self,
+        worker: int,
+        request: Request,
+        table: pa.Table | None,
+        poster: Poster,
+        call: str,
+        is_ordered: bool = False,
     ) -> None:
-        poster.on_answer(self.ask([(worker, request, None)])[0])
+        poster.on_answer(self.ask([(worker, request, table)])[0])
 
     def settle(self, timeout_seconds: float = 0.0) -> None: ...
 
@@ -276,13 +283,15 @@ def test_spreading_few_rows_of_a_writer_go_to_one_worker_with_numbers_that_follo
     workers, flow = listening(3)
     for _ in range(6):
         assert flow.input("in").insert({"a": [1]}) == 4
-    assert len({worker for worker, _, _ in workers.asked}) == 1 and flow.epoch == 4
+    assert {worker for worker, _, _ in workers.asked} == {0} and flow.epoch == 4
     inserts = [request for _, request, _ in workers.asked if isinstance(request, Insert)]
     assert [insert.sequence for insert in inserts] == [0, 1, 2, 3, 4, 5]
     assert len({insert.writer for insert in inserts}) == 1
 
 
-def test_spreading_writers_are_spread_over_all_workers() -> None:
+def test_spreading_writers_are_spread_over_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of tables that are not posted."""
+    monkeypatch.setattr(session, "POSTED_BYTES_MAX", -1)
     asked: set[int] = set()
     for _ in range(60):
         workers, flow = listening(3)

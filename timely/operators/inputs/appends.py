@@ -60,6 +60,10 @@ class Numbers:
         at = bisect_right(self._firsts, number) - 1
         return at >= 0 and number <= self._lasts[at]
 
+    def follows(self, number: int) -> bool:
+        """Whether a number comes right behind the last one."""
+        return bool(self._lasts) and number == self._lasts[-1] + 1
+
     @property
     def gaps(self) -> int:
         """How many gaps there are between the numbers."""
@@ -101,6 +105,11 @@ class WriterNumbers:
     def __contains__(self, identity: AppendId) -> bool:
         known = self._numbers.get(identity.writer)
         return known is not None and identity.sequence in known
+
+    def follows(self, identity: AppendId) -> bool:
+        """Whether an insertion is the next one of its writer, and so is new, and leaves no gap."""
+        known = self._numbers.get(identity.writer)
+        return known is not None and known.follows(identity.sequence)
 
     def check(self, identity: AppendId) -> None:
         """Raise `MisuseError` if its number would leave one gap too many."""

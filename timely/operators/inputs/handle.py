@@ -246,6 +246,9 @@ class InputHandle:
         """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
         more.
         """
+        if self._writers.follows(identity):  # most often
+            self.check_open()
+            return True
         if identity in self._writers:
             return False
         self.check_open()
@@ -482,7 +485,7 @@ class InputHandle:
                     heapq.heappush(self._waiting_epochs, epoch)
                 self.rows_waiting += batch.rows
                 waiting = self._waiting[epoch]
-                if isinstance(batch, Folded) and waiting and isinstance(last := waiting[-1][1], Folded):
+                if waiting and isinstance(batch, Folded) and isinstance(last := waiting[-1][1], Folded):
                     both = last.with_next(batch)
                     if both is not None:
                         waiting[-1] = word, both
@@ -495,7 +498,7 @@ class InputHandle:
         while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
             epoch = heapq.heappop(self._waiting_epochs)
             batches = self._waiting.pop(epoch)
-            self.rows_waiting -= sum(batch.rows for _, batch in batches)
+            self.rows_waiting -= sum([batch.rows for _, batch in batches])
             entering.append((epoch, batches))
         entering.reverse()
         self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))

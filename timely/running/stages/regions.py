@@ -155,6 +155,8 @@ class RegionRunner:
         self._watched = [port for runner in members for port in runner.ports]
         by_stage = {runner.stage: runner.ports for runner in members}
         self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
+        self._entries_closed = 0
+        """Ports at which nothing comes in any more, when the bound was found."""
         self._entries_ended = -1
         self._held: int | None = None
         self._closed: int | None = None
@@ -194,13 +196,24 @@ class RegionRunner:
         """Take in what has come, and finish what can be."""
         region = self.region
         assert region is not None
-        has_news = self.has_frontier_news or self.may_resume or self._closed is None
+        has_news = self.has_frontier_news or self.may_resume
+        is_under_way = self.wants_resume
         self.has_frontier_news = self.may_resume = self.wants_resume = False
         inbox, self.inbox = self.inbox, []
         for _, location, _, batch in inbox:
             stage, port = self._ports[location - self._first_connector]
             region.take(stage, port, batch)
-        # What has only come in closes nothing.
+        if has_news or is_under_way or self._closed is None or not region.rests():
+            self._go_on(region, has_news or self._closed is None)
+        elif inbox:
+            # What has only come in closes nothing: it waits, and no row is earlier than its message.
+            self._hold_from(min([word for _, _, word, _ in inbox]))
+        count = self._place.count
+        for _, location, word, _ in inbox:
+            count(location, word, -1)
+
+    def _go_on(self, region: Region, has_news: bool) -> None:
+        """Finish what can be."""
         if has_news or self._closed is None:
             self._closed = self._bound()
         is_done = region.run(self._closed)
@@ -208,22 +221,25 @@ class RegionRunner:
         if has_news:
             self._look_outside(self._closed, first)
         self._hold(first)
-        count = self._place.count
-        for _, location, word, _ in inbox:
-            count(location, word, -1)
         for stage, turns in region.turns().items():
             self._members[stage].activations += turns
         if not is_done:
             self.wants_resume = True
             self._place.resume_later(self)
 
+    def _hold_from(self, word: int) -> None:
+        """Hold the epoch of a word, perhaps a wide one, if none before it is held."""
+        shift = self._layout.shifts[0]
+        first = word >> shift << shift
+        if self._held is None or first < self._held:
+            self._hold(first)
+
     def _look_outside(self, bound: int, first: int | None) -> None:
         """Note what may still come, and let the region know of it."""
         assert self.region is not None
         since = bound if first is None else min(bound, first)
         tracker = self._place.tracker
-        entries_ended = [tracker.frontier(port).shape[0] for port in self._entries].count(0)
-        ended = self._ended
+        ended, entries_ended = self._ended, self._entries_closed
         if first is None and entries_ended != self._entries_ended:
             self._entries_ended = entries_ended
             ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
@@ -238,10 +254,13 @@ class RegionRunner:
         least = self._layout.limit
         shift = self._layout.shifts[0]
         tracker = self._place.tracker
+        self._entries_closed = 0
         for port in self._entries:
             frontier = tracker.frontier(port)
             if frontier.shape[0]:
                 least = min(least, int(frontier[0]) >> shift << shift)
+            else:
+                self._entries_closed += 1
         return least
 
     def _hold(self, first: int | None) -> None:

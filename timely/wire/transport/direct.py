@@ -7,8 +7,8 @@ for a millisecond. So beside each address of ipc there is a second one, of a soc
     DirectDoor   where a worker is reached so, by any number of clients
     DirectLine   one connection, of either side
 
-What a client asks without a table goes by its line, and so do all answers to that. The connection of ZeroMQ
-stays: for what is large, and to know that a worker is gone, or silent.
+What a client asks without a table, or with a small one, goes by its line, and so do all answers to that. The
+connection of ZeroMQ stays: for what is large, and to know that a worker is gone, or silent.
 
 Each client is greeted when it has been let in, by a message without frames, and uses its line from then on.
 What it sent before might never be read: where there are too many, others are hung up on.
@@ -57,7 +57,10 @@ def connect(address: str) -> DirectLine | None:
     path = direct_path(address)
     if path is None:
         return None
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError:  # no descriptor for it: what is asked goes by ZeroMQ
+        return None
     connection.setblocking(False)
     try:
         connection.connect(path)
@@ -181,6 +184,8 @@ class DirectDoor:
         self._lines: dict[bytes, DirectLine] = {}
         self._clients: dict[int, bytes] = {}
         self._watched: dict[int, int] = {}
+        self._is_watched = True
+        """Whether who waits for the door hears of those who come to it."""
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._listening.setblocking(False)
@@ -203,6 +208,8 @@ class DirectDoor:
     def recv_nowait(self, count: int) -> list[tuple[bytes, list[memoryview]]]:
         """Requests that have come in, as (who asks, frames), of so many clients at most."""
         arrived: list[tuple[bytes, list[memoryview]]] = []
+        if not self._is_watched:
+            self._let_in()
         for descriptor, _ in self._poll.poll(0, count):
             client = self._clients.get(descriptor)
             if client is None:
@@ -243,7 +250,11 @@ class DirectDoor:
         while True:
             try:
                 connection, _ = self._listening.accept()
-            except OSError:  # nobody else, or no descriptor for him
+            except BlockingIOError:  # nobody else
+                self._watch_listening(True)
+                return
+            except OSError:  # no descriptor for him: who waited for him would wait no more, and not rest
+                self._watch_listening(False)
                 return
             if len(self._lines) >= DIRECT_COUNT_MAX:
                 connection.close()
@@ -253,6 +264,11 @@ class DirectDoor:
             line = self._lines[client] = DirectLine(connection, HEADER_BYTES_MAX)
             self._clients[line.descriptor] = client
             self.send(client, [])
+
+    def _watch_listening(self, is_watched: bool) -> None:
+        if is_watched != self._is_watched:
+            self._poll.modify(self._listening.fileno(), select.EPOLLIN if is_watched else 0)
+            self._is_watched = is_watched
 
     def _watch(self, line: DirectLine) -> None:
         """Who does not read what he is sent is not heard either."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from ...limits import DIRECT_TABLE_BYTES_MAX
 from ..batch import Frame
 from .direct import BrokenLineError, DirectLine, connect
 from .socket_options import Poller
@@ -43,9 +44,9 @@ class DirectLines:
             self._chosen.add(worker)
 
     def send(self, worker: int, frames: Sequence[Frame]) -> bool:
-        """Send a request by the line to a worker; whether it goes by that: one with a table does not."""
+        """Send a request by the line to a worker; whether it goes by that: with a large table it does not."""
         line = self._lines[worker]
-        if line is None or worker not in self._chosen or len(frames) > 1:
+        if line is None or worker not in self._chosen or not _are_small(frames):
             return False
         with self._whole(worker):
             line.send(frames)
@@ -55,6 +56,10 @@ class DirectLines:
             self._full.add(worker)
             self._poller.add_both_ways(line.descriptor)
         return True
+
+    def has_unsent(self, worker: int) -> bool:
+        """Whether there was no room for all of it."""
+        return worker in self._full
 
     def flush(self) -> None:
         """Send what there was no room for."""
@@ -121,3 +126,8 @@ class DirectLines:
         self._tries[worker] = 0
         for known in (self._greeted, self._chosen, self._full):
             known.discard(worker)
+
+
+def _are_small(frames: Sequence[Frame]) -> bool:
+    """Whether what comes behind the first frame is."""
+    return all(memoryview(frame).nbytes <= DIRECT_TABLE_BYTES_MAX for frame in frames[1:])

@@ -391,6 +391,12 @@ class ClientSockets:
         if not self._direct.send(worker, frames):
             send(self._sockets[worker], frames)
 
+    def has_unsent(self, worker: int) -> bool:
+        """Whether something waits here for room on the shorter way to a worker. What goes by the other way
+        is sent by a thread of its own.
+        """
+        return self._direct.has_unsent(worker)
+
     def choose(self, worker: int) -> None:
         """Find out whether there is a shorter way to a worker, to be taken from now on; to be called while
         nothing is outstanding, since what goes by different ways may arrive in another order.

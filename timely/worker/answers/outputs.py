@@ -164,7 +164,7 @@ class Outputs:
             return self._output(dataflow, output).complete_before
         instance = self._replacements.instance(dataflow)
         names = instance.frozen.outputs
-        at_outputs = min((instance.output(name).complete_before for name in names), default=FOREVER)
+        at_outputs = min([instance.output(name).complete_before for name in names], default=FOREVER)
         # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
         return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
 

@@ -1,6 +1,6 @@
 """Which insertions of a client were done, so that it may seal behind them before it has heard of that.
 
-A client that posts few rows and then seals does not wait in between: the seal names the requests before it.
+A client that posts rows and then seals does not wait in between: the seal names the requests before it.
 It counts only if all of them were done, here, and seals the epochs that they have entered as well. What is
 not remembered was not done, as far as this tells: then nothing is sealed, and the client asks once more when
 it knows what has become of its rows.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from ...limits import CALLERS_MAX, POSTED_COUNT_MAX
-from ...wire.requests import InsertRows, Reply, Request, Seal
+from ...wire.requests import Insert, InsertRows, Reply, Request, Seal
 
 __all__ = ["Posted"]
 
@@ -24,7 +24,7 @@ class Posted:
 
     def note(self, client: bytes, number: int, request: Request, reply: Reply) -> None:
         """A request of a client was done."""
-        if not isinstance(request, InsertRows):
+        if not isinstance(request, InsertRows | Insert):
             return
         done = self._done.get(client)
         if done is None:

@@ -6,22 +6,10 @@ import numpy as np
 from hypothesis import given
 from reference.words import Row, as_words, rows_of
 from strategies_words import rows
+from words_seen import Seen
 
 from differential.columns.packed.block import Block
 from timely.dictionaries import Mark
-
-
-class Seen:
-    """All words that it is shown."""
-
-    def __init__(self) -> None:
-        self.words: set[int] = set()
-
-    def add(self, words: np.typing.NDArray[np.int64]) -> None:
-        self.words |= set(words.reshape(-1).tolist())
-
-    def has_between(self, low: int, high: int) -> bool:
-        return True
 
 
 @given(rows(2, wide=True).filter(len))

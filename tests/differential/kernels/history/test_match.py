@@ -11,38 +11,42 @@ from strategies_words import CODES, rows
 
 from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, REMEMBERED_KEYS, match
 from differential.trace.trace import Trace
+from progress.arrays import Int64s
 
 GUARDS = CODES[2].guards
-PROJECTION = np.array([[FROM_TRACE, FROM_DELTA, CONSTANT], [1, 0, 7]])
 
 
-def _pairs(delta: list[Row], history: list[Row]) -> list[Row]:
+def _projection(kw: int) -> Int64s:
+    """The value of the trace, the last word of the key, a constant."""
+    return np.array([[FROM_TRACE, FROM_DELTA, CONSTANT], [kw, kw - 1, 7]])
+
+
+def _pairs(delta: list[Row], history: list[Row], kw: int = 1) -> list[Row]:
     return consolidated(
-        (b[1], a[0], 7, lub(a[-2], b[-2], GUARDS), a[-1] * b[-1])
+        (b[kw], a[kw - 1], 7, lub(a[-2], b[-2], GUARDS), a[-1] * b[-1])
         for a in delta
         for b in history
-        if a[0] == b[0]
+        if a[:kw] == b[:kw]
     )
 
 
-@given(rows(1), st.lists(rows(2), max_size=3), st.integers(1, 30))
-def test_every_pair_is_made_once_however_it_is_cut(
-    some: list[Row], inserts: list[list[Row]], limit: int
-) -> None:
-    trace, held = Trace(1, 1, GUARDS), []
-    for insert in inserts:
-        trace.insert(as_words(consolidated(insert), 4))
+@pytest.mark.parametrize("kw", [1, 2])
+@given(data=st.data())
+def test_every_pair_is_made_once_however_it_is_cut(kw: int, data: st.DataObject) -> None:
+    trace, held = Trace(kw, 1, GUARDS), []
+    for insert in data.draw(st.lists(rows(kw + 1), max_size=3)):
+        trace.insert(as_words(consolidated(insert), kw + 3))
         trace.freeze_head()
         held += consolidated(insert)
-    delta = consolidated(some)
+    delta, limit = consolidated(data.draw(rows(kw))), data.draw(st.integers(1, 30))
     made: list[Row] = []
     start = 0
     while start < len(delta):
-        words, stop = match(as_words(delta, 3), start, trace.table, 1, PROJECTION, GUARDS, limit)
+        words, stop = match(as_words(delta, kw + 2), start, trace.table, kw, _projection(kw), GUARDS, limit)
         assert stop > start
         made += rows_of(words)
         start = stop
-    assert consolidated(made) == _pairs(delta, held)
+    assert consolidated(made) == _pairs(delta, held, kw)
 
 
 @pytest.mark.parametrize("count", [REMEMBERED_KEYS - 1, REMEMBERED_KEYS + 1, 3000])
@@ -52,6 +56,6 @@ def test_many_rows_take_the_other_way_to_the_same_pairs(count: int) -> None:
     held = consolidated([(int(key), int(value), 2, 1) for key, value in rng.integers(0, count, (count, 2))])
     trace = Trace(1, 1, GUARDS)
     trace.insert(as_words(held, 4))
-    words, stop = match(as_words(delta, 3), 0, trace.table, 1, PROJECTION, GUARDS, 1 << 40)
+    words, stop = match(as_words(delta, 3), 0, trace.table, 1, _projection(1), GUARDS, 1 << 40)
     assert stop == len(delta)
     assert consolidated(rows_of(words)) == _pairs(delta, held)

@@ -27,7 +27,9 @@ def _go(
     room: int = 64,
     at_once: int = KEYS_AT_ONCE,
 ) -> tuple[int, list[Row], list[list[int]]]:
-    """(how many rows of `new` went the short way, what that said, where the cursors of the input are)."""
+    """(how many rows of `new` went the short way, what that said, where the cursors are: two lines for the
+    input, two for the answers).
+    """
     traces = Trace(1, 1, CODE.guards), Trace(1, 1, CODE.guards)
     for trace, rows in zip(traces, (held, said), strict=True):
         trace.insert(as_words(sorted(rows), 4))
@@ -45,11 +47,11 @@ def _go(
         places,
         np.empty((4, room), np.int64),
     )
-    return int(places[0]), rows_of(out[:, : places[2]]), cursors[0].tolist()
+    return int(places[0]), rows_of(out[:, : places[2]]), [*cursors[0].tolist(), *cursors[1].tolist()]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, KEYS_AT_ONCE])
-@pytest.mark.parametrize("room", [0, 3, 64])
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 64])
 @pytest.mark.parametrize(("flip", "sign"), [(LEAST, 1), (GREATEST, -1)])
 def test_new_keys_better_values_and_worse_ones_are_seen_at_a_glance(
     flip: int, sign: int, room: int, at_once: int
@@ -68,6 +70,7 @@ def test_new_keys_better_values_and_worse_ones_are_seen_at_a_glance(
     assert out == wanted
 
 
+@pytest.mark.parametrize(("flip", "sign"), [(LEAST, 1), (GREATEST, -1)])
 @pytest.mark.parametrize(
     ("held", "said", "new"),
     [
@@ -76,16 +79,30 @@ def test_new_keys_better_values_and_worse_ones_are_seen_at_a_glance(
         ([(2, 5, T01, 1)], [(2, 5, T01, 1)], [(2, 7, T10, 1)]),
         ([(2, 3, T00, -1), (2, 5, T00, 1)], [(2, 5, T00, 1)], [(2, 4, T10, 1)]),
         ([(2, 4, T00, -1)], [], [(2, 4, T10, 1)]),
+        ([(2, 4, T00, -1), (2, 8, T00, 1)], [(2, 8, T00, 1)], [(2, 5, T10, 1)]),
     ],
-    ids=["a row is taken away", "at two times", "the answer is not earlier", "smaller rows", "equal rows"],
+    ids=[
+        "a row is taken away",
+        "at two times",
+        "the answer is not earlier",
+        "smaller rows",
+        "equal rows",
+        "the smallest row is not there",
+    ],
 )
-def test_it_stops_where_more_has_to_be_looked_at(held: list[Row], said: list[Row], new: list[Row]) -> None:
+def test_it_stops_where_more_has_to_be_looked_at(
+    held: list[Row], said: list[Row], new: list[Row], flip: int, sign: int
+) -> None:
     """And the cursors are where the long way finds the key."""
+
+    def signed(rows: list[Row]) -> list[Row]:
+        return [(key, sign * value, time, diff) for key, value, time, diff in rows]
+
     around = [(key, 5, T00, 1) for key in (1, 3)]
     all_new = [(1, 6, T10, 1), *new, (3, 4, T10, 1)]
-    stopped, out, cursors = _go(held + around, said + around, all_new)
+    stopped, out, cursors = _go(signed(held + around), signed(said + around), signed(all_new), flip=flip)
     assert (stopped, out) == (1, [])
-    assert [cursor[0] for cursor in cursors] == [1, 1]
+    assert cursors == [[1], [1], [1], [1]]
 
 
 def test_it_stops_before_a_pending_key_whose_rows_are_still_to_be_found() -> None:

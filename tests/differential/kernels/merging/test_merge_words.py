@@ -87,6 +87,8 @@ def test_several_times_and_large_words_take_the_other_way() -> None:
 def test_a_sum_that_leaves_64_bits_is_refused() -> None:
     with pytest.raises(OverflowError):
         _merged([(1, EARLIER, 2**62)], [(1, LATER, 2**62)], 9, packed=True)
+    with pytest.raises(OverflowError):  # of some rows that are merged together the first
+        _merged([(1, EARLIER, 2**62), (2, EARLIER, 1)], [(1, LATER, 2**62), (2, LATER, 1)], 9, packed=True)
 
 
 def test_a_sum_that_outgrows_its_column_begins_again_with_a_wider_one(

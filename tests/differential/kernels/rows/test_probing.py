@@ -59,6 +59,19 @@ def test_keys_are_found_where_they_are(packed_from: int, kw: int, wide: bool, da
             _check(runs, keys, kw, data.draw(st.integers(1, 20)))
 
 
+@pytest.mark.parametrize("low", [0, -(2**62) - 3])
+@pytest.mark.parametrize("bits", range(11, 16))
+def test_keys_in_buckets_of_one_first_word_and_of_few_are_found(bits: int, low: int) -> None:
+    """Where a bucket has one first word nobody looks at that again; a key may be 2⁶³ above all buckets."""
+    rng = np.random.default_rng(bits)
+    drawn = rng.integers(0, 1 << bits, 2 * PACKED_ROWS_MIN).tolist()
+    keys = [0, (1 << bits) - 1, *drawn]
+    run = consolidated((low + key, number, 1, 1) for number, key in enumerate(keys))
+    some = {low + key for key in range(0, 1 << bits, 61)} | {low + (1 << bits) - 1}
+    absent = {low - 1, low + (1 << bits), 2**62, 2**63 - 1}
+    _check([run], [(key,) for key in sorted(some | absent)], 1, KEYS_AT_ONCE)
+
+
 @pytest.mark.parametrize("kw", [1, 2])
 @pytest.mark.parametrize("repeated", [1, 7, 300])
 def test_keys_that_are_apart_are_found_in_large_runs(repeated: int, kw: int) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from low_limits import everything_is_much
 from strategies_collections import examples
+from words_seen import Seen
 
 import differential as dd
 import timely
@@ -78,19 +79,6 @@ def test_words_of_all_pieces_are_those_of_the_whole_table_in_its_order(
     batches = [piece.unfolded(96) for piece in pieces if isinstance(piece, Folded)]
     assert np.array_equal(np.concatenate([words_of(batch) for batch in batches], axis=1), wanted.words)
     assert {batch.symbol_words for batch in batches} == {wanted.symbol_words}
-
-
-class Seen:
-    """All words that it is shown."""
-
-    def __init__(self) -> None:
-        self.words: set[int] = set()
-
-    def add(self, words: np.typing.NDArray[np.int64]) -> None:
-        self.words |= set(words.reshape(-1).tolist())
-
-    def has_between(self, low: int, high: int) -> bool:
-        return True
 
 
 @pytest.mark.usefixtures("_small")

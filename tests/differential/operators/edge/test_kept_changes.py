@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import rows
+from words_seen import Seen
 
 from differential.operators.edge import kept_changes
 from differential.operators.edge.kept_changes import KeptChanges
+from timely.dictionaries import Mark
 
 
 @pytest.fixture(params=[1, 1 << 20], ids=["packed", "as words"])
@@ -36,3 +38,12 @@ def test_a_stretch_may_be_written_to() -> None:
     kept.between(0, 2)[:] = 0
     assert rows_of(kept.words()) == [(1, 2, 3, 4), (5, 6, 7, 8)]
     assert isinstance(kept.words(), np.ndarray)
+
+
+@pytest.mark.usefixtures("_limit")
+@given(rows(2, wide=True).filter(len))
+def test_all_words_of_the_rows_are_shown_and_no_times_nor_diffs(some: list[Row]) -> None:
+    """Else what they stand for would be forgotten while readers may still ask for it."""
+    seen = Seen()
+    KeptChanges(as_words(some, 4)).symbols(Mark([seen]))
+    assert seen.words == {word for row in some for word in row[:2]}

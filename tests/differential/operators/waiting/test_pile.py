@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
+from words_seen import Seen
 
 from differential.columns.overflow import show_words
 from differential.errors import MultiplicityOverflowError
 from differential.operators.waiting import pile as piles
 from differential.operators.waiting.pile import Pile
 from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
 
 TIME = 1 << 40
 
@@ -54,7 +56,9 @@ class TestWhatIsTaken:
     @given(st.one_of(parts(narrow), parts(wide)))
     def test_adds_up_to_what_came(self, given_parts: list[list[Row]]) -> None:
         pile = piled(given_parts)
-        taken = [row for words in pile.take(show_words) for row in rows_of(words)]
+        arrays = pile.take(show_words)
+        assert all(words.shape[1] for words in arrays), "who sorts them wants none without rows"
+        taken = [row for words in arrays for row in rows_of(words)]
         assert summed(taken) == summed([row for part in given_parts for row in part])
         assert pile.rows == 0 and pile.take(show_words) == []
 
@@ -68,6 +72,24 @@ class TestWhatIsTaken:
         taken = [row for words in moved.take(show_words) for row in rows_of(words)]
         wanted = [(a, b, 0, diff) for part in given_parts for a, b, _, diff in part]
         assert summed(taken) == summed(wanted)
+
+
+@pytest.mark.usefixtures("_limits")
+@given(st.one_of(parts(narrow), parts(wide)))
+def test_all_words_of_what_waits_are_shown(given_parts: list[list[Row]]) -> None:
+    """Else what they stand for would be forgotten before the rows are taken. What has cancelled may be."""
+    seen, pile = Seen(), piled(given_parts)
+    pile.symbols(Mark([seen]))
+    waiting = {word for words in pile.take(show_words) for row in rows_of(words) for word in row[:2]}
+    assert waiting <= seen.words <= {word for part in given_parts for row in part for word in row[:2]}
+
+
+@pytest.mark.parametrize("word", [5, 2**63 - 1])
+def test_of_what_has_all_cancelled_nothing_is_taken(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", 0)
+    pile = piled([[(word, -word, TIME, 1), (-word, word, TIME, 2)], [(word, -word, TIME, -1)]])
+    pile.add(as_words([(-word, word, TIME, -2)], 4), show_words)
+    assert pile.take(show_words) == []
 
 
 def test_a_part_that_comes_alone_is_given_back_as_it_is() -> None:
@@ -100,3 +122,17 @@ def test_a_sum_that_leaves_64_bits_is_told_with_its_row(monkeypatch: pytest.Monk
         pile.add(as_words([(key, TIME, 2**62), (key, TIME, 2**62 - 1)], 3), show_words)
     with pytest.raises(MultiplicityOverflowError, match="5"):
         pile.take(show_words)
+
+
+@pytest.mark.parametrize("far", [0, 1], ids=["packed into words", "too wide for that"])
+def test_a_sum_that_leaves_64_bits_while_rows_wait_is_told_with_its_row(
+    far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", 0)
+    monkeypatch.setattr(piles, "SUMMED_ROWS_MIN", 3)
+    pile, row = Pile(4), as_words([(5, far * 2**62, TIME, 2**62)], 4)
+    pile.add(as_words([(-far * 2**62, 0, TIME, 1)], 4), show_words)
+    pile.add(row, show_words)
+    pile.add(row, show_words)
+    with pytest.raises(MultiplicityOverflowError, match=rf"\(5, {far * 2**62}\)"):
+        pile.add(row, show_words)

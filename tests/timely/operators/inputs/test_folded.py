@@ -99,6 +99,20 @@ def test_folded_rows_enter_one_by_one_each_in_an_activation_of_its_own(
     assert handle.held_epoch == 3
 
 
+def test_folded_rows_of_a_later_epoch_do_not_hold_those_before_back_and_are_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, instance, handle = running()
+    entrance = Entrance(instance.frozen.codes[0])
+    monkeypatch.setattr(handle, "_entrance", entrance)
+    handle.append_all(4, [Numbers([number]) for number in range(4)])
+    handle.seal(4)
+    for _ in range(4):
+        handle.release()
+    resumed = ["wake", 0, (0, 4), "resume", 1, "resume", 2, "resume", 3]
+    assert entrance.done == [*resumed, (4, 5)], "epochs 0 to 3 are over when the first has entered"
+
+
 def test_folded_rows_of_all_epochs_come_out_at_theirs() -> None:
     worker, instance, handle = running()
     for epoch in range(3):
@@ -121,6 +135,19 @@ def test_folded_neighbours_of_an_epoch_are_one_as_far_as_they_may_be(monkeypatch
     handle.release()
     assert entrance.done == ["wake", 1, 2, "resume"]
     assert handle.rows_waiting == 0
+
+
+def test_folded_rows_are_one_with_those_right_before_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, instance, handle = running()
+    entrance = Entrance(instance.frozen.codes[0])
+    monkeypatch.setattr(handle, "_entrance", entrance)
+    word = handle.epoch_word(0)
+    plain = Records([(word, 2)])
+    handle.append_all(0, [Numbers([1], 9), plain, Numbers([3], 9), Numbers([4], 9)])
+    handle.seal()
+    for _ in range(3):
+        handle.release()
+    assert [each for each in entrance.done if isinstance(each, int)] == [1, 2, 3, 4]
 
 
 def test_folded_rows_that_wait_say_what_they_hold() -> None:

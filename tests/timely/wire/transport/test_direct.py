@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import select
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,6 +40,24 @@ def let_in(door: DirectDoor, address: str) -> DirectLine:
 
 def texts(message: list[memoryview]) -> list[bytes]:
     return [bytes(frame) for frame in message]
+
+
+def is_awake(door: DirectDoor) -> bool:
+    """Whether who waits for the door would come back at once."""
+    return bool(select.select([door.descriptor], [], [], 0)[0])
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Whoever wants a file, or a connection, is refused."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_messages_of_each_go_there_and_answers_come_back(door: DirectDoor, address: str) -> None:
@@ -80,18 +102,22 @@ def test_an_answer_of_any_size_arrives_whole_and_wakes_the_door_until_it_is_gone
         assert door.recv_nowait(9) == []
         heard += line.recv()
     assert texts(heard[0]) == [b"head", answer]
+    assert door.recv_nowait(9) == [] and not is_awake(door), "it does not wait for room that it does not need"
 
 
 def test_who_does_not_read_is_not_heard_until_he_does(door: DirectDoor, address: str) -> None:
     line = let_in(door, address)
     line.send([b"?"])
     ((client, _),) = door.recv_nowait(9)
-    answer = bytes(DIRECT_UNSENT_BYTES_MAX + (1 << 20))
+    answer = bytes(DIRECT_UNSENT_BYTES_MAX + (4 << 20))
     door.send(client, [answer])
     line.send([b"and this?"])
     for _ in range(3):
-        assert door.recv_nowait(9) == []
+        assert door.recv_nowait(9) == [] and not is_awake(door)
     heard: list[list[memoryview]] = []
+    for _ in range(4):  # he reads a little: there is room, but far too much is left
+        heard += line.recv()
+        assert door.recv_nowait(9) == []
     asked: list[bytes] = []
     while not (heard and asked):
         heard += line.recv()
@@ -111,6 +137,36 @@ def test_a_message_in_pieces_is_one(door: DirectDoor, address: str) -> None:
         heard += door.recv_nowait(9)
     assert [texts(frames) for _, frames in heard] == [[b"first", b"end"]]
     raw.close()
+
+
+def test_messages_that_come_with_half_of_the_next_one_lose_nothing_of_it(
+    door: DirectDoor, address: str
+) -> None:
+    whole = struct.pack("<2q", 1, 5) + b"first" + struct.pack("<q", 0) + struct.pack("<2q", 1, 6) + b"second"
+    for cut in range(1, len(whole)):
+        raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        raw.connect(str(direct_path(address)))
+        door.recv_nowait(9)
+        heard: list[tuple[bytes, list[memoryview]]] = []
+        for part in (whole[:cut], whole[cut:] + whole[:cut], whole[cut:]):
+            raw.sendall(part)
+            heard += door.recv_nowait(9)
+        assert [texts(frames) for _, frames in heard] == 2 * [[b"first"], [], [b"second"]]
+        raw.close()
+
+
+def test_a_message_may_have_as_many_and_as_large_frames_as_the_limits_say(
+    door: DirectDoor, address: str
+) -> None:
+    line, sent = let_in(door, address), [b"%d" % place for place in range(8)]
+    line.send(sent)
+    assert [texts(frames) for _, frames in door.recv_nowait(9)] == [sent]
+    line.send([bytes(HEADER_BYTES_MAX)])
+    heard: list[list[memoryview]] = []
+    while not heard:
+        heard += [frames for _, frames in door.recv_nowait(9)]
+        line.flush()
+    assert [len(frame) for frame in heard[0]] == [HEADER_BYTES_MAX]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +209,20 @@ def test_who_has_gone_is_forgotten_and_an_answer_to_him_is_no_error(door: Direct
     door.send(client, [b"!"])
 
 
+def test_who_comes_after_somebody_has_gone_is_heard_though_he_has_the_same_descriptor(
+    door: DirectDoor, address: str
+) -> None:
+    for _ in range(5):
+        line = let_in(door, address)
+        line.send([b"?"])
+        assert is_awake(door)
+        ((client, _),) = door.recv_nowait(9)
+        door.send(client, [b"!"])
+        assert [texts(message) for message in line.recv()] == [[b"!"]]
+        line.close()
+        assert door.recv_nowait(9) == [] and client not in door
+
+
 def test_what_was_sent_before_the_end_is_read_and_then_the_end_is_told(
     door: DirectDoor, address: str
 ) -> None:
@@ -168,6 +238,7 @@ def test_what_was_sent_before_the_end_is_read_and_then_the_end_is_told(
     with pytest.raises(BrokenLineError):
         line.send([b"?"])
     assert connect(address) is None, "the door is gone"
+    assert not Path(str(direct_path(address))).exists(), "so the folder can be removed"
 
 
 def test_of_too_many_the_last_is_not_greeted(
@@ -184,6 +255,33 @@ def test_of_too_many_the_last_is_not_greeted(
     lines[0].close()
     assert door.recv_nowait(9) == []
     assert let_in(door, address)
+
+
+def test_a_client_without_a_descriptor_for_a_line_has_none(door: DirectDoor, address: str) -> None:
+    del door
+    with no_descriptor_left():
+        assert connect(address) is None
+
+
+def test_who_finds_no_descriptor_for_a_client_rests_and_lets_him_in_later(
+    door: DirectDoor, address: str
+) -> None:
+    known, line = let_in(door, address), connect(address)
+    assert line is not None
+    _lines.append(line)
+    with no_descriptor_left():
+        assert is_awake(door)
+        assert door.recv_nowait(9) == []
+        assert not is_awake(door), "nothing has changed for who waits at the door"
+        known.send([b"still here"])
+        assert is_awake(door)
+        assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"still here"]]
+        assert not is_awake(door)
+    assert door.recv_nowait(9) == []
+    assert line.recv() == [[]]
+    another = let_in(door, address)
+    another.send([b"I, too"])
+    assert [texts(frames) for _, frames in door.recv_nowait(9)] == [[b"I, too"]]
 
 
 def test_addresses_of_other_kinds_have_no_door(tmp_path: Path) -> None:

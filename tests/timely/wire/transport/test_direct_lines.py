@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from timely.limits import DIRECT_TABLE_BYTES_MAX
 from timely.wire.transport import direct_lines
 from timely.wire.transport.direct import DirectDoor, DirectLine, direct_path
 from timely.wire.transport.direct_lines import DirectLines
@@ -14,7 +15,7 @@ def texts(message: list[memoryview]) -> list[bytes]:
     return [bytes(frame) for frame in message]
 
 
-def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_tables(
+def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_large_tables(
     door: DirectDoor, address: str
 ) -> None:
     poller = Poller()
@@ -25,9 +26,16 @@ def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_tables(
     assert lines.recv_nowait(0) is None
     assert not lines.send(0, [b"?"]), "what is outstanding may have gone another way"
     lines.choose(0)
-    assert lines.send(0, [b"?"]) and not lines.send(0, [b"?", b"a table"])
+    large = bytes(DIRECT_TABLE_BYTES_MAX + 1)
+    assert lines.send(0, [b"?"]) and not lines.send(0, [b"?", large])
     ((client, frames),) = door.recv_nowait(9)
     assert texts(frames) == [b"?"]
+    assert lines.send(0, [b"?", large[1:]])
+    heard: list[list[bytes]] = []
+    while not heard:
+        heard += [texts(frames) for _, frames in door.recv_nowait(9)]
+        lines.flush()
+    assert heard == [[b"?", large[1:]]]
     door.send(client, [b"1"])
     door.send(client, [b"2"])
     assert poller.wait(5)
@@ -52,6 +60,36 @@ def test_a_line_that_breaks_is_given_up_and_what_has_come_is_still_read(
     assert not lines.send(0, [b"?"])
     lines.choose(0)
     assert not lines.send(0, [b"?"]) and lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_request_at_which_a_line_breaks_goes_the_other_way(door: DirectDoor, address: str) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    door.close()
+    assert not lines.send(0, [b"?"])
+    assert poller.wait(0) == [], "nobody waits for what is closed"
+    lines.flush()
+    assert lines.recv_nowait(0) is None
+    lines.close()
+
+
+def test_a_line_that_breaks_while_a_request_is_half_sent_is_waited_for_no_more(
+    door: DirectDoor, address: str
+) -> None:
+    poller = Poller()
+    lines = DirectLines([address], poller)
+    lines.choose(0)
+    door.recv_nowait(9)
+    lines.choose(0)
+    assert lines.send(0, [bytes(1 << 22)])
+    door.close()
+    lines.flush()
+    assert not lines.send(0, [b"?"]) and poller.wait(0) == []
+    lines.flush()
     lines.close()
 
 
@@ -85,13 +123,18 @@ def test_a_request_that_does_not_fit_goes_on_when_there_is_room(door: DirectDoor
     door.recv_nowait(9)
     lines.choose(0)
     asked = bytes(range(256)) * 8_000
+    assert lines.send(0, [b"?"]) and not lines.has_unsent(0)
+    door.recv_nowait(9)
     assert lines.send(0, [asked]) and lines.send(0, [b"next"])
+    assert lines.has_unsent(0)
     heard: list[list[bytes]] = []
     while len(heard) < 2:
         heard += [texts(frames) for _, frames in door.recv_nowait(9)]
-        poller.wait(0)
+        if not heard:
+            assert poller.wait(5), "there is room now"
         lines.flush()
     assert heard == [[asked], [b"next"]]
+    assert not lines.has_unsent(0)
     assert poller.wait(0) == [], "it waits for what may be read, no more for room"
     lines.close()
 
@@ -122,4 +165,8 @@ def test_a_line_at_which_somebody_was_interrupted_is_given_up(
     assert not lines.send(0, [b"?"])
     lines.flush()
     assert lines.recv_nowait(0) is None
+    for _ in range(2):
+        lines.choose(0)
+        door.recv_nowait(9)
+    assert not lines.send(0, [b"?"]), "nor is another one begun"
     lines.close()
