@@ -37,6 +37,7 @@ from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.regions.gates import next_gate, open_gate
 from differential.kernels.regions.joining import take_in
+from differential.kernels.regions.joint import run_joint
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
 from progress.kernel import (
@@ -122,11 +123,14 @@ def _compile_large_kernels() -> None:
 
 
 def _compile_joins_of_loops() -> None:
-    """The other half of what runs loops, and what calls parts of the first."""
+    """The other half of what runs loops, and what calls parts of the first; last the one that only loops of
+    several workers need.
+    """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
     compile_part_for(next_gate, table, table, table, line)
     compile_for(reduce_few, table, table, table, line, line, table)
+    compile_for(run_joint, table, line)
 
 
 def _compile_loops() -> None:

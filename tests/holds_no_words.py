@@ -95,14 +95,14 @@ HOLDS_NO_WORDS = {
     "Instance": (
         "_actors _awaiting _changes _idle_runners _mergers _owner _patient _port_owner _postponed "
         "_ready _resumed _turns anchor checker connectors constants count far first_epoch frozen index "
-        "is_standby recheck routing tracker worker workers"
+        "is_standby lender recheck routing tracker worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
-    "JointLoop": "_elsewhere _targets _to_gates",
+    "JointLoop": "_by_rings _elsewhere _targets _to_gates",
     "JointRegionRunner": (
-        "_done _ended _frontier _held _number _saying _seen_ended _since has_frontier_news inbox location "
-        "may_resume port upstream wants_resume way"
+        "_calls_left _done _ended _frontier _held _number _saying _seen_ended _since has_frontier_news "
+        "inbox location may_resume port upstream wants_resume way"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_shape kw vw",
@@ -156,7 +156,7 @@ HOLDS_NO_WORDS = {
     "WaitingRows": "_rows _times columns guards show",
     "WaitingVertex": "_machine",
     "Worker": (
-        "_broadcasters _checks_progress _ended _ended_by _lets_regions _transport forgetting index "
+        "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport forgetting index "
         "messages_recv messages_sent on_control on_failure on_step steps workers"
     ),
     "_CopiedValues": "",

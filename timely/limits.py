@@ -152,6 +152,11 @@ SPIN_SECONDS_MAX: Final = 50e-6
 sleeps, where each has a core of its own.
 """
 
+BEAT_SPIN_SECONDS_MAX: Final = 200e-6
+"""So long a loop that the workers of a host run together looks out for the next word of the others, where
+each has a core of its own and nothing else is to be done.
+"""
+
 STOP_SECONDS_MAX: Final = 5.0
 """How long a worker may take to end after it was told to; then it is killed."""
 

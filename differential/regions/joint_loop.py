@@ -12,16 +12,18 @@ from differential.kernels.regions.layout import (
     P_PLACES,
     S_COLUMNS,
     S_NEXT,
+    WAITS,
     X_BOUND,
     X_FROM,
     X_NOW,
 )
 from differential.regions.beats import BeatBatch
+from differential.regions.by_rings import STOPS, ByRings
 from differential.regions.loop_region import LoopRegion
 from differential.regions.tables import Parts
 from progress.arrays import Int64s
 from progress.errors import PeerError
-from timely.operators.region import Said
+from timely.operators.region import Going, Said, Went
 from timely.wire.batch import Batch
 
 __all__ = ["JointLoop"]
@@ -39,6 +41,7 @@ class JointLoop(LoopRegion):
         """Of slots for other workers whose rows go to gates: which gate."""
         self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
         self._targets = {out.target for out in parts.outs}
+        self._by_rings = ByRings(parts, self._to_gates, self._state, self._told)
 
     def close(self, start: int, bound: int) -> None:
         """See `JointRegion`."""
@@ -105,6 +108,30 @@ class JointLoop(LoopRegion):
         """See `JointRegion`."""
         assert isinstance(beat, BeatBatch)
         return beat.said
+
+    @property
+    def beat_kind(self) -> int:
+        """See `JointRegion`."""
+        return BeatBatch.KIND
+
+    def go_on(self, going: Going) -> Went:
+        """See `JointRegion`."""
+        parts, rings = self._parts, self._by_rings
+        parts.lend()
+        rings.begin(going)
+        while True:
+            try:
+                why = rings.call(self._gates)
+            except OverflowError:
+                self._do_again()
+                raise
+            if why == WAITS and going.lent.looks_out(rings.number):
+                continue
+            if why in STOPS:
+                break
+            self._help(why)
+        parts.traces.take_back()
+        return rings.went(why)
 
     def hear(self, beat: Batch) -> None:
         """See `JointRegion`."""

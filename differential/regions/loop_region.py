@@ -151,23 +151,30 @@ class LoopRegion:
             why = self._call()
             if why in (DONE, NO_TURNS) or others == 0:
                 break
-            if why == NO_ROOM:
-                self._slots.make_room(int(state[X_SLOT]), int(state[X_ROWS]))
-            elif why == HEAD_IS_FULL:
-                parts.traces.take_back()
-                if not parts.traces.make_room(int(state[X_SLOT]), int(state[X_ROWS])):
-                    self._do(int(state[X_STEP]))
-                parts.lend()
-            elif why == TOLD_IS_FULL:
-                self._tell()
-            else:
-                assert why == TOO_MUCH
-                parts.traces.take_back()
-                self._do(int(state[X_STEP]))
-                parts.lend()
-                others -= 1
+            others -= self._help(why)
         parts.traces.take_back()
         return why
+
+    def _help(self, why: int) -> int:
+        """Do what a kernel has left to Python; how many steps that were Python's."""
+        parts, state = self._parts, self._state
+        steps = 0
+        if why == NO_ROOM:
+            self._slots.make_room(int(state[X_SLOT]), int(state[X_ROWS]))
+        elif why == HEAD_IS_FULL:
+            parts.traces.take_back()
+            if not parts.traces.make_room(int(state[X_SLOT]), int(state[X_ROWS])):
+                self._do(int(state[X_STEP]))
+            parts.lend()
+        elif why == TOLD_IS_FULL:
+            self._tell()
+        else:
+            assert why == TOO_MUCH
+            parts.traces.take_back()
+            self._do(int(state[X_STEP]))
+            parts.lend()
+            steps = 1
+        return steps
 
     def _least(self) -> int:
         """The least time of all that waits."""
@@ -189,10 +196,13 @@ class LoopRegion:
                 self._told,
             )
         except OverflowError:
-            # The step is done again, slowly, by who says which row it is.
-            parts.traces.take_back()
-            self._do(int(self._state[X_STEP]))
+            self._do_again()
             raise
+
+    def _do_again(self) -> None:
+        """The step that a kernel could not do for its numbers is done slowly, by who says which row it is."""
+        self._parts.traces.take_back()
+        self._do(int(self._state[X_STEP]))
 
     def _do(self, number: int) -> None:
         """A step that is Python's."""

@@ -188,7 +188,15 @@ class _Answers:
         del timeout_seconds
         return [self.reply for _ in requests]
 
-    def post(self, worker: int, request: object, poster: object, call: str, is_ordered: bool = False) -> None:
+    def post(
+        self,
+        worker: int,
+        request: object,
+        table: object,
+        poster: object,
+        call: str,
+        is_ordered: bool = False,
+    ) -> None:
         raise AssertionError("nothing is inserted")
 
     def ask_behind(self, worker: int, poster: object, request: object) -> Reply:

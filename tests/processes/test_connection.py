@@ -115,7 +115,7 @@ def test_a_connection_that_broke_and_came_back_while_nothing_was_asked_is_as_goo
         try:
             assert workers.ask([(0, Hello(), None)]) == [Reply({"index": 0})]
             relay.break_off()
-            sockets, deadline = workers._channel()._sockets, time.monotonic() + 30
+            sockets, deadline = workers._channel().sockets, time.monotonic() + 30
             while not (sockets.loss(0) and sockets._connections[0]._is_back):
                 assert time.monotonic() < deadline
                 sockets.wait(0.05)

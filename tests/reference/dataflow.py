@@ -39,6 +39,7 @@ from reference.collection import (
     product_less_equal,
 )
 from reference.monitor import Monitor
+from ring_network import RingNetwork
 
 from differential.collections.collection import Collection
 from differential.collections.sources import from_stream
@@ -98,6 +99,7 @@ class Cluster:
     Args:
         seed: of the delays of messages between workers; None: they arrive at the next step.
         own_symbols: each worker has a symbol table to itself, as it has in a process of its own.
+        network: between them, in the place of messages in lists.
         forgets: these forget whenever they may; None: as `forgets_always` says, which a test may change.
         monitored: every predicate of progress tracking is evaluated after every activation.
     """
@@ -112,22 +114,24 @@ class Cluster:
         own_symbols: bool = False,
         monitored: bool = False,
         forgets: bool | None = None,
+        network: MemoryNetwork | RingNetwork | None = None,
     ) -> None:
         self.forgets = self.forgets_always if forgets is None else forgets
         self.forgotten = 0
         self.watch: Callable[[], None] = lambda: None
         """Is called whenever a worker has acted."""
         own_symbols = own_symbols or self.forgets
-        self._network = MemoryNetwork(workers, seed)
+        self.network = MemoryNetwork(workers, seed) if network is None else network
         self._symbols = [vars(SymbolTable()) for _ in range(workers)] if own_symbols else None
         self._left = [0] * workers
         # A monitor wants to know of each message, and a region tells of none.
         self.workers = [
-            Worker(index, workers, self._network.transport(index), regions=not monitored)
+            Worker(index, workers, self.network.transport(index), regions=not monitored)
             for index in range(workers)
         ]
         if monitored:
-            Monitor(self.workers, self._network)
+            assert isinstance(self.network, MemoryNetwork)
+            Monitor(self.workers, self.network)
         self.instances: list[Instance] = []
         for index, worker in enumerate(self.workers):
             flow = Dataflow("tested")
@@ -205,7 +209,7 @@ class Cluster:
 
     def run(self) -> None:
         """Until nothing moves any more."""
-        while sum(self.step(index) for index in range(len(self.workers))) or self._network.in_flight():
+        while sum(self.step(index) for index in range(len(self.workers))) or self.network.in_flight():
             pass
 
     def changes(self, name: str) -> History:

@@ -50,6 +50,7 @@ from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
 from timely.running.snapshot import counted, owned, view
 from timely.wire.batch import Frame
+from timely.wire.transport import Lent
 
 __all__ = ["Client", "Counterexample", "Explored", "Explorer", "Message", "Scenario", "Wire"]
 
@@ -158,6 +159,12 @@ class _Door:
 
     def wait(self, timeout_seconds: float) -> None:
         raise AssertionError("nobody waits here")
+
+    def lend(self) -> Lent | None:
+        return None
+
+    def take_back(self) -> tuple[int, int]:
+        raise AssertionError("nothing was lent")
 
     def close(self) -> None:
         raise AssertionError("nobody closes it")

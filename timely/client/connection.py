@@ -74,7 +74,8 @@ _KEEPS = -2
 
 
 class RemoteWorkers:
-    """All workers of a cluster, in order of their indices, over sockets.
+    """All workers of a cluster, in order of their indices, over sockets. Each thread has connections of its
+    own: one may wait for an epoch that another is about to seal.
 
     Args:
         addresses: of the client ports, one per worker in order.
@@ -82,8 +83,6 @@ class RemoteWorkers:
         token: shows them that a request comes from who has started them.
         keys: what this client proves itself by to workers that have keys; not asked for by ipc.
         silence_seconds: how long one may be silent before it counts as lost, as the cluster was told.
-
-    Each thread has connections of its own: one may wait for an epoch that another is about to seal.
     """
 
     def __init__(
@@ -116,10 +115,9 @@ class RemoteWorkers:
         timeout_seconds: float = REPLY_SECONDS_MAX,
         reach_seconds: float = float("inf"),
     ) -> list[Reply]:
-        """Send each (worker, request, table) and gather the replies, in that order.
-
-        Raises what a worker reports, the cause rather than the follow-up; `PeerError` when a worker is gone,
-        or, who has not answered, is not even reached after `reach_seconds`.
+        """Send each (worker, request, table) and gather the replies, in that order. Raises what is reported,
+        the cause rather than the follow-up; `PeerError` when a worker is gone, or, who has not answered, is
+        not even reached after `reach_seconds`.
         """
         with self._breaking():
             return self._channel().ask(requests, timeout_seconds, reach_seconds)
@@ -142,7 +140,7 @@ class RemoteWorkers:
                 self._settle(own)
             rows = None if table is None else table_to_frame(table)
             own.posts.post(worker, request, rows, poster, call, call_site())
-            if own.has_unsent(worker):  # nobody may be there to send the rest of it soon
+            if own.sockets.has_unsent(worker):  # nobody may be there to send the rest of it soon
                 own.posts.settle()
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
@@ -224,10 +222,7 @@ class RemoteWorkers:
 
 
 class _Channel:
-    """One thread's connections to all workers.
-
-    `lock` is held while `launcher` is asked, which all threads share.
-    """
+    """One thread's connections to all workers. `lock` is held while all threads' `launcher` is asked."""
 
     def __init__(
         self,
@@ -241,12 +236,12 @@ class _Channel:
         self._addresses = addresses
         self._launcher = launcher
         self._lock = lock
-        self._sockets = ClientSockets(addresses, keys, silence_seconds)
+        self.sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
         self.posts = Posts(self._send, self._answer)
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
-            self._sockets.watch(descriptor)
+            self.sockets.watch(descriptor)
 
     def ask(
         self,
@@ -264,23 +259,19 @@ class _Channel:
             for position, (worker, request, table) in enumerate(requests)
         ]
         for worker in {worker for worker, _, _ in requests}:
-            self._sockets.forgive(worker)
-            self._sockets.choose(worker)
+            self.sockets.forgive(worker)
+            self.sockets.choose(worker)
         for worker, _, frames in encoded:
-            self._sockets.send(worker, frames)
+            self.sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
         return self._gather(pending, timeout_seconds, reach_seconds)
-
-    def has_unsent(self, worker: int) -> bool:
-        """Whether there was no room for all that was sent to a worker."""
-        return self._sockets.has_unsent(worker)
 
     def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
         """Send what nobody waits for now."""
         self._number += 1
         frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
-        self._sockets.forgive(worker)
-        self._sockets.send(worker, frames)
+        self.sockets.forgive(worker)
+        self.sockets.send(worker, frames)
         return self._number
 
     def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
@@ -300,7 +291,7 @@ class _Channel:
         while absent := self._absent():
             left = deadline - time.monotonic()
             for worker in absent:
-                if refusal := self._sockets.refusal(worker):
+                if refusal := self.sockets.refusal(worker):
                     raise RefusedError(refusal)
             if left <= 0:
                 listed = ", ".join(self._addresses[at] for at in absent)
@@ -308,20 +299,18 @@ class _Channel:
                     f"no worker can be reached at {listed} within {timeout_seconds:g} s: is the cluster gone "
                     "that was there? Start one with 'python -m timely.worker', or check host and port"
                 )
-            self._sockets.wait(min(_SHORT_WAIT_SECONDS, left))
+            self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
 
     def close(self) -> None:
         """Let go of the sockets."""
-        self._sockets.close()
+        self.sockets.close()
 
     def _absent(self) -> list[int]:
         """Workers that are not reached, or not any more."""
-        return [at for at in range(len(self._addresses)) if not self._sockets.is_joined(at)]
+        return [at for at in range(len(self._addresses)) if not self.sockets.is_joined(at)]
 
     def _check_reached(self, late: set[int], seconds: float, patience: float) -> None:
-        """Nobody there, or somebody who cannot answer yet? Raise the one; of the other say that he is waited
-        for.
-        """
+        """Nobody there, or somebody who cannot answer yet? Raise the one; say that the other is awaited."""
         if absent := late.intersection(self._absent()):
             raise PeerError(
                 f"no answer from worker {self._listed(absent)} within {seconds:g} s: is a cluster running "
@@ -368,8 +357,8 @@ class _Channel:
                 raise WaitTimeoutError(
                     f"no answer from worker {self._listed(late)} within {timeout_seconds:g} s: {why}"
                 )
-            pause = 0.02 if failures or self._sockets.is_losing() else _SHORT_WAIT_SECONDS
-            self._sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
+            pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
+            self.sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
         if failures:
             raise self._judge(failures)
         return [replies[position] for position in sorted(replies)]
@@ -381,7 +370,7 @@ class _Channel:
         replies: dict[int, Reply],
         failures: list[tuple[int, TimelyError]],
     ) -> None:
-        while (frames := self._sockets.recv_nowait(worker)) is not None:
+        while (frames := self.sockets.recv_nowait(worker)) is not None:
             # A worker may say more than a client: the stages of a large dataflow are a long text.
             number = number_of(frames, FRAME_BYTES_MAX)
             position = pending.pop((worker, number), None)
@@ -409,7 +398,7 @@ class _Channel:
                 self._forget_ended()
                 return [(_KEEPS, error)]
         for worker in sorted(workers):
-            if refusal := self._sockets.refusal(worker):
+            if refusal := self.sockets.refusal(worker):
                 return [(_KNOWS, RefusedError(refusal))]
         return [
             (
@@ -419,7 +408,7 @@ class _Channel:
                 ),
             )
             for worker in sorted(workers)
-            if (loss := self._sockets.loss(worker))
+            if (loss := self.sockets.loss(worker))
         ]
 
     def _lost_apart(self, asked: set[int]) -> list[tuple[int, TimelyError]]:
@@ -429,8 +418,8 @@ class _Channel:
         found: list[tuple[int, TimelyError]] = []
         for worker in range(len(self._addresses)):
             if worker not in asked:
-                self._sockets.forgive(worker)
-                if loss := self._sockets.loss(worker):
+                self.sockets.forgive(worker)
+                if loss := self.sockets.loss(worker):
                     who = f"worker {worker} at {self._addresses[worker]}"
                     found.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
         return found
@@ -439,7 +428,7 @@ class _Channel:
         assert self._launcher is not None
         alive = set(self._launcher.descriptors)
         for descriptor in [old for old in self._descriptors if old not in alive]:
-            self._sockets.unwatch(descriptor)
+            self.sockets.unwatch(descriptor)
         self._descriptors = [old for old in self._descriptors if old in alive]
 
     @property
@@ -465,10 +454,8 @@ class _Channel:
 
 
 def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
-    """What all workers say of themselves; `PeerError` if one is not reached soon.
-
-    One that is reached may be in the middle of a long step. It is waited for: `WaitTimeoutError` after
-    `timeout_seconds`.
+    """What all workers say of themselves; `PeerError` if one is not reached soon, `WaitTimeoutError` if one
+    that is has not answered after `timeout_seconds`: it may be in the middle of a long step.
     """
     hellos: list[tuple[int, Request, None]] = [(place, Hello(), None) for place in range(workers.count)]
     return workers.ask(hellos, max(timeout_seconds, CONNECT_SECONDS_MAX), CONNECT_SECONDS_MAX)
@@ -563,10 +550,8 @@ class append_target:
 def discover(
     addresses: Sequence[str], keys: ClientKeys | None = None, timeout_seconds: float = REPLY_SECONDS_MAX
 ) -> Found:
-    """All workers of the cluster that `addresses` belong to.
-
-    Raises `PeerError` if nobody is there, or the addresses belong to different clusters, `WaitTimeoutError`
-    if somebody is, and does not answer in time.
+    """All workers of the cluster that `addresses` belong to. Raises `PeerError` if nobody is there, or they
+    belong to different clusters, `WaitTimeoutError` if somebody is, and does not answer in time.
     """
     probe = RemoteWorkers(addresses, keys=keys)
     try:

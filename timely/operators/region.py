@@ -15,6 +15,7 @@ With several workers their regions go in step: see `JointRegion`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from progress.times.anchor import Rebase
@@ -23,9 +24,22 @@ from progress.times.time_words import TimeCode, TimeLayout
 from ..dictionaries import Mark
 from ..wire.batch import Batch
 from ..wire.routing import Routing
+from ..wire.transport import Lent
 from .vertex import Vertex
 
-__all__ = ["JointRegion", "Link", "LinkUse", "Member", "Region", "RegionMaker", "RegionSite", "Said"]
+__all__ = [
+    "Going",
+    "JointRegion",
+    "Link",
+    "LinkUse",
+    "Member",
+    "Region",
+    "RegionMaker",
+    "RegionSite",
+    "Said",
+    "Stop",
+    "Went",
+]
 
 
 class Member(NamedTuple):
@@ -166,6 +180,55 @@ class Said(NamedTuple):
     ended: bytes
 
 
+class Going(NamedTuple):
+    """What a joint region needs to say and hear beats by itself.
+
+    lent     where they are written and read
+    said     what was said last
+    header   of a message that brings a beat with rows
+    word     the time word of such a message, which is also in the header
+    anchor   the epoch from which words count
+    ended    a byte for each port, 1 if nothing will come in there any more
+    """
+
+    lent: Lent
+    said: Said
+    header: bytes
+    word: int
+    anchor: int
+    ended: bytes
+
+
+class Stop(Enum):
+    """Why a joint region goes on by itself no further."""
+
+    WAITS = 0
+    """For others, or for a turn."""
+    AGAIN = 1
+    """It may be asked at once to go on, when what was lent has been taken back."""
+    SAYS = 2
+    """The next beat has to be said for it."""
+    ENDS = 3
+    """The stretch has ended."""
+
+
+class Went(NamedTuple):
+    """How far a joint region went by itself.
+
+    stop     why it does not go on
+    said     what was said last
+    beats    how many have been taken up of each other worker
+    first    the first epoch in which anything is outstanding with any, as of the last of these
+    is_alike whether in that beat all kept nothing, and said the same of what has ended
+    """
+
+    stop: Stop
+    said: Said
+    beats: int
+    first: int
+    is_alike: bool
+
+
 class JointRegion(Region, Protocol):
     """A region that goes in step with those of other workers: rows leave in the middle of a loop."""
 
@@ -203,6 +266,17 @@ class JointRegion(Region, Protocol):
 
     def said(self, beat: Batch) -> Said:
         """What another worker has said."""
+        ...
+
+    @property
+    def beat_kind(self) -> int:
+        """`KIND` of its beats."""
+        ...
+
+    def go_on(self, going: Going) -> Went:
+        """Take up beats of all other workers as they come, do what follows and say the next one, as whoever
+        calls this would; up to a limit, so that others have their turn.
+        """
         ...
 
     def send(self) -> None:

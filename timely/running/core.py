@@ -33,7 +33,7 @@ from ..failure import again, as_told, is_interrupt
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode
-from ..wire.transport import Transport
+from ..wire.transport import Lent, Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
 from .forgetting import Forgetting
@@ -85,6 +85,7 @@ class Worker:
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
         self._lets_regions = regions and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
+        self._lends = os.environ.get("NAIAD_BEATS_COMPILED", "1") not in ("", "0")
         self.forgetting = Forgetting(index, workers)
         self.steps = 0
         self.messages_sent = 0
@@ -366,6 +367,18 @@ class Worker:
         self.messages_sent += 1
         self._transport.send(peer, [header, *batch.to_frames(peer)])
         batch.on_sent(peer)
+
+    def lend(self) -> Lent | None:
+        """Shared memory by which a region says and hears beats by itself until `take_back`, if any."""
+        lent = None if self._transport is None or not self._lends else self._transport.lend()
+        return lent.without_looking_out() if lent is not None and self.has_work() else lent
+
+    def take_back(self) -> None:
+        """The inverse of `lend`."""
+        assert self._transport is not None
+        sent, received = self._transport.take_back()
+        self.messages_sent += sent
+        self.messages_recv += received
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
         """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""

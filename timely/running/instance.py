@@ -56,7 +56,7 @@ class Instance:
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
         """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
-        self._owner = owner
+        self._owner = self.lender = owner
         self.checker: Checker | None = None
         self.index = index
         self.worker = owner.index

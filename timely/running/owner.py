@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ..operators.imported import Exported
 from ..wire.batch import Batch
+from ..wire.transport import Lent
 
 __all__ = ["Owner"]
 
@@ -30,6 +31,14 @@ class Owner(Protocol):
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """A message leaves for another worker."""
+        ...
+
+    def lend(self) -> Lent | None:
+        """See `Transport`."""
+        ...
+
+    def take_back(self) -> None:
+        """See `Transport`."""
         ...
 
     def exported(self, owner: int | str, export: str) -> Exported:

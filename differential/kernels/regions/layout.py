@@ -185,3 +185,65 @@ ROWS_MAX: Final = 512
 """Rows that a step takes up here; with more, what a call costs does not matter."""
 
 PAIRS_MAX: Final = 1 << 16
+
+# what is said and heard of a loop that several workers run: see `joint.py`
+J_PHASE: Final = 0
+"""What comes next: `LISTENS`, `WORKS` or `SAYS`."""
+J_TURNS: Final = 1
+"""Beats that may be taken up before the call ends."""
+J_LOOKS: Final = 2
+"""How often is looked for a beat that is not there yet."""
+J_KEPT: Final = 3
+"""The least time of what is kept for gates outside of slots; FAR: nothing is."""
+J_ANCHOR: Final = 4
+"""The epoch from which time words count, and where epochs begin in them."""
+J_SHIFT: Final = 5
+J_WORD: Final = 6
+"""The time word of messages that bring rows."""
+J_ENDED: Final = 7
+"""How many ports there are of which is said whether more will come."""
+J_FIRST_OF_ALL: Final = 8
+"""The first epoch in which anything is outstanding with any worker, as of the last beat that was taken up."""
+J_ARE_ALIKE: Final = 9
+"""Whether in that beat all kept nothing, and said the same of what has ended."""
+J_SAID: Final = 10
+"""What was said last, in the order in which it is on the wire: 7 words, then two of 0 or 1, then how many
+bytes say what has ended."""
+JOINT: Final = J_SAID + 10
+
+W_WORKER: Final = 0
+W_NUMBER: Final = 1
+W_BOUND: Final = 2
+W_FIRST: Final = 3
+W_GATE: Final = 4
+W_COUNTERS: Final = 5
+W_PARTS: Final = 6
+W_PASSES: Final = 7
+W_IS_EMPTY: Final = 8
+W_ENDED: Final = 9
+
+LISTENS: Final = 0
+WORKS: Final = 1
+SAYS: Final = 2
+
+# outs
+O_SLOT: Final = 0
+"""Where rows for another worker wait, which line leads to it, and where they wait there."""
+O_LINE: Final = 1
+O_TARGET: Final = 2
+O_GATE: Final = 3
+"""The gate that they wait for there; -1: none."""
+O_SYMBOLS: Final = 4
+"""Whether words of theirs are symbols."""
+OUT: Final = 5
+
+# why a call has ended in which beats were said and heard, beside those above
+WAITS: Final = 8
+"""Beats of others are not there yet."""
+IS_HEARD_ELSEWHERE: Final = 12
+"""What comes next is taken up by Python: no beat, not the one that is expected, or of too many."""
+SOMEBODY_SLEEPS: Final = 9
+IS_SAID_ELSEWHERE: Final = 10
+"""The next beat is said by Python: rings have no room for it, or symbols go with it."""
+ENDS: Final = 11
+"""A stretch, by the last beat that was taken up."""

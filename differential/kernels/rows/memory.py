@@ -18,6 +18,7 @@ a trace rewrites its table in the same step in which it drops a run, and calls n
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -31,6 +32,8 @@ DIRECTORY: Final = 3
 SHIFT: Final = 4
 LOW: Final = 5
 BUCKETS: Final = 6
+
+_HAS_PAUSE: Final = platform.machine() in ("x86_64", "AMD64")
 
 
 def _loader(bits: int):  # type: ignore[no-untyped-def]
@@ -185,3 +188,62 @@ def _table_at(typing_context, address, lines, columns):  # type: ignore[no-untyp
 
 
 table_at = cast("Callable[[int, int, int], Int64s]", intrinsic(_table_at))
+
+
+# of words that other processes write, too
+
+
+def _load_acquire(typing_context, address):  # type: ignore[no-untyped-def]
+    """The word at an address; what is loaded later is no older."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(types.int64), generate
+
+
+def _store_release(typing_context, address, value):  # type: ignore[no-untyped-def]
+    """Write a word; who sees it sees what was stored before."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store_atomic(arguments[1], place, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _fence(typing_context):  # type: ignore[no-untyped-def]
+    """What was stored before is seen by others before anything is loaded after."""
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _pause(typing_context):  # type: ignore[no-untyped-def]
+    """A moment in which another thread of the core may work."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        if _HAS_PAUSE:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+load_acquire = cast("Callable[[int], int]", intrinsic(_load_acquire))
+store_release = cast("Callable[[int, int], None]", intrinsic(_store_release))
+fence = cast("Callable[[], None]", intrinsic(_fence))
+pause = cast("Callable[[], None]", intrinsic(_pause))

@@ -19,6 +19,7 @@ from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row, accumulated_at
 from reference.dataflow import Cluster, trace_rows
+from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
 from views_of_progress import Views
 
@@ -31,6 +32,7 @@ from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.region import Said
 from timely.running.stages.joint_regions import JointRegionRunner
+from timely.wire.transport.ring import IS_POSSIBLE
 
 BOTH = ("first", "second")
 ALL = -1
@@ -65,7 +67,9 @@ def steps(workers: int) -> st.SearchStrategy[list[Step]]:
     )
 
 
-def installed(build: Two, workers: int, seed: int, bits: tuple[int, ...] | None) -> Cluster:
+def installed(
+    build: Two, workers: int, seed: int, bits: tuple[int, ...] | None, network: RingNetwork | None = None
+) -> Cluster:
     """Workers that run a loop over two inputs of (k, v); each has a region."""
 
     def flow(flow: Dataflow) -> None:
@@ -74,7 +78,7 @@ def installed(build: Two, workers: int, seed: int, bits: tuple[int, ...] | None)
         if bits is not None:
             flow.level_bits = bits
 
-    cluster = Cluster(flow, workers=workers, seed=seed)
+    cluster = Cluster(flow, workers=workers, seed=seed, network=network)
     assert all(instance.regions for instance in cluster.instances)
     return cluster
 
@@ -86,9 +90,10 @@ def check(
     script: Sequence[Step],
     seed: int,
     bits: tuple[int, ...] | None,
+    network: RingNetwork | None = None,
 ) -> None:
     """What has left is the plain meaning at every epoch; in the end nothing is kept."""
-    cluster, rng = installed(build, workers, seed, bits), random.Random(seed)
+    cluster, rng = installed(build, workers, seed, bits, network), random.Random(seed)
     views = Views(cluster)
     given_at = defaultdict[int, tuple[Rows, Rows]](lambda: (Rows(), Rows()))
     sealed = dict.fromkeys([(n, at) for n in range(2) for at in range(workers)], 0)
@@ -137,6 +142,33 @@ def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> 
         check(*BODIES[name], *drawn, seed, bits)
 
     holds()
+
+
+@pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings")
+@pytest.mark.parametrize("name", BODIES)
+def test_same_where_regions_go_on_by_themselves_from_ring_to_ring(name: str) -> None:
+    """Where memory is small, beats go through sockets, too; where it is large, most are a kernel's."""
+    few = (3, 12, 12) if name == "nested" else (3, 14)
+    went = 0
+
+    @examples(1)
+    @given(
+        st.sampled_from([2, 2, 3]).flatmap(lambda count: st.tuples(st.just(count), steps(count))),
+        st.integers(0, 1 << 30),
+        st.sampled_from([None, few]),
+        st.sampled_from([1 << 12, 1 << 13, 1 << 16]),
+    )
+    def holds(drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None, size: int) -> None:
+        nonlocal went
+        network = RingNetwork(drawn[0], size, seed)
+        try:
+            check(*BODIES[name], *drawn, seed, bits, network)
+        finally:
+            network.close()
+        went += network.lent
+
+    holds()
+    assert went > 0
 
 
 @pytest.mark.parametrize("leap", [7, 1 << 50])

@@ -21,6 +21,7 @@ from timely.client.tables import records_of
 from timely.running.actions import Action, Activate, Idle, Notify, Publish, Receive, Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
+from timely.wire.transport import Lent
 from timely.wire.transport.memory import MemoryNetwork
 
 ACTIONS_MAX = 20_000
@@ -130,6 +131,14 @@ class DeafTransport:
 
     def wait(self, timeout_seconds: float) -> None:
         """Not at all."""
+
+    def lend(self) -> Lent | None:
+        """Nothing."""
+        return None
+
+    def take_back(self) -> tuple[int, int]:
+        """See `lend`."""
+        return 0, 0
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -34,12 +34,12 @@ from timely.wire.transport.memory import MemoryNetwork
 
 NOT_COMPARED = {
     # who it is, how it was built, and where it is
-    Worker: {"_checks_progress", "_lets_regions", "_transport", "index", "on_control", "on_failure"}
+    Worker: {"_checks_progress", "_lends", "_lets_regions", "_transport", "index", "on_control", "on_failure"}
     | {"on_step", "workers"}
     # counters for people
     | {"messages_recv", "messages_sent", "steps"},
     Instance: {"_actors", "_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
-    | {"routing", "worker", "workers"},
+    | {"lender", "routing", "worker", "workers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
     | {"_limit", "is_patient"}
     | {"wants_frontier", "worker", "workers"}

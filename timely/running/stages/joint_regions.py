@@ -35,8 +35,10 @@ from progress.tracking.count_changes import Change
 
 from ...dictionaries import Mark
 from ...operators.capture import FOREVER
-from ...operators.region import JointRegion, Said
+from ...operators.region import Going, JointRegion, Said, Stop
 from ...wire.batch import Batch
+from ...wire.transport import Lent
+from ..progress_messages import DataHeader, write_data_header
 from .connector import Connector
 from .regions import Place, RegionRunner
 from .vertex_runner import VertexRunner
@@ -49,6 +51,9 @@ HOLD: Final = 1 << 32
 With 1 a receiver that takes up a message before it hears that it was sent would take the hold of the sender
 away in its own view, and go on past an epoch in which more may come.
 """
+
+_CALLS_MAX: Final = 16
+"""How often the region goes on by itself before others have their turn."""
 
 _BEAT: Final = -1
 """In the place of a location, of messages that are counted nowhere."""
@@ -83,6 +88,7 @@ class JointRegionRunner(RegionRunner):
         self._number = 0
         self._heard: dict[int, list[Batch]] = {}
         """By number, beats of others that are not taken up yet."""
+        self._calls_left = 0
         self._seen_ended: set[int] = set()
         """The ports at which nothing came in any more when the last beat was said."""
 
@@ -104,6 +110,7 @@ class JointRegionRunner(RegionRunner):
         """Take in what has come, and go on as far as all others have."""
         region = self._joint
         self.has_frontier_news = self.may_resume = self.wants_resume = False
+        self._calls_left = _CALLS_MAX
         inbox, self.inbox = self.inbox, []
         for _, location, _, batch in inbox:
             if location == _BEAT:
@@ -139,7 +146,7 @@ class JointRegionRunner(RegionRunner):
             self._say(bound)
             return True
         if len(self._heard.get(self._saying.number, [])) < self._place.workers - 1:
-            return False
+            return not self._heard and self._goes_by_itself(self._saying)
         self._take_up(self._saying, self._heard.pop(self._saying.number))
         return True
 
@@ -162,10 +169,49 @@ class JointRegionRunner(RegionRunner):
             gate = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: region.order(*each))
             region.open(*gate)
         else:
-            self._end(every)
+            self._end(bound, _are_alike(every))
             return
         self._hold_epoch(first)
         self._say(bound)
+
+    def _goes_by_itself(self, said: Said) -> bool:
+        """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
+        lender = self._place.lender
+        lent = lender.lend() if self._calls_left else None
+        if lent is None:
+            return False
+        self._calls_left -= 1
+        ended = self._ended_outside()
+        try:
+            went = self._joint.go_on(self._going(lent, said, ended))
+        finally:
+            lender.take_back()
+        self._saying, self._number = went.said, went.said.number + 1
+        if went.said.number != said.number and went.said.is_empty:
+            self._seen_ended = ended
+        if went.stop is Stop.ENDS:
+            self._end(went.said.bound, went.is_alike)
+        elif went.beats:
+            self._hold_epoch(went.first)
+            if went.stop is Stop.SAYS:
+                self._say(went.said.bound)
+        return went.stop is not Stop.WAITS
+
+    def _going(self, lent: Lent, said: Said, ended: set[int]) -> Going:
+        """What the region needs for that."""
+        assert self._held is not None
+        # What words cannot say nobody has rows of.
+        word, anchor = min(self._held, self._layout.limit), self._place.anchor.epoch
+        header = DataHeader(self._place.index, self.way, word, self._joint.beat_kind, anchor)
+        return Going(lent, said, write_data_header(header), word, anchor, self._bytes_of(ended))
+
+    def _ended_outside(self) -> set[int]:
+        """The ports at which nothing comes in any more, in this worker's view."""
+        tracker = self._place.tracker
+        return {port for port in self._watched if not tracker.frontier(port).shape[0]}
+
+    def _bytes_of(self, ended: set[int]) -> bytes:
+        return bytes(port in ended for port in self._watched)
 
     def _close(self, bound: int) -> None:
         """Epochs before it are closed."""
@@ -180,9 +226,8 @@ class JointRegionRunner(RegionRunner):
         first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
         is_empty, ended = first is None, b""
         if is_empty:
-            tracker = place.tracker
-            self._seen_ended = {port for port in self._watched if not tracker.frontier(port).shape[0]}
-            ended = bytes(port in self._seen_ended for port in self._watched)
+            self._seen_ended = self._ended_outside()
+            ended = self._bytes_of(self._seen_ended)
         passes = region.passes()
         said = Said(place.worker, self._number, bound, first_epoch, gate, counters, passes, is_empty, ended)
         self._number += 1
@@ -193,9 +238,10 @@ class JointRegionRunner(RegionRunner):
                 assert self._held is not None
                 place.send_data(peer, self.way, self._held if beat.rows else 0, beat)
 
-    def _end(self, every: Sequence[Said]) -> None:
-        """Of a stretch: its epochs are done with all workers, and what leaves is sent."""
-        (bound,) = {said.bound for said in every}
+    def _end(self, bound: int, is_alike: bool) -> None:
+        """Of a stretch: its epochs are done with all workers, and what leaves is sent. `is_alike`: nobody
+        keeps anything, and all have said the same of what has ended.
+        """
         region = self._joint
         region.send()
         self._saying = None
@@ -204,7 +250,7 @@ class JointRegionRunner(RegionRunner):
         ended = self._ended
         if bound >= FOREVER:
             ended = set(self._watched)
-        elif len({said.ended for said in every}) == 1 and all(said.is_empty for said in every):
+        elif is_alike:
             ended = self._seen_ended
         self._hold_epoch(bound, ended)
 
@@ -270,3 +316,8 @@ class JointRegionRunner(RegionRunner):
     def compared(self) -> object:
         """All that decides what it will do, beside its vertices."""
         return (super().compared(), self._done, self._saying, self._number, self._heard)
+
+
+def _are_alike(every: Sequence[Said]) -> bool:
+    """Whether nobody keeps anything, and all have said the same of what has ended."""
+    return len({said.ended for said in every}) == 1 and all(said.is_empty for said in every)

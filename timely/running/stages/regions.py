@@ -28,16 +28,39 @@ from ...operators.region import Region
 from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.routing import Routing
+from ...wire.transport import Lent
 from .connector import Connector
 from .vertex_runner import Checker, VertexRunner
 
-__all__ = ["Place", "RegionRunner"]
+__all__ = ["Lender", "Place", "RegionRunner"]
 
 _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
 
+class Lender(Protocol):
+    """The worker, as a region asks it for shared memory."""
+
+    def lend(self) -> Lent | None:
+        """Memory that it has with all others, to be used until `take_back`; None: there is none now."""
+        ...
+
+    def take_back(self) -> None:
+        """See `lend`."""
+        ...
+
+
 class Place(Protocol):
     """The dataflow that a region is in. In use is `instance.py`."""
+
+    @property
+    def index(self) -> int:
+        """Which dataflow it is."""
+        ...
+
+    @property
+    def lender(self) -> Lender:
+        """Who has shared memory with other workers."""
+        ...
 
     @property
     def worker(self) -> int:

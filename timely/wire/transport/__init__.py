@@ -6,12 +6,30 @@ hosts. Both deliver what one worker sends to another in the order in which it wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from progress.arrays import Int64s
 
 from ..batch import Frame
 
-__all__ = ["Transport"]
+__all__ = ["Lent", "Transport"]
+
+
+class Lent(NamedTuple):
+    """Shared memory of a worker and all others, in which messages may be read and written by a kernel.
+
+    lines       int64[peers, LINE]: see `ring.py`
+    looks_out   takes a number that grows with each message that was waited for; lets others have the core for
+                a moment, and says whether to look once more for what has not come: soon it pays to sleep
+    """
+
+    lines: Int64s
+    looks_out: Callable[[int], bool]
+
+    def without_looking_out(self) -> Lent:
+        """For who has other things to do than to wait."""
+        return Lent(self.lines, lambda number: False)
 
 
 class Transport(Protocol):
@@ -29,6 +47,14 @@ class Transport(Protocol):
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until something may have arrived, at most `timeout_seconds`."""
+        ...
+
+    def lend(self) -> Lent | None:
+        """What somebody else may read and write instead of this until `take_back`; `None`: nothing now."""
+        ...
+
+    def take_back(self) -> tuple[int, int]:
+        """The inverse of `lend`: how many messages were sent and taken in between."""
         ...
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ..batch import Frame
+from . import Lent
 
 
 class MemoryNetwork:
@@ -87,6 +88,14 @@ class MemoryTransport:
     def wait(self, timeout_seconds: float) -> None:
         """Returns at once: in one process nobody else runs meanwhile."""
         del timeout_seconds
+
+    def lend(self) -> Lent | None:
+        """Nothing: messages are lists."""
+        return None
+
+    def take_back(self) -> tuple[int, int]:
+        """See `lend`."""
+        return 0, 0
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -22,10 +22,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
+from progress.arrays import Int64s
+
 from ...errors import PeerError
-from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from ...limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
-from .ring import IS_POSSIBLE, InboundRing, OutboundRing, fence
+from .ring import IS_POSSIBLE, L_PEER, L_SENT, L_TAKEN, LINE, InboundRing, OutboundRing, fence
 
 __all__ = ["Neighbours"]
 
@@ -34,6 +38,8 @@ _OFFER: Final = -1
 """In place of a number: the second frame is an offer."""
 _RING_BYTES_MIN: Final = 1 << 16
 _WAKES: Final = 4096
+_IN_VAIN_MAX: Final = 4
+_TRIES_APART: Final = 16
 _DESCRIPTORS: Final = 4
 """That the rings of a pair take on each side."""
 
@@ -56,6 +62,11 @@ class Neighbours:
         self._wake: tuple[int, int] | None = None
         self._has_heard = False
         self._spins = False
+        self._awaited = -1
+        self._awaited_since = 0.0
+        self._in_vain = 0
+        """How often in a row was nothing taken for all looking out."""
+        self._lent: Int64s = np.zeros((0, LINE), np.int64)
 
     def __contains__(self, peer: int) -> bool:
         return peer in self._lines
@@ -127,6 +138,60 @@ class Neighbours:
         if arrived:
             self._has_heard = True
         return arrived
+
+    @property
+    def peers(self) -> int:
+        """How many there are."""
+        return len(self._lines)
+
+    def looks_out(self, number: int) -> bool:
+        """See `Lent`. Two that share a core, though there are others, would keep each other from what both
+        wait for if neither let go of it. Where it was in vain some times, it is tried once in a while.
+        """
+        is_in_vain = self._in_vain >= _IN_VAIN_MAX and self._in_vain % _TRIES_APART
+        if self._spins and not is_in_vain:
+            now = time.monotonic()
+            if number != self._awaited:
+                self._awaited, self._awaited_since = number, now
+            os.sched_yield()
+            if now - self._awaited_since < BEAT_SPIN_SECONDS_MAX:
+                return True
+        self._in_vain += 1
+        return False
+
+    def lend(self) -> Int64s | None:
+        """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;
+        `None` where that would not do: with a peer one goes through sockets, or something has come by one.
+        """
+        lines = self._lines
+        self._awaited = -1
+        if self._lent.shape[0] != len(lines):
+            self._lent = np.zeros((len(lines), LINE), np.int64)
+        for place, peer in enumerate(sorted(lines)):
+            line = lines[peer]
+            if line.ring is None or line.out is None or line.waiting:
+                return None
+            lent = self._lent[place]
+            line.ring.lend(lent)
+            line.out.lend(lent)
+            lent[L_PEER], lent[L_SENT], lent[L_TAKEN] = peer, line.sent, line.taken
+        return self._lent
+
+    def take_back(self) -> tuple[int, int]:
+        """What was lent is used no more; wakes who has to be woken. How many messages were sent and taken."""
+        sent = taken = 0
+        for lent in self._lent:
+            line = self._lines[int(lent[L_PEER])]
+            assert line.ring is not None and line.out is not None
+            line.ring.take_back(lent)
+            line.out.take_back(lent)
+            sent += int(lent[L_SENT]) - line.sent
+            taken += int(lent[L_TAKEN]) - line.taken
+            line.sent, line.taken = int(lent[L_SENT]), int(lent[L_TAKEN])
+        if taken:
+            self._has_heard = True
+            self._in_vain = 0
+        return sent, taken
 
     def has_more(self) -> bool:
         """Whether `take` would find something."""

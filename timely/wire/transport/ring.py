@@ -13,6 +13,10 @@ whoever is killed when, and nobody else comes in than who may look into these pr
 
 Only on Linux on x86-64, where stores are seen in the order in which they were made. Where that is not enough,
 for a store that has to be seen before a load of one's own, there is a fence.
+
+A kernel may do the same with the same memory (`differential/kernels/regions/rings.py`): it is lent a *line*
+for each pair of rings, which says where they are and how far it has been read and written, and no object here
+is used until that is taken back.
 """
 
 from __future__ import annotations
@@ -29,10 +33,36 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
+
+from progress.arrays import Int64s
+
 from ...errors import PeerError
 from ..batch import Frame
 
-__all__ = ["IS_POSSIBLE", "InboundRing", "OutboundRing", "fence"]
+__all__ = [
+    "ASLEEP",
+    "DATA",
+    "HEAD",
+    "IS_POSSIBLE",
+    "LINE",
+    "L_IN",
+    "L_IN_SIZE",
+    "L_KNOWN_READ",
+    "L_OUT",
+    "L_OUT_SIZE",
+    "L_PEER",
+    "L_READ",
+    "L_SENT",
+    "L_SLEEPS",
+    "L_TAKEN",
+    "L_WRITTEN",
+    "RECORD_PARTS",
+    "TAIL",
+    "InboundRing",
+    "OutboundRing",
+    "fence",
+]
 
 IS_POSSIBLE: Final = (
     sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
@@ -41,15 +71,40 @@ IS_POSSIBLE: Final = (
 a name.
 """
 
-_TAIL, _HEAD, _ASLEEP, _COOKIE, _DATA = 0, 8, 16, 24, 32
+TAIL: Final = 0
 """Where things are, in words of eight bytes: each in a cache line of its own."""
+HEAD: Final = 8
+ASLEEP: Final = 16
+_COOKIE: Final = 24
+DATA: Final = 32
 _WORD: Final = 8
+RECORD_PARTS: Final = 8
+"""A record takes at most one of so many parts of a ring, so that none has to wait until all is read."""
 _FRAMES_MAX: Final = 4096
 _HEADER: Final = struct.Struct("<qqq")
 """Of a record: its bytes, its number, how many frames. A negative first word: so many bytes up to the end are
 skipped.
 """
 _OFFER: Final = struct.Struct("<qqqqq")
+
+# a line
+L_PEER: Final = 0
+L_IN: Final = 1
+"""Address of the words of the ring that is read; then its bytes, how many have been read, and the number of
+the message that is next.
+"""
+L_IN_SIZE: Final = 2
+L_READ: Final = 3
+L_TAKEN: Final = 4
+L_OUT: Final = 5
+"""The same of the one that is written, and how many were known to be read there."""
+L_OUT_SIZE: Final = 6
+L_WRITTEN: Final = 7
+L_KNOWN_READ: Final = 8
+L_SENT: Final = 9
+L_SLEEPS: Final = 10
+"""Whether who reads was asleep when something was written, and has not been woken."""
+LINE: Final = 11
 
 _NOTHING: Final = memoryview(b"")
 
@@ -84,14 +139,15 @@ class InboundRing:
         self._head = 0
         self._descriptor = os.memfd_create("naiad-ring", os.MFD_CLOEXEC)
         try:
-            os.posix_fallocate(self._descriptor, 0, _WORD * _DATA + size)
-            self._map = mmap.mmap(self._descriptor, _WORD * _DATA + size)
+            os.posix_fallocate(self._descriptor, 0, _WORD * DATA + size)
+            self._map = mmap.mmap(self._descriptor, _WORD * DATA + size)
         except BaseException:
             os.close(self._descriptor)
             raise
-        self._bytes = memoryview(self._map)[_WORD * _DATA :]
+        self._bytes = memoryview(self._map)[_WORD * DATA :]
         self._words = memoryview(self._map).cast("q")
         self._words[_COOKIE] = self._cookie
+        self._address = _address_of(self._map)
 
     @property
     def offer(self) -> bytes:
@@ -100,7 +156,7 @@ class InboundRing:
 
     def has_more(self) -> bool:
         """Whether a record is there."""
-        return self._words[_TAIL] != self._head
+        return self._words[TAIL] != self._head
 
     def number(self) -> int:
         """That of the next record; -1 if there is none."""
@@ -110,7 +166,7 @@ class InboundRing:
         """The frames of the next record, if it is there and has this number, and no lower one. They are
         copied: the ring's memory is free again when this returns.
         """
-        if self._words[_TAIL] == self._head:
+        if self._words[TAIL] == self._head:
             return None
         length, found, count = self._header()
         if found > number:
@@ -128,12 +184,20 @@ class InboundRing:
             frames.append(record[end : end + size])
             end += _padded(size)
         self._head += length
-        self._words[_HEAD] = self._head
+        self._words[HEAD] = self._head
         return frames
+
+    def lend(self, line: Int64s) -> None:
+        """Say in a line where it is, and how far it has been read."""
+        line[L_IN], line[L_IN_SIZE], line[L_READ] = self._address, self._size, self._head
+
+    def take_back(self, line: Int64s) -> None:
+        """It has been read so far by now."""
+        self._head = int(line[L_READ])
 
     def say_asleep(self, is_asleep: bool) -> None:
         """Ask for a byte in the pipe with the next record, or for none."""
-        self._words[_ASLEEP] = is_asleep
+        self._words[ASLEEP] = is_asleep
 
     def close(self) -> None:
         """Let go of the memory. Twice is once."""
@@ -144,16 +208,16 @@ class InboundRing:
 
     def _header(self) -> tuple[int, int, int]:
         """Of the next record, behind what is to be skipped."""
-        written = self._words[_TAIL] - self._head
+        written = self._words[TAIL] - self._head
         at = self._head & (self._size - 1)
-        length = self._words[_DATA + at // _WORD]
+        length = self._words[DATA + at // _WORD]
         if length < 0:
             if -length != self._size - at or written + length <= 0:
                 raise self._broken(f"{-length} bytes to be skipped at {at}, {written} written")
             self._head -= length
             written += length
             at = 0
-            length = self._words[_DATA]
+            length = self._words[DATA]
         _, number, count = _HEADER.unpack_from(self._bytes, at)
         if not (
             0 <= count <= _FRAMES_MAX
@@ -181,10 +245,10 @@ class OutboundRing:
         self._tail = 0
         self._head = 0
         with _opened(process, descriptor, os.O_RDWR) as found:
-            if os.fstat(found).st_size != _WORD * _DATA + size:
+            if os.fstat(found).st_size != _WORD * DATA + size:
                 raise OSError("another file is there")
-            self._map = mmap.mmap(found, _WORD * _DATA + size)
-        self._bytes = memoryview(self._map)[_WORD * _DATA :]
+            self._map = mmap.mmap(found, _WORD * DATA + size)
+        self._bytes = memoryview(self._map)[_WORD * DATA :]
         self._words = memoryview(self._map).cast("q")
         self._wake = -1
         try:
@@ -197,37 +261,45 @@ class OutboundRing:
         except BaseException:
             _release(self._map, self._bytes, self._words)
             raise
+        self._address = _address_of(self._map)
 
     def put(self, number: int, frames: Sequence[Frame]) -> bool:
-        """Write a record, if there is room for it now, and wake who sleeps; whether there was. A record takes
-        at most an eighth of the ring, so that none has to wait until all is read.
-        """
+        """Write a record, if there is room for it now, and wake who sleeps; whether there was."""
         views = [_bytes_of(frame) for frame in frames]
         sizes = [len(view) for view in views]
         length = _HEADER.size + _WORD * len(sizes) + sum(map(_padded, sizes))
-        if length > self._size // 8 or len(sizes) > _FRAMES_MAX:
+        if length > self._size // RECORD_PARTS or len(sizes) > _FRAMES_MAX:
             return False
         at = self._tail & (self._size - 1)
         skipped = self._size - at if at + length > self._size else 0
         end = self._tail + skipped + length
         if end - self._head > self._size:
-            self._head = self._words[_HEAD]
+            self._head = self._words[HEAD]
             if end - self._head > self._size:
                 return False
         if skipped:
-            self._words[_DATA + at // _WORD] = -skipped
+            self._words[DATA + at // _WORD] = -skipped
             at = 0
         struct.pack_into(f"<{3 + len(sizes)}q", self._bytes, at, length, number, len(sizes), *sizes)
         at += _HEADER.size + _WORD * len(sizes)
         for view, size in zip(views, sizes, strict=True):
             self._bytes[at : at + size] = view
             at += _padded(size)
-        self._tail = self._words[_TAIL] = end
+        self._tail = self._words[TAIL] = end
         fence()
-        if self._words[_ASLEEP]:
-            self._words[_ASLEEP] = 0  # before the byte: who said it once more since then is woken by this one
-            self._wake_up()
+        self._wake_sleeper()
         return True
+
+    def lend(self, line: Int64s) -> None:
+        """Say in a line where it is, and how far it has been written."""
+        line[L_OUT], line[L_OUT_SIZE], line[L_SLEEPS] = self._address, self._size, 0
+        line[L_WRITTEN], line[L_KNOWN_READ] = self._tail, self._head
+
+    def take_back(self, line: Int64s) -> None:
+        """It has been written so far by now."""
+        self._tail, self._head = int(line[L_WRITTEN]), int(line[L_KNOWN_READ])
+        if line[L_SLEEPS]:
+            self._wake_sleeper()
 
     def close(self) -> None:
         """Let go of the memory. Twice is once."""
@@ -236,7 +308,10 @@ class OutboundRing:
             os.close(self._wake)
             self._wake = -1
 
-    def _wake_up(self) -> None:
+    def _wake_sleeper(self) -> None:
+        if not self._words[ASLEEP]:
+            return
+        self._words[ASLEEP] = 0  # before the byte: who said it once more since then is woken by this one
         try:
             os.write(self._wake, b"!")
         except BlockingIOError:
@@ -258,6 +333,10 @@ def _opened(process: int, descriptor: int, flags: int) -> Iterator[int]:
 def _bytes_of(frame: Frame) -> memoryview:
     view = memoryview(frame)
     return view.cast("B") if view.nbytes else _NOTHING  # what is empty by a shape cannot be cast
+
+
+def _address_of(mapped: mmap.mmap) -> int:
+    return np.frombuffer(mapped, np.uint8).ctypes.data
 
 
 def _release(mapped: mmap.mmap, *views: memoryview) -> None:

@@ -44,6 +44,7 @@ from ..addresses import is_tcp
 from ..batch import Frame
 from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
+from . import Lent
 from .arrivals import has_come
 from .curve import lock_client
 from .direct_lines import DirectLines
@@ -292,6 +293,16 @@ class WorkerMesh:
             return
         found = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
         self._neighbours.wake_up(self._neighbours.wake_descriptor in found)
+
+    def lend(self) -> Lent | None:
+        """See `Transport`."""
+        neighbours = self._neighbours
+        lines = neighbours.lend() if neighbours.peers == len(self._outbound) else None
+        return None if lines is None else Lent(lines, neighbours.looks_out)
+
+    def take_back(self) -> tuple[int, int]:
+        """See `Transport`."""
+        return self._neighbours.take_back()
 
     def watch(self, source: ServerSocket | int) -> None:
         """Let `wait` return also when this socket or file descriptor becomes readable."""

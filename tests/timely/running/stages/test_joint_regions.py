@@ -21,7 +21,7 @@ from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
 from timely.operators.region import Said
-from timely.running.stages.joint_regions import JointRegionRunner
+from timely.running.stages.joint_regions import JointRegionRunner, _are_alike
 from timely.wire.batch import Batch
 
 
@@ -304,7 +304,7 @@ def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
     first._seen_ended = {port}  # by what it has said, now or earlier
     every = [Said(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
     with cluster.turn_of(0):
-        first._end(every)
+        first._end(1, _are_alike(every))
     assert (len(first.frontier(port)) == 0) == has_ended
 
 

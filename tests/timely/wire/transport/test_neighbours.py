@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely import PeerError
-from timely.limits import RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from timely.limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from timely.wire.batch import Frame
 from timely.wire.transport import neighbours
 from timely.wire.transport.neighbours import Neighbours
-from timely.wire.transport.ring import IS_POSSIBLE, InboundRing
+from timely.wire.transport.ring import IS_POSSIBLE, L_PEER, L_READ, L_TAKEN, InboundRing
 
 SMALL_RING = 1 << 12
 
@@ -387,3 +387,64 @@ def _open_files() -> int:
 
 def _allow_descriptors(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda what: (limit, limit))
+
+
+@needs_rings
+def test_memory_is_lent_where_all_goes_through_it(host: Host) -> None:
+    first, second = host.workers
+    assert first.lend() is None, "offers have not come"
+    host.meet()
+    second.send(0, [b"by memory"])
+    lines = first.lend()
+    assert lines is not None and lines[:, L_PEER].tolist() == [1]
+    assert first.take_back() == (0, 0)
+    assert [bytes(frames[0]) for _, frames in first.take(9, 1 << 30)] == [b"by memory"], "nothing is lost"
+    second.send(0, [bytes(RING_BYTES_MAX)])
+    host.through_socket(1, 0)
+    assert first.lend() is None, "what has come by a socket is first"
+    first.take(9, 1 << 30)
+    assert first.lend() is not None
+
+
+@needs_rings
+def test_what_was_lent_is_taken_back_as_far_as_it_was_used(host: Host) -> None:
+    host.meet()
+    first, second = host.workers
+    for number in range(3):
+        second.send(0, [bytes([number])])
+    lines = first.lend()
+    assert lines is not None and first._lines[1].ring is not None
+    length = first._lines[1].ring._header()[0]
+    lines[0, L_READ] += length
+    lines[0, L_TAKEN] += 1
+    assert first.take_back() == (0, 1)
+    assert [bytes(frames[0]) for _, frames in first.take(9, 1 << 30)] == [b"\1", b"\2"]
+
+
+@needs_rings
+def test_who_waits_in_vain_looks_out_once_in_a_while(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.meet()
+    first, second = host.workers
+    now = [0.0]
+    monkeypatch.setattr(neighbours.time, "monotonic", lambda: now[0])
+
+    def looks(number: int) -> int:
+        """How often it looks, if each look takes a tenth of what it may."""
+        assert first.lend() is not None
+        count = 0
+        while first.looks_out(number):
+            count += 1
+            now[0] += BEAT_SPIN_SECONDS_MAX / 10
+        first.take_back()
+        return count
+
+    first._spins = False
+    assert looks(1) == 0, "there are too few cores"
+    first._spins, first._in_vain = True, 0
+    assert [looks(1) > 8 for _ in range(36)] == [True] * 4 + [place % 16 == 0 for place in range(4, 36)]
+    second.send(0, [b"x"])
+    lines = first.lend()
+    assert lines is not None
+    lines[0, L_TAKEN] += 1
+    first.take_back()
+    assert looks(1) > 8, "something came"

@@ -1,0 +1,249 @@
+"""Beats as records: what `differential/regions/beats.py` puts into frames, and takes out of them.
+
+A record with a beat that a kernel takes up has three frames: the header of a data message, which is the same
+for all of a call but for its time word; the header of a beat; rows. One with symbols has a fourth, and is
+Python's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.regions.edges import note_rows
+from differential.kernels.regions.layout import (
+    FAR,
+    IS_HEARD_ELSEWHERE,
+    J_ENDED,
+    J_SAID,
+    J_WORD,
+    K_GATE,
+    NO_ROOM,
+    O_LINE,
+    O_SLOT,
+    O_TARGET,
+    P_KIND,
+    S_AT,
+    S_COLUMNS,
+    S_LEAST,
+    S_NEXT,
+    S_ROOM,
+    S_ROWS,
+    W_BOUND,
+    W_ENDED,
+    W_GATE,
+    W_IS_EMPTY,
+    W_NUMBER,
+    W_PARTS,
+    W_PASSES,
+    W_WORKER,
+    X_ROWS,
+    X_SLOT,
+)
+from differential.kernels.regions.rings import RECORD_WORDS, begin_record, end_record, padded, start_of
+from differential.kernels.rows.memory import load, store, table_at
+from progress.kernel import Int64s, kernel, small_kernel
+from timely.wire.transport.ring import L_PEER
+
+FRAMES: Final = 3
+HEADER_BYTES: Final = 30
+"""Of a data message: magic, version, kind and dataflow in the first 8, connector, time word, batch kind,
+anchor."""
+_CONNECTOR: Final = 8
+_WORD: Final = 12
+_KIND: Final = 20
+_ANCHOR: Final = 22
+_SIZES: Final = 8 * RECORD_WORDS
+_HEADER: Final = _SIZES + 8 * FRAMES
+_BEAT: Final = _HEADER + 32
+"""Where the header of a beat begins, in bytes of its record."""
+
+SAID_BYTES: Final = 58
+"""Of the header of a beat before its parts: 7 words, two flags."""
+_PASSES: Final = 56
+_IS_EMPTY: Final = 57
+PART_BYTES: Final = 24
+"""Slot, columns and rows."""
+ROWS_MAX: Final = 1 << 20
+"""More rows are in no record."""
+
+
+@small_kernel
+def is_message(record: int, header: Int64s) -> bool:
+    """Whether the data message at an address has a header like `header`, at whichever time."""
+    start = header.ctypes.data
+    return (
+        load(record, 8, 0, 2) == FRAMES
+        and load(record + _SIZES, 8, 0, 0) == HEADER_BYTES
+        and load(record + _HEADER, 8, 0, 0) == load(start, 8, 0, 0)
+        and load(record + _HEADER + _CONNECTOR, 4, 0, 0) == load(start + _CONNECTOR, 4, 0, 0)
+        and load(record + _HEADER + _WORD, 8, 0, 0) >= 0
+        and load(record + _HEADER + _KIND, 2, 0, 0) == load(start + _KIND, 2, 0, 0)
+        and load(record + _HEADER + _ANCHOR, 8, 0, 0) == load(start + _ANCHOR, 8, 0, 0)
+    )
+
+
+@kernel
+def read_said(record: int, length: int, said: Int64s) -> bool:
+    """What the beat in a record of so many bytes says, in the order of `J_SAID`; False: it is malformed."""
+    size, rows = load(record + _SIZES, 8, 0, 1), load(record + _SIZES, 8, 0, 2)
+    if size < SAID_BYTES or rows < 0 or size > length or rows > length:
+        return False
+    if _BEAT + padded(size) + padded(rows) != length:
+        return False
+    for word in range(7):
+        said[word] = load(record + _BEAT, 8, 0, word)
+    said[W_PASSES] = load(record + _BEAT + _PASSES, 1, 0, 0) != 0
+    said[W_IS_EMPTY] = load(record + _BEAT + _IS_EMPTY, 1, 0, 0) != 0
+    parts = said[W_PARTS]
+    if parts < 0 or parts > size or SAID_BYTES + PART_BYTES * parts > size:
+        return False
+    said[W_ENDED] = size - SAID_BYTES - PART_BYTES * parts
+    return True
+
+
+@kernel
+def is_next(said: Int64s, joint: Int64s, peer: int, steps: Int64s) -> bool:
+    """Whether a beat is the one that answers what was said last, with the same bound, and names a gate."""
+    gate = said[W_GATE]
+    return (
+        said[W_WORKER] == peer
+        and said[W_NUMBER] == joint[J_SAID + W_NUMBER]
+        and said[W_BOUND] == joint[J_SAID + W_BOUND]
+        and (gate < 0 or (gate < steps.shape[0] and steps[gate, P_KIND] >= K_GATE))
+    )
+
+
+@small_kernel
+def part_word(record: int, part: int, word: int) -> int:
+    """Slot, columns or rows of a part."""
+    return load(record + _BEAT + SAID_BYTES + PART_BYTES * part, 8, 0, word)
+
+
+@kernel
+def have_room(record: int, said: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s) -> int:
+    """Whether the rows of a beat can be put where they belong, in addition to `coming` (by slot), which
+    counts them then: 0, or why not.
+    """
+    size = np.int64(0)
+    for part in range(said[W_PARTS]):
+        slot, columns = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(1))
+        rows = part_word(record, part, np.int64(2))
+        is_known = False
+        for out in range(outs.shape[0]):
+            is_known = is_known or outs[out, O_TARGET] == slot
+        if not is_known or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
+            return IS_HEARD_ELSEWHERE
+        size += 8 * columns * rows
+        coming[slot] += rows
+        if slots[slot, S_ROWS] + coming[slot] > slots[slot, S_ROOM]:
+            state[X_SLOT] = slot
+            state[X_ROWS] = slots[slot, S_ROWS] + coming[slot]
+            return NO_ROOM
+    return 0 if size == load(record + _SIZES, 8, 0, 2) else IS_HEARD_ELSEWHERE
+
+
+@kernel
+def hear(record: int, said: Int64s, slots: Int64s, state: Int64s) -> None:
+    """Put the rows of a beat where they belong. Requires: `have_room`."""
+    rows_at = record + _BEAT + padded(load(record + _SIZES, 8, 0, 1))
+    for part in range(said[W_PARTS]):
+        slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
+        columns, start = slots[slot, S_COLUMNS], slots[slot, S_ROWS]
+        target = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
+        source = table_at(rows_at, columns, rows)
+        for column in range(columns):
+            for row in range(rows):
+                target[column, start + row] = source[column, row]
+        note_rows(slots, slot, target, start, start + rows, state)
+        rows_at += 8 * columns * rows
+
+
+@kernel
+def ended_alike(record: int, said: Int64s, joint: Int64s, ended: Int64s) -> bool:
+    """Whether a beat says the same as was said here last: that nothing is kept, and what has ended."""
+    count = joint[J_SAID + W_ENDED]
+    if said[W_IS_EMPTY] == 0 or joint[J_SAID + W_IS_EMPTY] == 0 or said[W_ENDED] != count:
+        return False
+    behind = record + _BEAT + SAID_BYTES + PART_BYTES * said[W_PARTS]
+    for port in range(count):
+        if load(behind, 1, 0, port) != ended[0, port]:
+            return False
+    return True
+
+
+@kernel
+def sizes_for(line: int, joint: Int64s, outs: Int64s, slots: Int64s, sizes: Int64s) -> int:
+    """How many parts and bytes of rows there are for another worker, in `sizes`; returns the bytes of the
+    record with all of it.
+    """
+    parts, rows = np.int64(0), np.int64(0)
+    for out in range(outs.shape[0]):
+        slot = outs[out, O_SLOT]
+        if outs[out, O_LINE] == line and slots[slot, S_ROWS] > 0:
+            parts += 1
+            rows += 8 * slots[slot, S_COLUMNS] * slots[slot, S_ROWS]
+    size = SAID_BYTES + PART_BYTES * parts
+    if joint[J_SAID + W_IS_EMPTY] != 0:
+        size += joint[J_ENDED]
+    sizes[line, 0], sizes[line, 1], sizes[line, 2] = parts, size, rows
+    return _BEAT + padded(size) + rows
+
+
+@kernel
+def write_beat(
+    line: int,
+    lines: Int64s,
+    joint: Int64s,
+    header: Int64s,
+    ended: Int64s,
+    outs: Int64s,
+    slots: Int64s,
+    sizes: Int64s,
+) -> None:
+    """Write what `J_SAID` says to another worker, with all rows for it. Requires: `sizes_for`, and that there
+    is room.
+    """
+    parts, size, rows = sizes[line, 0], sizes[line, 1], sizes[line, 2]
+    length = _BEAT + padded(size) + rows
+    start = start_of(lines, line, length)
+    record = begin_record(lines, line, start, length, np.int64(FRAMES)) - _SIZES
+    store(record + _SIZES, 8, 0, HEADER_BYTES)
+    store(record + _SIZES, 8, 1, size)
+    store(record + _SIZES, 8, 2, rows)
+    for word in range(4):
+        store(record + _HEADER, 8, word, header[0, word])
+    store(record + _HEADER + _WORD, 8, 0, joint[J_WORD] if rows > 0 else 0)
+    at = record + _BEAT
+    for word in range(7):
+        store(at, 8, word, joint[J_SAID + word])
+    store(at, 8, W_PARTS, parts)
+    store(at + _PASSES, 1, 0, joint[J_SAID + W_PASSES])
+    store(at + _IS_EMPTY, 1, 0, joint[J_SAID + W_IS_EMPTY])
+    shapes, words = at + SAID_BYTES, at + padded(size)
+    for out in range(outs.shape[0]):
+        slot = outs[out, O_SLOT]
+        if outs[out, O_LINE] != line or slots[slot, S_ROWS] == 0:
+            continue
+        columns, count = slots[slot, S_COLUMNS], slots[slot, S_ROWS]
+        store(shapes, 8, 0, outs[out, O_TARGET])
+        store(shapes, 8, 1, columns)
+        store(shapes, 8, 2, count)
+        shapes += PART_BYTES
+        source = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
+        for column in range(columns):
+            for row in range(count):
+                store(words, 8, column * count + row, source[column, row])
+        words += 8 * columns * count
+        slots[slot, S_ROWS] = 0
+        slots[slot, S_LEAST] = slots[slot, S_NEXT] = FAR
+    for port in range(size - SAID_BYTES - PART_BYTES * parts):
+        store(shapes, 1, port, ended[0, port])
+    end_record(lines, line, start + length)
+
+
+@small_kernel
+def peer_of(lines: Int64s, line: int) -> int:
+    """Whose line it is."""
+    return lines[line, L_PEER]

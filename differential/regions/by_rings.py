@@ -1,0 +1,169 @@
+"""What a loop that several workers run has to know to go from beat to beat within a kernel: tables for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+
+from differential.kernels.regions.beats import HEADER_BYTES
+from differential.kernels.regions.joint import (
+    T_EDGES,
+    T_ENDED,
+    T_FIELDS,
+    T_HEADER,
+    T_LINES,
+    T_MATCHES,
+    T_OUTS,
+    T_RECORDS,
+    T_SLOTS,
+    T_STATE,
+    T_STEPS,
+    T_TOLD,
+    T_TRACES,
+    TABLES,
+    run_joint,
+)
+from differential.kernels.regions.layout import (
+    ENDS,
+    FAR,
+    IS_HEARD_ELSEWHERE,
+    IS_SAID_ELSEWHERE,
+    J_ANCHOR,
+    J_ARE_ALIKE,
+    J_ENDED,
+    J_FIRST_OF_ALL,
+    J_KEPT,
+    J_LOOKS,
+    J_PHASE,
+    J_SAID,
+    J_SHIFT,
+    J_TURNS,
+    J_WORD,
+    JOINT,
+    LISTENS,
+    OUT,
+    SOMEBODY_SLEEPS,
+    W_ENDED,
+    W_NUMBER,
+    W_PARTS,
+    WAITS,
+)
+from differential.regions.steps import Gate
+from differential.regions.tables import Parts
+from progress.arrays import Int64s
+from timely.operators.region import Going, Said, Stop, Went
+from timely.wire.transport.ring import L_IN_SIZE, RECORD_PARTS
+
+__all__ = ["STOPS", "ByRings"]
+
+STOPS: Final = {
+    WAITS: Stop.WAITS,
+    IS_HEARD_ELSEWHERE: Stop.WAITS,
+    SOMEBODY_SLEEPS: Stop.AGAIN,
+    IS_SAID_ELSEWHERE: Stop.SAYS,
+    ENDS: Stop.ENDS,
+}
+"""Why a call has ended if not for a step that is Python's."""
+
+_BEATS_MAX: Final = 256
+"""That are taken up before others have their turn."""
+
+_LOOKS: Final = 100
+"""How often is looked for a beat before others may have the core, some tens of nanoseconds each."""
+
+
+class ByRings:
+    """Of one worker's share.
+
+    Args:
+        to_gates: of slots for other workers whose rows go to gates: which gate.
+        state, told: of the region, as kernels take them.
+    """
+
+    def __init__(self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, told: Int64s) -> None:
+        self._parts = parts
+        self._to_gates = to_gates
+        self._joint = np.zeros(JOINT, np.int64)
+        self._tables = np.zeros((TABLES, 3), np.int64)
+        self._kept: dict[int, Int64s] = {}
+        """What tables name by address."""
+        self._header = np.zeros((1, 4), np.int64)
+        self._ended: Int64s = np.zeros((2, 0), np.int64)
+        self._put(T_HEADER, self._header)
+        self._put(T_STATE, state.reshape(1, -1))
+        self._put(T_TOLD, told)
+        self._put(T_FIELDS, parts.fields)
+
+    def begin(self, going: Going) -> None:
+        """What follows starts from there."""
+        lent, said, joint = going.lent, going.said, self._joint
+        if self._kept.get(T_LINES) is not lent.lines:
+            self._describe(lent.lines)
+        if self._ended.shape[1] != len(going.ended):
+            self._ended = np.zeros((2, len(going.ended)), np.int64)
+            self._put(T_ENDED, self._ended)
+        self._put(T_SLOTS, self._parts.slots.table)
+        self._put(T_TRACES, self._parts.traces.table)
+        assert len(going.header) == HEADER_BYTES
+        self._header.view(np.uint8)[0, :HEADER_BYTES] = np.frombuffer(going.header, np.uint8)
+        self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
+        self._ended[1] = np.frombuffer(going.ended, np.uint8)
+        joint[J_PHASE], joint[J_TURNS] = LISTENS, _BEATS_MAX
+        joint[J_LOOKS] = _LOOKS
+        joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
+        joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)
+        *numbers, passes, is_empty, ended = said
+        joint[J_SAID : J_SAID + W_PARTS] = numbers
+        joint[J_SAID + W_PARTS :] = 0, passes, is_empty, len(ended)
+
+    @property
+    def number(self) -> int:
+        """Of the beat that was said last."""
+        return int(self._joint[J_SAID + W_NUMBER])
+
+    def call(self, gates: Iterable[Gate]) -> int:
+        """Go on; why it has ended."""
+        kept = [int(gate.held[0]) for gate in gates if gate.held.shape[0]]
+        self._joint[J_KEPT] = min(kept, default=FAR)
+        return run_joint(self._tables, self._joint)
+
+    def went(self, why: int) -> Went:
+        """How far it went since `begin`."""
+        numbers = self._joint.tolist()
+        worker, number, bound, first, gate, counters, _, passes, is_empty, count = numbers[J_SAID:]
+        ended = bytes(self._ended[0, :count].tolist())
+        now = Said(worker, number, bound, first, gate, counters, bool(passes), bool(is_empty), ended)
+        beats = _BEATS_MAX - numbers[J_TURNS]
+        return Went(STOPS[why], now, beats, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))
+
+    def _describe(self, lines: Int64s) -> None:
+        """The first time, or with other workers."""
+        parts = self._parts
+        self._put(T_LINES, lines)
+        self._put(T_STEPS, parts.steps)
+        self._put(T_MATCHES, parts.matches)
+        self._put(T_EDGES, parts.edges)
+        record_words = int(lines[0, L_IN_SIZE]) // RECORD_PARTS // 8
+        self._put(T_RECORDS, np.zeros((lines.shape[0], record_words), np.int64))
+        line_of = {int(peer): line for line, peer in enumerate(lines[:, 0].tolist())}
+        outs = [
+            (
+                out.slot,
+                line_of[out.peer],
+                out.target,
+                self._to_gates.get(out.slot, -1),
+                bool(parts.symbol_words[out.target]),
+            )
+            for out in parts.outs
+        ]
+        self._put(T_OUTS, np.array(outs, np.int64).reshape(len(outs), OUT))
+        assert W_ENDED + 1 == JOINT - J_SAID
+
+    def _put(self, number: int, table: Int64s) -> None:
+        """Describe a table."""
+        if self._kept.get(number) is not table:
+            assert table.flags.c_contiguous
+            self._kept[number] = table
+            self._tables[number] = table.ctypes.data, *table.shape

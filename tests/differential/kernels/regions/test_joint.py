@@ -1,0 +1,72 @@
+"""joint.py: what a kernel says next is what Python would say; the rest is in `regions/test_by_rings.py`."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from loop_bodies import BODIES
+from reference.dataflow import Cluster
+from strategies_collections import NUMBERS
+
+import differential as dd
+from differential.kernels.regions.joint import prepare
+from differential.kernels.regions.layout import (
+    FAR,
+    J_KEPT,
+    J_SAID,
+    W_COUNTERS,
+    W_ENDED,
+    W_FIRST,
+    W_GATE,
+    W_IS_EMPTY,
+    W_NUMBER,
+    W_PASSES,
+)
+from differential.regions.joint_loop import JointLoop
+from timely.building.dataflow import Dataflow
+from timely.operators.region import Going, Said
+from timely.wire.transport import Lent
+from timely.wire.transport.ring import L_IN_SIZE, L_PEER, LINE
+
+
+def _region(name: str) -> JointLoop:
+    def flow(flow: Dataflow) -> None:
+        first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
+        BODIES[name][0](first, second).output("result")
+
+    region = Cluster(flow, workers=3).instances[0].regions[0].region
+    assert isinstance(region, JointLoop)
+    return region
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> None:
+    """Rows wait anywhere in the region, of epochs that are closed and that are not."""
+    rng = random.Random(seed)
+    lines = np.zeros((2, LINE), np.int64)
+    lines[:, L_PEER], lines[:, L_IN_SIZE] = [1, 2], 1 << 16
+    for _ in range(30):
+        region = _region(name)
+        shift, slots = region._parts.epoch_shift, region._slots
+        bound, anchor = 3, 40
+        region.close(1 << shift, bound << shift)
+        places = [*(out.slot for out in region._parts.outs), *(gate.slot for gate in region._gates)]
+        for slot in rng.sample(places, rng.randrange(min(3, len(places) + 1))):
+            words = np.ones((len(slots.look(slot)), 1), np.int64)
+            words[-2] = rng.randrange(1, 5) << shift | rng.randrange(4)
+            slots.put(slot, words)
+        said = Said(0, 7, anchor + bound, anchor, -1, 0, False, False, b"")
+        going = Going(Lent(lines, lambda number: False), said, bytes(30), 0, anchor, b"\1\0\1")
+        region._by_rings.begin(going)
+        region._by_rings._joint[J_KEPT] = FAR
+        first = region.first()
+        prepare(region._by_rings._tables, region._by_rings._joint)
+        found = region._by_rings._joint[J_SAID:]
+        gate, counters = region.next_gate() or (-1, 0)
+        outstanding = bound if first is None else min(bound, first >> shift)
+        assert found[[W_NUMBER, W_GATE, W_COUNTERS]].tolist() == [8, gate, counters]
+        assert found[W_FIRST] == anchor + outstanding
+        assert found[W_PASSES] == region.passes() and found[W_IS_EMPTY] == (first is None)
+        assert found[W_ENDED] == (3 if first is None else 0)

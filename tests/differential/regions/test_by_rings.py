@@ -1,0 +1,281 @@
+"""by_rings.py: a region takes up the beats that it expects from shared memory, and nothing else.
+
+Random loops in any order of what workers do are in `test_joint_loop.py`, on processes in
+`processes/test_joint_loops.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_bodies import BODIES
+from reference.dataflow import Cluster
+from ring_network import RingNetwork
+from strategies_collections import NUMBERS, examples
+
+import differential as dd
+from differential.kernels.regions.layout import S_ROOM, S_ROWS
+from differential.regions import by_rings
+from differential.regions.beats import BeatBatch
+from differential.regions.joint_loop import JointLoop
+from timely.building.dataflow import Dataflow
+from timely.operators.region import Stop, Went
+from timely.running.progress_messages import DataHeader, read_header, write_control_header
+from timely.running.stages.joint_regions import JointRegionRunner
+from timely.wire.transport import Lent
+from timely.wire.transport.ring import IS_POSSIBLE
+
+pytestmark = pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings")
+
+Frames = list[bytes]
+
+
+class Waiting:
+    """Of two workers the first has said a beat; the second has, too, with rows. `frames`: its message, which
+    has been taken out of the ring.
+    """
+
+    def __init__(self) -> None:
+        def flow(flow: Dataflow) -> None:
+            first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
+            BODIES["distances"][0](first, second).output("result")
+
+        self.network = RingNetwork(2, 1 << 16, 0)
+        self.network.lends = 0.0
+        self.cluster = Cluster(flow, workers=2, network=self.network)
+        (region,) = self.cluster.instances[0].regions
+        assert isinstance(region, JointRegionRunner) and isinstance(region.region, JointLoop)
+        self.runner, self.region = region, region.region
+        rng = random.Random(1)
+        for worker in range(2):
+            rows = [((rng.randrange(8), rng.randrange(8)), 1) for _ in range(20)]
+            self.cluster.change("first", rows, 0, worker)
+            self.cluster.change("second", rows, 0, worker)
+        self.cluster.seal()
+        self.frames = self._until_it_has_come()
+
+    def _until_it_has_come(self) -> Frames:
+        for _ in range(100):
+            said = self.runner._saying
+            for _, frames in self.network.workers[0].take(1, 1 << 30) if said is not None else ():
+                header = read_header(frames[0], 1)
+                if isinstance(header, DataHeader) and header.batch_kind == BeatBatch.KIND:
+                    beat = BeatBatch.from_frames(frames[1:], 1)
+                    if said is not None and beat.rows and beat.said.number == said.number:
+                        for _, behind in self.network.workers[0].take(1 << 30, 1 << 30):
+                            self.cluster.workers[0]._receive(1, behind)
+                        return [bytes(frame) for frame in frames]
+                self.cluster.workers[0]._receive(1, frames)
+                self.cluster.workers[0].step()
+            self.cluster.step(0)
+            self.cluster.step(1)
+        raise AssertionError("no beat with rows")
+
+    def send(self, frames: Sequence[bytes]) -> None:
+        """The second worker sends something."""
+        self.network.workers[1].send(0, frames)
+
+    def go_on(self, looks_out: Callable[[int], bool] = lambda number: False) -> Went:
+        """The first one goes on by itself, from ring to ring."""
+        lines, said = self.network.workers[0].lend(), self.runner._saying
+        assert lines is not None and said is not None
+        going = self.runner._going(Lent(lines, looks_out), said, self.runner._ended_outside())
+        try:
+            return self.region.go_on(going)
+        finally:
+            self.taken_back = self.network.workers[0].take_back()
+
+    @property
+    def kept(self) -> object:
+        """All rows of the region."""
+        return self.region.compared()
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    made = Waiting()
+    yield made
+    made.network.close()
+
+
+def test_a_beat_is_taken_up_its_gate_opened_and_the_next_one_said(waiting: Waiting) -> None:
+    said, before = waiting.runner._saying, waiting.kept
+    assert said is not None
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.said.number) == (Stop.WAITS, 1, said.number + 1)
+    assert waiting.taken_back == (1, 1) and waiting.kept != before
+    ((_, frames),) = waiting.network.workers[1].take(9, 1 << 30)[-1:]
+    assert BeatBatch.from_frames(frames[1:], 0).said == went.said
+
+
+def test_a_beat_is_said_by_a_kernel_as_it_is_by_python(waiting: Waiting) -> None:
+    """Two pairs of workers in one state: the beats are the same to the last byte."""
+    other = Waiting()
+    assert other.runner._saying is not None
+    other_number = other.runner._saying.number
+    for one in (waiting, other):
+        one.network.workers[1].take(1 << 30, 1 << 30)
+    waiting.send(waiting.frames)
+    waiting.go_on()
+    other.cluster.workers[0]._receive(1, [memoryview(frame) for frame in other.frames])
+    other.runner.activate()
+    sent = [_beats(one) for one in (waiting, other)]
+    (number,) = sent[0].keys() & sent[1].keys()
+    assert number == other_number + 1 and sent[0][number] == sent[1][number]
+    other.network.close()
+
+
+def _beats(waiting: Waiting) -> dict[int, Frames]:
+    """Those that the second worker has got and not taken, by number."""
+    found = {}
+    for _, frames in waiting.network.workers[1].take(1 << 30, 1 << 30):
+        if isinstance(read_header(frames[0], 0), DataHeader):
+            number = BeatBatch.from_frames(frames[1:], 0).said.number
+            found[number] = [bytes(frame) for frame in frames]
+    return found
+
+
+_NOT_EXPECTED: dict[str, Callable[[Frames], Frames]] = {
+    "something that is no data": lambda frames: [write_control_header(), *frames[1:]],
+    "another dataflow's": lambda frames: _with(frames, 0, "<I", 4, 7),
+    "another way": lambda frames: _with(frames, 0, "<I", 8, 1),
+    "a time below zero": lambda frames: _with(frames, 0, "<q", 12, -1),
+    "another kind": lambda frames: _with(frames, 0, "<H", 20, 2),
+    "another anchor": lambda frames: _with(frames, 0, "<q", 22, 1),
+    "another worker's": lambda frames: _with(frames, 1, "<q", 0, 2),
+    "an earlier beat": lambda frames: _with(frames, 1, "<q", 8, -1),
+    "another bound": lambda frames: _with(frames, 1, "<q", 16, 9),
+    "a gate that is none": lambda frames: _with(frames, 1, "<q", 32, 99),
+    "less than no parts": lambda frames: _with(frames, 1, "<q", 48, -1),
+    "too many parts": lambda frames: _with(frames, 1, "<q", 48, 1 << 60),
+    "a slot that is none": lambda frames: _with(frames, 1, "<q", 58, 1 << 40),
+    "a slot of others": lambda frames: _with(frames, 1, "<q", 58, -1),
+    "too few columns": lambda frames: _with(frames, 1, "<q", 66, 2),
+    "no rows": lambda frames: _with(frames, 1, "<q", 74, 0),
+    "rows that are not there": lambda frames: _with(frames, 1, "<q", 74, 1 << 58),
+    "half a row": lambda frames: [*frames[:2], frames[2][:-8]],
+    "half a header": lambda frames: [frames[0], frames[1][:40], frames[2]],
+    "symbols": lambda frames: [*frames, b"12345678"],
+    "nothing": lambda frames: [],
+}
+
+
+def _with(frames: Frames, number: int, kind: str, at: int, value: int) -> Frames:
+    changed = bytearray(frames[number])
+    struct.pack_into(kind, changed, at, value)
+    return [*frames[:number], bytes(changed), *frames[number + 1 :]]
+
+
+@pytest.mark.parametrize("what", _NOT_EXPECTED)
+def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str, waiting: Waiting) -> None:
+    before, said = waiting.kept, waiting.runner._saying
+    frames = _NOT_EXPECTED[what](waiting.frames)
+    assert frames != waiting.frames
+    waiting.send(frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.said) == (Stop.WAITS, 0, said)
+    assert waiting.taken_back == (0, 0) and waiting.kept == before
+    ((_, found),) = waiting.network.workers[0].take(9, 1 << 30)
+    assert [bytes(frame) for frame in found] == frames
+
+
+def test_a_message_before_a_beat_is_taken_first(waiting: Waiting) -> None:
+    waiting.send([write_control_header(), b"word"])
+    waiting.send(waiting.frames)
+    assert waiting.go_on().beats == 0
+    assert len(waiting.network.workers[0].take(1, 1 << 30)) == 1
+    assert waiting.go_on().beats == 1
+
+
+@examples(0.5)
+@given(st.randoms(use_true_random=False))
+def test_rubbish_in_shared_memory_does_no_harm(draw: random.Random) -> None:
+    waiting = Waiting()
+    waiting.send(waiting.frames)
+    ring = waiting.network.workers[0]._rings[0]
+    at = ring._head & (ring._size - 1)
+    length = ring._header()[0]
+    for _ in range(draw.choice([1, 1, 3])):
+        word = draw.choice([0, 32 + (at + draw.randrange(length)) // 8])
+        ring._words[word] = draw.choice(
+            [draw.randint(-10, 300), draw.getrandbits(63), -draw.getrandbits(62), ring._words[word] + 8]
+        )
+    said, before = waiting.runner._saying, waiting.kept
+    went = waiting.go_on()
+    if went.beats == 0:
+        assert went.said == said and waiting.kept == before and waiting.taken_back == (0, 0)
+    table = waiting.region._slots.table
+    assert (table[:, S_ROWS] <= table[:, S_ROOM]).all() and (table[:, S_ROWS] >= 0).all()
+    waiting.network.close()
+
+
+def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting) -> None:
+    writer, said = waiting.network.workers[0], waiting.runner._saying
+    assert said is not None
+    while not waiting.network.sockets[0, 1]:
+        writer.send(1, [bytes(400)])
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
+    assert waiting.taken_back == (0, 1)
+
+
+def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> None:
+    reader = waiting.network.workers[1]
+    reader.take(1 << 30, 1 << 30)
+    assert reader.fall_asleep() and reader.wake_descriptor is not None
+    waiting.send(waiting.frames)
+    asked: list[int] = []
+    went = waiting.go_on(lambda number: bool(asked.append(number)))
+    assert (went.stop, went.beats, asked) == (Stop.AGAIN, 1, [])
+    assert os.read(reader.wake_descriptor, 9) == b"!"
+    assert waiting.go_on().stop is Stop.WAITS
+
+
+def test_looking_out_for_a_beat_ends_when_it_is_told_to(waiting: Waiting) -> None:
+    said = waiting.runner._saying
+    assert said is not None
+    asked: list[int] = []
+
+    def looks_out(number: int) -> bool:
+        asked.append(number)
+        if len(asked) == 3:
+            waiting.send(waiting.frames)
+        return len(asked) < 5
+
+    went = waiting.go_on(looks_out)
+    assert (went.stop, went.beats) == (Stop.WAITS, 1)
+    assert asked == [said.number] * 3 + [said.number + 1] * 2
+
+
+def test_others_have_their_turn_after_so_many_beats(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_rings, "_BEATS_MAX", 0)
+    waiting.send(waiting.frames)
+    asked: list[int] = []
+    went = waiting.go_on(lambda number: bool(asked.append(number)))
+    assert (went.stop, went.beats, asked) == (Stop.WAITS, 0, []), "and it does not look out meanwhile"
+    assert waiting.network.workers[0].has_more()
+
+
+def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
+    beat = BeatBatch.from_frames([memoryview(frame) for frame in waiting.frames[1:]], 1)
+    slot, _ = beat.parts[0]
+    slots = waiting.region._slots
+    room = int(slots.table[slot, S_ROOM])
+    columns = int(slots.look(slot).shape[0])
+    many = room + 1
+    words = beat.parts[0][1][:, :1].repeat(many, axis=1)
+    assert words.shape == (columns, many)
+    larger = BeatBatch(beat.said, ((slot, words),))
+    waiting.send([waiting.frames[0], *map(bytes, larger.to_frames(0))])
+    assert waiting.go_on().beats == 1
+    assert int(slots.table[slot, S_ROOM]) > room
