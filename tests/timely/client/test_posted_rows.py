@@ -63,7 +63,8 @@ def test_a_refused_insertion_comes_with_the_next_call_and_nothing_is_sealed(pair
     with pytest.raises(timely.InputClosedError, match="more") as caught:
         mine.seal()
     assert any(
-        "insert(…), input 'more'," in note and "test_posting.py" in note for note in caught.value.__notes__
+        "insert(…), input 'more'," in note and "test_posted_rows.py" in note
+        for note in caught.value.__notes__
     )
     assert pair.flow(mine.index).refresh() == 0, "the epoch is open"
     assert mine.seal() == 0
