@@ -11,6 +11,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +21,8 @@ from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
 
 import differential as dd
-from differential.kernels.regions.layout import S_ROOM, S_ROWS
-from differential.regions import by_rings
+from differential.kernels.regions.layout import S_COLUMNS, S_ROOM, S_ROWS
+from differential.regions import by_rings, slots
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from timely.building.dataflow import Dataflow
@@ -41,12 +42,12 @@ class Waiting:
     has been taken out of the ring.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ring_bytes: int = 1 << 16) -> None:
         def flow(flow: Dataflow) -> None:
             first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
             BODIES["distances"][0](first, second).output("result")
 
-        self.network = RingNetwork(2, 1 << 16, 0)
+        self.network = RingNetwork(2, ring_bytes, 0)
         self.network.lends = 0.0
         self.cluster = Cluster(flow, workers=2, network=self.network)
         (region,) = self.cluster.instances[0].regions
@@ -225,6 +226,26 @@ def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting
     went = waiting.go_on()
     assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
     assert waiting.taken_back == (0, 1)
+
+
+def test_rows_that_are_packed_are_said_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel knows nothing of them, and would send those behind them alone."""
+    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
+    waiting = Waiting(1 << 20)
+    region = waiting.region
+    (out, *_) = region._parts.outs
+    columns = int(region._slots.table[out.slot, S_COLUMNS])
+    for rows in (200, 700):
+        words = np.zeros((columns, rows), np.int64)
+        words[-2:] = [[1 << 62], [1]]
+        region._slots.put(out.slot, words)
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats) == (Stop.SAYS, 1) and waiting.taken_back == (0, 1)
+    assert sum(words.shape[1] for words in region._slots.looks(out.slot)) >= 900, (
+        "with what its gate has said"
+    )
+    waiting.network.close()
 
 
 def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> None:
