@@ -9,8 +9,8 @@ another:
     says      the next beat to all others, or to none
 
 Whatever is not done here ends the call in front of it, with nothing of it done: another message, a beat with
-another bound or with symbols, a step that is Python's, no room. Python does it, or as much as it likes, and
-calls again.
+another bound or with symbols, a step that is Python's, more rows than a kernel takes, no room. Python does
+it, or as much as it likes, and calls again.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from differential.kernels.regions.layout import (
     O_GATE,
     O_SLOT,
     O_SYMBOLS,
+    ROWS_MAX,
     S_LEAST,
     S_NEXT,
     S_ROWS,
@@ -194,7 +195,9 @@ def say(tables: Int64s, joint: Int64s) -> int:
     outs, header = table_of(tables, np.int64(T_OUTS)), table_of(tables, np.int64(T_HEADER))
     ended = table_of(tables, np.int64(T_ENDED))
     for out in range(outs.shape[0]):
-        if outs[out, O_SYMBOLS] != 0 and slots[outs[out, O_SLOT], S_ROWS] > 0:
+        rows = slots[outs[out, O_SLOT], S_ROWS]
+        # Of more rows than a kernel takes there may be others, which are packed.
+        if rows > ROWS_MAX or (outs[out, O_SYMBOLS] != 0 and rows > 0):
             return IS_SAID_ELSEWHERE
     before = joint.copy()
     prepare(tables, joint)

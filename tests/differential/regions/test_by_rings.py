@@ -11,6 +11,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +21,9 @@ from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
 
 import differential as dd
-from differential.kernels.regions.layout import S_ROOM, S_ROWS
+from differential.kernels.regions.layout import ROWS_MAX, S_ROOM, S_ROWS
 from differential.regions import by_rings
+from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from timely.building.dataflow import Dataflow
@@ -41,12 +43,12 @@ class Waiting:
     has been taken out of the ring.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ring_bytes: int = 1 << 16) -> None:
         def flow(flow: Dataflow) -> None:
             first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
             BODIES["distances"][0](first, second).output("result")
 
-        self.network = RingNetwork(2, 1 << 16, 0)
+        self.network = RingNetwork(2, ring_bytes, 0)
         self.network.lends = 0.0
         self.cluster = Cluster(flow, workers=2, network=self.network)
         (region,) = self.cluster.instances[0].regions
@@ -225,6 +227,27 @@ def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting
     went = waiting.go_on()
     assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
     assert waiting.taken_back == (0, 1)
+
+
+def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
+    """Those that are words would fit into a record: a kernel knows of no others."""
+    waiting = Waiting(1 << 20)
+    slots, said = waiting.region._slots, waiting.runner._saying
+    assert said is not None
+    slot = next(out.slot for out in waiting.region._parts.outs if out.peer == 1)
+    columns = slots.look(slot).shape[0]
+    few = slots_module.LOOSE_ROWS_MAX - 100
+    for rows in (few, ROWS_MAX + 1):
+        words = np.zeros((columns, rows), np.int64)
+        words[-1] = 1
+        slots.put(slot, words)
+    assert slots._packed[slot] and slots.rows(slot) == ROWS_MAX + 1
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
+    beat = waiting.region.beat(said, 1)
+    assert isinstance(beat, BeatBatch) and sum(words.shape[1] for _, words in beat.parts) > few + ROWS_MAX
+    waiting.network.close()
 
 
 def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> None:
