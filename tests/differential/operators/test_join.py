@@ -176,6 +176,19 @@ def test_pieces_of_many_rows_that_are_kept_nowhere_else_show_their_words() -> No
 
 
 @pytest.mark.usefixtures("_few_are_many")
+def test_pieces_of_many_rows_hold_the_minimal_times_of_those_that_are_left() -> None:
+    code = CODES[1]
+    machine = JoinMachine(1, 1, 1, code.guards)
+    times = [code.pack((epoch,)) for epoch in (0, 2, 2, 5, 7, 3, 9, 9, 8)]
+    _pieces(machine, LEFT, as_words([(key, 10, times[0], 1) for key in range(9)], 4))
+    sent = machine.recv(RIGHT, as_words([(key, 20, time, 1) for key, time in enumerate(times)], 4)).shape[1]
+    while not machine.is_done:
+        assert machine.capabilities().tolist() == [min(times[sent:])]
+        sent += machine.work().shape[1]
+    assert sent == 9
+
+
+@pytest.mark.usefixtures("_few_are_many")
 def test_pieces_of_many_rows_are_behind_those_that_wait_already() -> None:
     code = CODES[1]
     machine = JoinMachine(1, 1, 1, code.guards)

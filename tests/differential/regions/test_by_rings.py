@@ -188,6 +188,15 @@ def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str
     assert [bytes(frame) for frame in found] == frames
 
 
+def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
+    """As if it were of the epoch before all others."""
+    gate = waiting.region._gates[0]
+    gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.beats, went.said.first, went.said.is_empty) == (1, -1, False)
+
+
 def test_a_message_before_a_beat_is_taken_first(waiting: Waiting) -> None:
     waiting.send([write_control_header(), b"word"])
     waiting.send(waiting.frames)
