@@ -188,6 +188,23 @@ def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str
     assert [bytes(frame) for frame in found] == frames
 
 
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_stretch_ends_alike_if_all_have_said_the_same_of_what_has_ended(
+    own: int, other: int, waiting: Waiting
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    ports = len(runner._watched)
+    nothing = said._replace(gate=-1, counters=0, passes=False, is_empty=True)
+    runner._saying = nothing._replace(ended=bytes([1] * (ports - 1) + [own]))
+    answer = nothing._replace(worker=1, ended=bytes([1] * (ports - 1) + [other]))
+    waiting.send([waiting.frames[0], *map(bytes, BeatBatch(answer, ()).to_frames(0))])
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.is_alike) == (Stop.ENDS, 1, own == other)
+    assert went.said == runner._saying
+
+
 def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
     """As if it were of the epoch before all others."""
     gate = waiting.region._gates[0]
@@ -259,6 +276,19 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     waiting.network.close()
 
 
+@pytest.mark.parametrize("symbols", [set(), {0}])
+def test_rows_with_symbols_are_said_elsewhere(symbols: set[int], waiting: Waiting) -> None:
+    """What the other one knows of them is kept there."""
+    parts = waiting.region._parts
+    (out,) = [out for out in parts.outs if out.peer == 1][:1]
+    parts.symbol_words[out.target] = symbols
+    waiting.region._slots.put(out.slot, np.ones((waiting.region._slots.look(out.slot).shape[0], 2), np.int64))
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats) == (Stop.SAYS if symbols else Stop.WAITS, 1)
+    assert (waiting.region._slots.rows(out.slot) > 0) == bool(symbols)
+
+
 def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> None:
     reader = waiting.network.workers[1]
     reader.take(1 << 30, 1 << 30)
@@ -311,3 +341,63 @@ def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
     waiting.send([waiting.frames[0], *map(bytes, larger.to_frames(0))])
     assert waiting.go_on().beats == 1
     assert int(slots.table[slot, S_ROOM]) > room
+
+
+# What the runner makes of how far it went.
+
+
+def _runs(waiting: Waiting, went: Went, monkeypatch: pytest.MonkeyPatch, calls: int = 1) -> bool:
+    """Let the region have gone so far; whether there may be more to do. Meanwhile port 99 has ended."""
+    waiting.network.lends, waiting.runner._calls_left = 1.0, calls
+    monkeypatch.setattr(waiting.region, "go_on", lambda going: went)
+    monkeypatch.setattr(waiting.runner, "_ended_outside", lambda: {99})
+    said = waiting.runner._saying
+    assert said is not None
+    return waiting.runner._goes_by_itself(said)
+
+
+def test_what_has_ended_counts_from_when_it_was_said(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = waiting.runner._saying
+    assert said is not None
+    now = said._replace(is_empty=True)
+    for number, seen in ((said.number, set[int]()), (said.number + 1, {99})):
+        waiting.runner._seen_ended = set()
+        later = now._replace(number=number)
+        assert not _runs(waiting, Went(Stop.WAITS, later, 0, 0, False), monkeypatch)
+        assert (waiting.runner._saying, waiting.runner._number) == (later, number + 1)
+        assert waiting.runner._seen_ended == seen
+        waiting.runner._saying = said
+
+
+def test_the_hold_is_at_what_all_have_and_not_at_what_was_said_last(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    later = said._replace(number=said.number + 1, first=said.bound)
+    for beats, first, held in ((0, 1, 0), (1, 0, 0), (1, 1, 1)):
+        assert not _runs(waiting, Went(Stop.WAITS, later, beats, first, False), monkeypatch)
+        assert runner._held == runner._word(held)
+
+
+def test_the_beat_that_is_said_for_a_region_has_its_bound(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    monkeypatch.setattr(runner, "_closed_before", lambda: said.bound + 5)
+    assert _runs(waiting, Went(Stop.SAYS, said, 1, 0, False), monkeypatch)
+    assert runner._saying is not None
+    assert (runner._saying.bound, runner._saying.number) == (said.bound, said.number + 1)
+
+
+def test_others_have_their_turn_after_so_many_calls(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = waiting.runner._saying
+    assert said is not None
+    went = Went(Stop.AGAIN, said, 1, 0, False)
+    assert _runs(waiting, went, monkeypatch) and waiting.runner._calls_left == 0
+    assert not _runs(waiting, went, monkeypatch, calls=0)

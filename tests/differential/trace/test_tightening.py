@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import CODES, Int64s, rows
@@ -28,6 +28,7 @@ narrow = st.lists(
 
 
 @given(narrow, st.integers(1, 9), st.sampled_from([0, 1 << 30]), st.integers(0, 60))
+@example([(0, 0, at << 31, 300 - at) for at in range(300)], 9, 0, 15)  # too little would be saved
 def test_rows_stay_and_ranges_of_time_and_difference_are_those_of_the_rows(
     some: list[Row], budget: int, saved_min: int, cancelled: int
 ) -> None:
