@@ -40,9 +40,7 @@ def test_rows_stay_and_ranges_of_time_and_difference_are_those_of_the_rows(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tightening, "_SAVED_BYTES_MIN", saved_min)
         given_back: list[int] = []
-        patch.setattr(
-            tightening, "give_back", lambda part: (given_back.append(part.nbytes), part.fill(-1))
-        )
+        patch.setattr(tightening, "give_back", lambda part: (given_back.append(part.nbytes), part.fill(-1)))
         made = Tightening(line, np.array(WIDE_RANGES), memory, len(some))
         while not made.is_done:
             assert 0 <= made.work(budget) <= budget
