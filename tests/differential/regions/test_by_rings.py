@@ -21,7 +21,7 @@ from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
 
 import differential as dd
-from differential.kernels.regions.layout import ROWS_MAX, S_ROOM, S_ROWS
+from differential.kernels.regions.layout import ROWS_MAX, S_NEXT, S_ROOM, S_ROWS
 from differential.regions import by_rings
 from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
@@ -274,6 +274,33 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     beat = waiting.region.beat(said, 1)
     assert isinstance(beat, BeatBatch) and sum(words.shape[1] for _, words in beat.parts) > few + ROWS_MAX
     waiting.network.close()
+
+
+def test_what_waits_first_at_a_gate_is_found_among_packed_rows_too(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    region = waiting.region
+    slots, (bound, counters) = region._slots, (1 << region._parts.epoch_shift, (1, 5))
+    for slot in (region._gates[0].slot, region._parts.outs[0].slot):
+        slots.take(slot)
+        for time in counters:
+            words = np.ones((slots.look(slot).shape[0], 2 * ROWS_MAX), np.int64)
+            words[-2] = time
+            slots.put(slot, words)
+        assert slots._packed[slot] and (slots.look(slot)[-2] == counters[1]).all()
+        region.close(0, bound)
+        assert slots.table[slot, S_NEXT] == counters[0]
+
+
+def test_what_nobody_has_read_is_not_written_over_after_it_was_lent(waiting: Waiting) -> None:
+    writer = waiting.network.workers[0]
+    line = writer._lines[1]
+    assert line.out is not None
+    while line.out.put(line.sent, [bytes(400)]):
+        line.sent += 1
+    assert writer.lend() is not None and writer.take_back() == (0, 0)
+    assert not line.out.put(line.sent, [bytes(400)])
 
 
 @pytest.mark.parametrize("symbols", [set(), {0}])
