@@ -19,14 +19,17 @@ from loop_bodies import BODIES
 from reference.dataflow import Cluster
 from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
+from words_seen import Seen
 
 import differential as dd
-from differential.kernels.regions.layout import ROWS_MAX, S_NEXT, S_ROOM, S_ROWS
+from differential.kernels.regions.layout import ROWS_MAX, S_NEXT, S_ROOM, S_ROWS, T_INSERTED
 from differential.regions import by_rings
 from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
+from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 from timely.operators.region import Stop, Went
 from timely.running.progress_messages import DataHeader, read_header, write_control_header
 from timely.running.stages.joint_regions import JointRegionRunner
@@ -115,6 +118,18 @@ def test_a_beat_is_taken_up_its_gate_opened_and_the_next_one_said(waiting: Waiti
     assert waiting.taken_back == (1, 1) and waiting.kept != before
     ((_, frames),) = waiting.network.workers[1].take(9, 1 << 30)[-1:]
     assert BeatBatch.from_frames(frames[1:], 0).said == went.said
+
+
+def test_afterwards_messages_and_traces_go_on_from_where_a_kernel_has_left_them(waiting: Waiting) -> None:
+    waiting.send(waiting.frames)
+    assert waiting.go_on().beats == 1
+    waiting.send([write_control_header(), b"word"])
+    assert len(waiting.network.workers[0].take(9, 1 << 30)) == 1
+    traces = waiting.region._parts.traces
+    assert not traces.table[:, T_INSERTED].any()
+    for trace in traces._read:
+        if isinstance(trace, Trace):
+            trace.check_invariants()
 
 
 def test_a_beat_is_said_by_a_kernel_as_it_is_by_python(waiting: Waiting) -> None:
@@ -276,7 +291,7 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     waiting.network.close()
 
 
-def test_what_waits_first_at_a_gate_is_found_among_packed_rows_too(
+def test_what_waits_first_at_a_gate_is_found_among_packed_rows_and_their_words_are_shown(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
@@ -287,10 +302,14 @@ def test_what_waits_first_at_a_gate_is_found_among_packed_rows_too(
         for time in counters:
             words = np.ones((slots.look(slot).shape[0], 2 * ROWS_MAX), np.int64)
             words[-2] = time
+            words[0, 7] = 70_000 + 10 * slot + time
             slots.put(slot, words)
         assert slots._packed[slot] and (slots.look(slot)[-2] == counters[1]).all()
         region.close(0, bound)
         assert slots.table[slot, S_NEXT] == counters[0]
+        seen = Seen()
+        region.symbols(Mark([seen]))
+        assert seen.words >= {70_000 + 10 * slot + time for time in counters}
 
 
 def test_what_nobody_has_read_is_not_written_over_after_it_was_lent(waiting: Waiting) -> None:

@@ -135,3 +135,22 @@ def test_who_runs_regions_cannot_be_copied() -> None:
     worker, _ = _worker()
     with pytest.raises(InternalError, match="runs loops as regions"):
         worker.fork(None)
+
+
+def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    while worker.step():
+        pass
+    assert region._closed is not None and region._held is None
+    counted: list[tuple[int, int]] = []
+    monkeypatch.setattr(region._place, "count", lambda location, word, delta: counted.append((word, delta)))
+    monkeypatch.setattr(LoopRegion, "take", lambda self, stage, port, batch: None)
+    location = next(iter(region._ports)) + region._first_connector
+    batch = UpdateBatch(np.zeros((4, 1), np.int64))
+    words = [_word(instance, epoch) for epoch in (7, 5, 6)]
+    region.inbox = [(0, location, word, batch) for word in words]
+    region.activate()
+    assert region._held == words[1]
+    assert [word for word, delta in counted if delta == 1] == [words[1]] * len(region._leaving)
+    assert [word for word, delta in counted if delta == -1] == words
