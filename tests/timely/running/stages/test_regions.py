@@ -81,6 +81,23 @@ def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
     assert resumed > 2 and instance.epochs_done() == 1
 
 
+def test_a_region_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    worker, instance = _worker()
+    (region,) = instance.regions
+    assert isinstance(region.region, LoopRegion)
+    _send(instance, "edges", 0, *[(node, node + 1) for node in range(6)])
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    while not region.wants_resume:
+        worker.perform(worker.enabled()[0])
+    turns = 0
+    while region.wants_resume:
+        region.activate()
+        turns += 1
+    assert turns > 2 and region.region._is_done
+
+
 def test_rows_of_an_open_epoch_wait_and_hold_it_alone() -> None:
     worker, instance = _worker()
     (region,) = instance.regions
