@@ -151,8 +151,10 @@ class _Work:
         if self._times is None or self._times[0] != self.start:
             times = self.delta[-2, self.start :]
             if self.rest is not None:
-                only = self.rest.only_time
-                later = self.rest.words()[-2] if only is None else np.array([only])
+                if (only := self.rest.only_time) is not None:
+                    later = np.array([only])
+                else:
+                    later = self.rest.between(self.rest_from, self.rest.rows)[-2]
                 times = np.concatenate([times, later])
             times = minimal_times(times, guards)
             self._times = (self.start, times.reshape(1, -1))

@@ -9,8 +9,8 @@ another:
     says      the next beat to all others, or to none
 
 Whatever is not done here ends the call in front of it, with nothing of it done: another message, a beat with
-another bound or with symbols, a step that is Python's, no room. Python does it, or as much as it likes, and
-calls again.
+another bound or with symbols, a step that is Python's, more rows than a kernel takes, no room. Python does
+it, or as much as it likes, and calls again.
 """
 
 from __future__ import annotations

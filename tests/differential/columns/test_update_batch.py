@@ -237,6 +237,19 @@ def test_packed_rows_are_moved_as_words_are(
     assert np.array_equal(moved.words, projection.apply(plain.words))
 
 
+def test_packed_rows_that_cannot_be_taken_back_are_left_to_who_says_so() -> None:
+    packed, _ = _packed([(1, 2, 3, 4)], CODES[2].pack((2, 1)), -(2**63))
+    assert packed.projected([0], [0], -1, ()) is None
+    assert packed.projected([0], [0], 1, ()) is not None
+
+
+def test_packed_rows_that_are_moved_know_by_how_much_their_times_were() -> None:
+    """Times among the words of a row are the receiver's to move."""
+    packed, _ = _packed([(1, 2, 3, 4)], CODES[2].pack((2, 1)), 1)
+    moved = packed.rebased(8).projected([0], [0], 1, ())
+    assert moved is not None and moved.moved == 8
+
+
 @pytest.mark.parametrize("many", [1, 1 << 20])
 @given(rows(2, rows_max=40))
 def test_rows_in_order_are_sent_as_they_are(many: int, some: list[Row]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from reference.words import Row, accumulated, as_words, closure_of, joined, less_equal, rows_of
 from strategies_words import CODES, RandomHistory
+from words_seen import Seen
 
 from differential.kernels.rows import sort
 from differential.operators import join as join_module
@@ -144,17 +145,9 @@ def test_pieces_of_many_rows_move_to_a_later_anchor_and_show_their_words() -> No
     sent = rows_of(machine.recv(RIGHT, as_words([(key, 20 + key, second, 1) for key in range(9)], 4)))
     assert 0 < len(sent) < 9
     assert machine.capabilities().tolist() == [second]
-    seen: set[int] = set()
-
-    class Seen:
-        def add(self, words: Words) -> None:
-            seen.update(words.reshape(-1).tolist())
-
-        def has_between(self, low: int, high: int) -> bool:
-            return True
-
-    machine.symbols(Mark([Seen()]))
-    assert seen >= {20 + key for key in range(len(sent), 9)}
+    seen = Seen()
+    machine.symbols(Mark([seen]))
+    assert seen.words >= {20 + key for key in range(len(sent), 9)}
     for trace in machine.traces:
         trace.rebase(by)
     machine.rebase(by)
@@ -164,6 +157,63 @@ def test_pieces_of_many_rows_move_to_a_later_anchor_and_show_their_words() -> No
         later += rows_of(machine.work())
     assert sorted(row[:3] for row in sent + later) == [(key, 10 + key, 20 + key) for key in range(9)]
     assert {row[3] for row in later} == {by.word(second)}
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_pieces_of_many_rows_that_are_kept_nowhere_else_show_their_words() -> None:
+    code = CODES[1]
+    machine = JoinMachine(1, 1, 1, code.guards)
+    time = code.pack((1,))
+    _pieces(machine, LEFT, as_words([(key, 10 + key, time, 1) for key in range(9)], 4))
+    sent = machine.recv(RIGHT, as_words([(key, 20 + key, time, 1) for key in range(9)], 4)).shape[1]
+    assert 0 < sent < 9
+    nothing = np.empty(0, np.int64)
+    machine.set_frontiers(nothing, nothing)
+    assert not machine.traces
+    seen = Seen()
+    machine.symbols(Mark([seen]))
+    assert seen.words >= {20 + key for key in range(sent, 9)}
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_pieces_of_many_rows_hold_the_minimal_times_of_those_that_are_left() -> None:
+    code = CODES[1]
+    machine = JoinMachine(1, 1, 1, code.guards)
+    times = [code.pack((epoch,)) for epoch in (0, 2, 2, 5, 7, 3, 9, 9, 8)]
+    _pieces(machine, LEFT, as_words([(key, 10, times[0], 1) for key in range(9)], 4))
+    sent = machine.recv(RIGHT, as_words([(key, 20, time, 1) for key, time in enumerate(times)], 4)).shape[1]
+    while not machine.is_done:
+        assert machine.capabilities().tolist() == [min(times[sent:])]
+        sent += machine.work().shape[1]
+    assert sent == 9
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_pieces_of_many_rows_are_behind_those_that_wait_already() -> None:
+    code = CODES[1]
+    machine = JoinMachine(1, 1, 1, code.guards)
+    time = code.pack((1,))
+    _pieces(machine, LEFT, as_words([(key, 10, time, 1) for key in range(9)], 4))
+    first = rows_of(machine.recv(RIGHT, as_words([(key, 20, time, 1) for key in range(9)], 4)))
+    assert 0 < len(first) < 9
+    assert machine.recv(RIGHT, as_words([(key, 30, time, 1) for key in range(9)], 4)).shape[1] == 0
+    while not machine.is_done:
+        first += rows_of(machine.work())
+    assert [row[2] for row in first] == [20] * 9 + [30] * 9
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_many_rows_of_which_a_key_is_null_match_nothing_and_are_not_kept() -> None:
+    code = CODES[1]
+    machine = JoinMachine(2, 1, 1, code.guards, flags=(0,))
+    time = code.pack((1,))
+    rows = [(key % 2, key, 7, time, 1) for key in range(6)]
+    sent: list[Row] = []
+    for port in (LEFT, RIGHT):
+        for words in _pieces(machine, port, as_words(rows, 5)):
+            sent += rows_of(words)
+    assert sorted(row[:2] for row in sent) == [(1, 1), (1, 3), (1, 5)]
+    assert [trace.rows for trace in machine.traces] == [3, 3]
 
 
 def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

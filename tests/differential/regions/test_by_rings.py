@@ -19,13 +19,17 @@ from loop_bodies import BODIES
 from reference.dataflow import Cluster
 from ring_network import RingNetwork
 from strategies_collections import NUMBERS, examples
+from words_seen import Seen
 
 import differential as dd
-from differential.kernels.regions.layout import S_COLUMNS, S_ROOM, S_ROWS
-from differential.regions import by_rings, slots
+from differential.kernels.regions.layout import ROWS_MAX, S_NEXT, S_ROOM, S_ROWS, T_INSERTED
+from differential.regions import by_rings
+from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
+from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 from timely.operators.region import Stop, Went
 from timely.running.progress_messages import DataHeader, read_header, write_control_header
 from timely.running.stages.joint_regions import JointRegionRunner
@@ -116,6 +120,18 @@ def test_a_beat_is_taken_up_its_gate_opened_and_the_next_one_said(waiting: Waiti
     assert BeatBatch.from_frames(frames[1:], 0).said == went.said
 
 
+def test_afterwards_messages_and_traces_go_on_from_where_a_kernel_has_left_them(waiting: Waiting) -> None:
+    waiting.send(waiting.frames)
+    assert waiting.go_on().beats == 1
+    waiting.send([write_control_header(), b"word"])
+    assert len(waiting.network.workers[0].take(9, 1 << 30)) == 1
+    traces = waiting.region._parts.traces
+    assert not traces.table[:, T_INSERTED].any()
+    for trace in traces._read:
+        if isinstance(trace, Trace):
+            trace.check_invariants()
+
+
 def test_a_beat_is_said_by_a_kernel_as_it_is_by_python(waiting: Waiting) -> None:
     """Two pairs of workers in one state: the beats are the same to the last byte."""
     other = Waiting()
@@ -187,6 +203,32 @@ def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str
     assert [bytes(frame) for frame in found] == frames
 
 
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_stretch_ends_alike_if_all_have_said_the_same_of_what_has_ended(
+    own: int, other: int, waiting: Waiting
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    ports = len(runner._watched)
+    nothing = said._replace(gate=-1, counters=0, passes=False, is_empty=True)
+    runner._saying = nothing._replace(ended=bytes([1] * (ports - 1) + [own]))
+    answer = nothing._replace(worker=1, ended=bytes([1] * (ports - 1) + [other]))
+    waiting.send([waiting.frames[0], *map(bytes, BeatBatch(answer, ()).to_frames(0))])
+    went = waiting.go_on()
+    assert (went.stop, went.beats, went.is_alike) == (Stop.ENDS, 1, own == other)
+    assert went.said == runner._saying
+
+
+def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
+    """As if it were of the epoch before all others."""
+    gate = waiting.region._gates[0]
+    gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.beats, went.said.first, went.said.is_empty) == (1, -1, False)
+
+
 def test_a_message_before_a_beat_is_taken_first(waiting: Waiting) -> None:
     waiting.send([write_control_header(), b"word"])
     waiting.send(waiting.frames)
@@ -228,24 +270,69 @@ def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting
     assert waiting.taken_back == (0, 1)
 
 
-def test_rows_that_are_packed_are_said_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel knows nothing of them, and would send those behind them alone."""
-    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
+def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
+    """Those that are words would fit into a record: a kernel knows of no others."""
     waiting = Waiting(1 << 20)
-    region = waiting.region
-    (out, *_) = region._parts.outs
-    columns = int(region._slots.table[out.slot, S_COLUMNS])
-    for rows in (200, 700):
+    slots, said = waiting.region._slots, waiting.runner._saying
+    assert said is not None
+    slot = next(out.slot for out in waiting.region._parts.outs if out.peer == 1)
+    columns = slots.look(slot).shape[0]
+    few = slots_module.LOOSE_ROWS_MAX - 100
+    for rows in (few, ROWS_MAX + 1):
         words = np.zeros((columns, rows), np.int64)
-        words[-2:] = [[1 << 62], [1]]
-        region._slots.put(out.slot, words)
+        words[-1] = 1
+        slots.put(slot, words)
+    assert slots._packed[slot] and slots.rows(slot) == ROWS_MAX + 1
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats) == (Stop.SAYS, 1) and waiting.taken_back == (0, 1)
-    assert sum(words.shape[1] for words in region._slots.looks(out.slot)) >= 900, (
-        "with what its gate has said"
-    )
+    assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
+    beat = waiting.region.beat(said, 1)
+    assert isinstance(beat, BeatBatch) and sum(words.shape[1] for _, words in beat.parts) > few + ROWS_MAX
     waiting.network.close()
+
+
+def test_what_waits_first_at_a_gate_is_found_among_packed_rows_and_their_words_are_shown(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    region = waiting.region
+    slots, (bound, counters) = region._slots, (1 << region._parts.epoch_shift, (1, 5))
+    for slot in (region._gates[0].slot, region._parts.outs[0].slot):
+        slots.take(slot)
+        for time in counters:
+            words = np.ones((slots.look(slot).shape[0], 2 * ROWS_MAX), np.int64)
+            words[-2] = time
+            words[0, 7] = 70_000 + 10 * slot + time
+            slots.put(slot, words)
+        assert slots._packed[slot] and (slots.look(slot)[-2] == counters[1]).all()
+        region.close(0, bound)
+        assert slots.table[slot, S_NEXT] == counters[0]
+        seen = Seen()
+        region.symbols(Mark([seen]))
+        assert seen.words >= {70_000 + 10 * slot + time for time in counters}
+
+
+def test_what_nobody_has_read_is_not_written_over_after_it_was_lent(waiting: Waiting) -> None:
+    writer = waiting.network.workers[0]
+    line = writer._lines[1]
+    assert line.out is not None
+    while line.out.put(line.sent, [bytes(400)]):
+        line.sent += 1
+    assert writer.lend() is not None and writer.take_back() == (0, 0)
+    assert not line.out.put(line.sent, [bytes(400)])
+
+
+@pytest.mark.parametrize("symbols", [set(), {0}])
+def test_rows_with_symbols_are_said_elsewhere(symbols: set[int], waiting: Waiting) -> None:
+    """What the other one knows of them is kept there."""
+    parts = waiting.region._parts
+    (out,) = [out for out in parts.outs if out.peer == 1][:1]
+    parts.symbol_words[out.target] = symbols
+    waiting.region._slots.put(out.slot, np.ones((waiting.region._slots.look(out.slot).shape[0], 2), np.int64))
+    waiting.send(waiting.frames)
+    went = waiting.go_on()
+    assert (went.stop, went.beats) == (Stop.SAYS if symbols else Stop.WAITS, 1)
+    assert (waiting.region._slots.rows(out.slot) > 0) == bool(symbols)
 
 
 def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> None:
@@ -300,3 +387,63 @@ def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
     waiting.send([waiting.frames[0], *map(bytes, larger.to_frames(0))])
     assert waiting.go_on().beats == 1
     assert int(slots.table[slot, S_ROOM]) > room
+
+
+# What the runner makes of how far it went.
+
+
+def _runs(waiting: Waiting, went: Went, monkeypatch: pytest.MonkeyPatch, calls: int = 1) -> bool:
+    """Let the region have gone so far; whether there may be more to do. Meanwhile port 99 has ended."""
+    waiting.network.lends, waiting.runner._calls_left = 1.0, calls
+    monkeypatch.setattr(waiting.region, "go_on", lambda going: went)
+    monkeypatch.setattr(waiting.runner, "_ended_outside", lambda: {99})
+    said = waiting.runner._saying
+    assert said is not None
+    return waiting.runner._goes_by_itself(said)
+
+
+def test_what_has_ended_counts_from_when_it_was_said(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = waiting.runner._saying
+    assert said is not None
+    now = said._replace(is_empty=True)
+    for number, seen in ((said.number, set[int]()), (said.number + 1, {99})):
+        waiting.runner._seen_ended = set()
+        later = now._replace(number=number)
+        assert not _runs(waiting, Went(Stop.WAITS, later, 0, 0, False), monkeypatch)
+        assert (waiting.runner._saying, waiting.runner._number) == (later, number + 1)
+        assert waiting.runner._seen_ended == seen
+        waiting.runner._saying = said
+
+
+def test_the_hold_is_at_what_all_have_and_not_at_what_was_said_last(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    later = said._replace(number=said.number + 1, first=said.bound)
+    for beats, first, held in ((0, 1, 0), (1, 0, 0), (1, 1, 1)):
+        assert not _runs(waiting, Went(Stop.WAITS, later, beats, first, False), monkeypatch)
+        assert runner._held == runner._word(held)
+
+
+def test_the_beat_that_is_said_for_a_region_has_its_bound(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, said = waiting.runner, waiting.runner._saying
+    assert said is not None
+    monkeypatch.setattr(runner, "_closed_before", lambda: said.bound + 5)
+    assert _runs(waiting, Went(Stop.SAYS, said, 1, 0, False), monkeypatch)
+    assert runner._saying is not None
+    assert (runner._saying.bound, runner._saying.number) == (said.bound, said.number + 1)
+
+
+def test_others_have_their_turn_after_so_many_calls(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = waiting.runner._saying
+    assert said is not None
+    went = Went(Stop.AGAIN, said, 1, 0, False)
+    assert _runs(waiting, went, monkeypatch) and waiting.runner._calls_left == 0
+    assert not _runs(waiting, went, monkeypatch, calls=0)

@@ -14,6 +14,9 @@ import pytest
 import differential as dd
 import timely
 from differential import Collection, col
+from differential.columns.packed import parts
+from differential.regions import slots
+from differential.regions.slots import Slots
 
 Row = tuple[object, ...]
 Changes = Sequence[tuple[Row, int]]
@@ -181,6 +184,29 @@ def test_regions_and_ordinary_loops_say_the_same(case: str, monkeypatch: pytest.
     assert any(ours)
     if "at_once" not in more:  # where epochs wait together ordinary loops tell of rows by the first of them
         assert rounds == known
+
+
+@pytest.mark.parametrize(
+    ("case", "bits"),
+    [("wide", None), ("wide", (2, 14)), ("star", None), ("delayed", (2, 14)), ("groups at once", None)],
+)
+def test_the_same_where_rows_that_wait_are_packed(
+    case: str, bits: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
+    monkeypatch.setattr(slots, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(parts, "BLOCK_ROWS", 64)
+    packed: list[int] = []
+    whole = Slots._put_many
+    monkeypatch.setattr(
+        Slots, "_put_many", lambda self, slot, words: (packed.append(slot), whole(self, slot, words))[1]
+    )
+    build, epochs, more = CASES[case]
+    more = {"bits": bits, **more}
+    ours, _ = _told(build, epochs, "int", True, monkeypatch, **more)  # type: ignore[arg-type]
+    assert packed
+    others, _ = _told(build, epochs, "int", False, monkeypatch, **more)  # type: ignore[arg-type]
+    assert ours == others
 
 
 def test_texts_are_known_as_long_as_they_go_round(monkeypatch: pytest.MonkeyPatch) -> None:

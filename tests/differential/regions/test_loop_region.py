@@ -24,8 +24,10 @@ from strategies_collections import NUMBERS, examples
 import differential as dd
 from differential import Collection, col
 from differential.columns.column_types import Int64s
+from differential.columns.update_batch import UpdateBatch
 from differential.kernels.regions.layout import X_BOUND, X_FROM, X_TOLD
 from differential.regions import loop_region
+from differential.regions import slots as slots_module
 from differential.regions.loop_region import LoopRegion
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
@@ -289,3 +291,28 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
     region.send()
     assert use.rounds is not None
     assert list(use.rounds) == [((1 << shift | 2) - by.step, 8), (3 << shift | 3, 7)]
+
+
+def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the iterations of an epoch add up to is one row."""
+    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 600)
+    cluster = installed(distances, True)
+    region, shift = cluster.instances[0].regions[0].region, cluster.instances[0].frozen.layout.shifts[0]
+    assert isinstance(region, LoopRegion)
+    slots, sent = region._slots, list[tuple[object, int]]()
+
+    class Use:
+        def send(self, batch: UpdateBatch, word: int) -> None:
+            sent.append((batch.words[-2:].tolist(), word))
+
+    slot, _, keep, add = region._parts.leaving[0]
+    region._parts.leaving[:] = [(slot, Use(), keep, add)]  # type: ignore[list-item]
+    for iteration in range(3):
+        words: Int64s = np.ones((len(slots.look(slot)), 600), np.int64)
+        words[-2] = 5 << shift | iteration
+        slots.put(slot, words)
+    assert slots._packed[slot]
+    region.send()
+    outside = ((5 << shift) & keep) + add
+    assert sent == [([[outside], [1800]], outside)]
+    assert slots.rows(slot) == 0 and slot not in slots._packed

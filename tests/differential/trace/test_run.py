@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, less_equal, rows_of
 from strategies_words import CODES, rows
+from words_seen import Seen
 
 from differential.kernels.rows import sort
 from differential.kernels.rows.memory import DIRECTORY, LUB
 from differential.kernels.rows.sort import PackedRows, sort_still_packed
 from differential.trace import run as run_module
 from differential.trace.run import PACKED_ROWS_MIN, Run
+from timely.dictionaries import Mark
 
 GUARDS = CODES[2].guards
 
@@ -65,3 +67,17 @@ def test_rows_that_were_put_in_order_are_those_of_a_run_of_words(
     start = data.draw(st.integers(0, len(held)))
     stop = data.draw(st.integers(start, len(held)))
     assert rows_of(run.between(start, stop)) == held[start:stop]
+
+
+@given(rows(2).filter(consolidated), st.integers(1, 9), st.booleans(), st.booleans())
+def test_all_words_of_keys_and_values_are_shown_and_no_others(
+    some: list[Row], shown_at_once: int, packed: bool, is_one_key: bool
+) -> None:
+    held = consolidated([(5, *row[1:]) for row in some] if is_one_key else some)
+    if not held:
+        return
+    seen = Seen()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "SHOWN_ROWS_MAX", shown_at_once)
+        Run.from_words(as_words(held, 4), GUARDS, packed).symbols(Mark([seen]))
+    assert seen.words == {word for row in held for word in row[:2]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import CODES, Int64s, rows
@@ -27,16 +27,20 @@ narrow = st.lists(
 )
 
 
-@given(narrow, st.integers(1, 9), st.sampled_from([0, 1 << 30]))
+@given(narrow, st.integers(1, 9), st.sampled_from([0, 1 << 30]), st.integers(0, 60))
+@example([(0, 0, at << 31, 300 - at) for at in range(300)], 9, 0, 15)  # too little would be saved
 def test_rows_stay_and_ranges_of_time_and_difference_are_those_of_the_rows(
-    some: list[Row], budget: int, saved_min: int
+    some: list[Row], budget: int, saved_min: int, cancelled: int
 ) -> None:
+    """What is given back is gone: nothing of it is read any more."""
     words = as_words(some, 4)
-    line, memory = reserve(3 * len(some), np.array(WIDE_RANGES))
+    line, memory = reserve(len(some) + cancelled, np.array(WIDE_RANGES))
     line[ROWS], line[LUB] = len(some), 77
     encode_words(words, line.reshape(1, -1), 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tightening, "_SAVED_BYTES_MIN", saved_min)
+        given_back: list[int] = []
+        patch.setattr(tightening, "give_back", lambda part: (given_back.append(part.nbytes), part.fill(-1)))
         made = Tightening(line, np.array(WIDE_RANGES), memory, len(some))
         while not made.is_done:
             assert 0 <= made.work(budget) <= budget
@@ -53,6 +57,9 @@ def test_rows_stay_and_ranges_of_time_and_difference_are_those_of_the_rows(
         )
     else:
         assert made.memory is memory
+    assert sorted(given_back) == given_back and len(given_back) == (0 if made.memory is memory else 3)
+    if given_back:
+        assert given_back[-1] >= (3 + 3 + 8) * len(some), "all but the last column"
 
 
 @given(rows(2).filter(len), rows(2).filter(len), st.integers(1, 20))

@@ -391,3 +391,13 @@ def test_uninstalled_a_dataflow_is_given_back_at_once_though_its_parts_refer_to_
             assert [vertex() is None for vertex in held] == [True]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_small_is_what_has_few_bytes_of_its_own_and_is_not_spread(workers: int) -> None:
+    large = pa.table({"a": np.arange(SPREAD_ROWS_MIN * 8)})
+    assert not session._is_small(large, workers)
+    assert session._is_small(large.slice(5, 100), workers)
+    flags = pa.table({"a": np.zeros(SPREAD_ROWS_MIN, np.bool_)})
+    assert session._is_small(flags, workers) == (workers == 1)
+    assert session._is_small(flags.slice(1), workers)

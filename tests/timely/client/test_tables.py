@@ -165,6 +165,62 @@ def test_changes_of_whole_numbers_are_merged_as_arrow_does(
     assert found.schema == wanted.schema
 
 
+@pytest.fixture
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of whole numbers are merged by numpy, however few rows they have."""
+    monkeypatch.setattr(timely.client.tables, "_ROWS_FEW", 0)
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_many_changes_of_several_workers_that_cancel_are_left_out() -> None:
+    parts = [{"k": [1, 2, 2], "epoch": [3, 3, 4], "diff": diffs} for diffs in ([1, 1, 2], [1, -1, -2])]
+    merged = merged_changes([pa.table(part) for part in parts])
+    assert merged.to_pydict() == {"k": [1], "epoch": [3], "diff": [2]}
+    merged = merged_changes([pa.table({"k": [1], "diff": [diff]}) for diff in (1, -1)])
+    assert merged.to_pydict() == {"k": [], "diff": []}
+
+
+@pytest.mark.usefixtures("_few_are_many")
+@pytest.mark.parametrize("bits", [62, 63, 64, 65])
+def test_many_changes_are_in_order_whether_rows_fit_a_word_or_not(bits: int) -> None:
+    """Values as far apart as so many bits allow, in three columns."""
+    last, first = (1 << (bits - 42)) - 1, (1 << 21) - 1
+    rows = [(a, epoch, b, 1) for a in (-first, 0) for epoch in (5, 5 + first) for b in (-1, last - 1, 3)]
+    halves = [rows[::2], rows[1::2]]
+    parts = [
+        pa.table(dict(zip(("a", "epoch", "b", "diff"), zip(*half, strict=True), strict=True)))
+        for half in halves
+    ]
+    found = merged_changes(parts)
+    assert [tuple(row.values()) for row in found.to_pylist()] == sorted(
+        rows, key=lambda row: (row[1], row[0], row[2])
+    )
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_many_rows_without_diff_are_sorted_and_all_there() -> None:
+    parts = [pa.table({"k": [2, 1], "epoch": [3, 3]}), pa.table({"k": [1, 5], "epoch": [3, 2]})]
+    assert merged_changes(parts).to_pydict() == {"k": [5, 1, 1, 2], "epoch": [2, 3, 3, 3]}
+
+
+@pytest.mark.usefixtures("_few_are_many")
+@pytest.mark.parametrize("looked_at", [1, 2, 3, 100])
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=9))
+def test_many_rows_in_order_stay_as_they_are_and_others_do_not(
+    looked_at: int, rows: list[tuple[int, int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timely.client.tables, "_LOOKED_AT_ROWS", looked_at)
+        for some in (rows, sorted(rows)):
+            table = pa.table(dict(zip("ab", map(list, zip(*some, strict=True)), strict=True)))
+            found = timely.client.tables._sorted(table, ["a", "b"])
+            assert (found is table) == (some == sorted(rows))
+            assert found.equals(table.sort_by([("a", "ascending"), ("b", "ascending")]))
+        for at in range(6):  # in order but for one row
+            table = pa.table({"a": [0] * at + [1] + [0] * (6 - at)})
+            assert (timely.client.tables._sorted(table, ["a"]) is table) == (at == 6)
+
+
 def consolidated(rows: list[tuple[int, str, int, int]]) -> list[tuple[int, str, int, int]]:
     totals: Counter[tuple[int, str, int]] = Counter()
     for a, b, epoch, diff in rows:
@@ -189,16 +245,20 @@ def test_a_snapshot_repeats_rows_and_sums_over_workers() -> None:
         expanded([one])
 
 
+@pytest.mark.parametrize("few", [0, 1_000])
 @pytest.mark.parametrize("combine", [merged_changes, expanded])
 def test_sums_over_workers_that_leave_64_bits_are_refused(
-    combine: Callable[[list[pa.Table]], pa.Table],
+    combine: Callable[[list[pa.Table]], pa.Table], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(timely.client.tables, "_ROWS_FEW", few)
     parts = [pa.table({"k": [7, 8], "diff": [2**62, 1]}) for _ in range(2)]
     with pytest.raises(MisuseError, match=rf"row {{'k': 7}} is there {2**63} times"):
         combine(parts)
 
 
-def test_sums_over_workers_are_exact_up_to_64_bits() -> None:
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_sums_over_workers_are_exact_up_to_64_bits(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timely.client.tables, "_ROWS_FEW", few)
     parts = [pa.table({"k": [7, 8], "diff": [diff, 1]}) for diff in (2**62, 2**62, -1, -(2**62))]
     merged = merged_changes(parts)
     assert merged.column("diff").to_pylist() == [2**62 - 1, 4]

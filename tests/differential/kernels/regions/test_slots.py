@@ -121,3 +121,41 @@ def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str
         taken = slots.take_parts(slot) if in_parts else [slots.take(slot)]
         assert sorted(row for words in words_in(taken) for row in _rows(words)) == sorted(every)
         assert slots.rows(slot) == 0 and slots.take(slot).shape == (3, 0)
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 12 rows are packed, by blocks of 7; a kernel takes 4."""
+    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
+    monkeypatch.setattr(slots_module, "ROWS_MAX", 4)
+    monkeypatch.setattr(slots_module, "BLOCK_ROWS", 7)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("earliest", [0, 1])
+def test_words_of_packed_rows_count_from_a_later_epoch(earliest: int) -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    rows = [[(number, 12 + part, 1) for number in range(8 - part)] for part in range(2)]
+    rows[earliest][3] = (9, 9, 1)
+    for each in rows:
+        slots.put(slot, _words(each))
+    assert slots._packed[slot] and slots.rows(slot) == 7 and slots.least(slot) == 9
+    slots.rebase(Rebase(2, 2), slot)
+    assert slots.least(slot) == 1
+    moved = [(a, time - 8, c) for a, time, c in rows[0] + rows[1]]
+    assert sorted(_rows(slots.take(slot))) == sorted(moved)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("rows", range(5, 30))
+def test_what_is_left_as_words_is_too_much_for_a_kernel_however_many_rows_come(rows: int) -> None:
+    slots = Slots(COUNTERS)
+    put, put_packed = slots.add(3), slots.add(3)
+    many = np.zeros((3, rows), np.int64)
+    slots.put(put, many[:, :1].repeat(10, axis=1))
+    slots.put(put, many)
+    slots.put_packed(put_packed, [Block(many[:, at : at + 7].copy()) for at in range(0, rows, 7)])
+    for slot in (put, put_packed):
+        assert slots.rows(slot) > 4 and (slot in slots._packed or slots.rows(slot) < 13 + 7)
+    assert slots.take(put).shape[1] == rows + 10 and slots.take(put_packed).shape[1] == rows

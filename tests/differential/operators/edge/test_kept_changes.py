@@ -50,6 +50,14 @@ def test_all_words_of_the_rows_are_shown_and_no_times_nor_diffs(some: list[Row])
     assert seen.words == {word for row in some for word in row[:2]}
 
 
+@given(rows(2, wide=True).map(consolidated).filter(len), st.booleans())
+def test_all_words_of_a_run_are_shown(some: list[Row], packed: bool) -> None:
+    """The trace that it is in may have merged it with others, and so cancelled its rows."""
+    seen = Seen()
+    KeptChanges(Run.from_words(as_words(some, 4), CODES[2].guards, packed=packed)).symbols(Mark([seen]))
+    assert seen.words == {word for row in some for word in row[:2]}
+
+
 @given(rows(2, wide=True).map(consolidated).filter(len), st.data())
 def test_any_stretch_of_a_run_is_as_it_is_there(some: list[Row], data: st.DataObject) -> None:
     kept = KeptChanges(Run.from_words(as_words(some, 4), CODES[2].guards, packed=data.draw(st.booleans())))

@@ -67,6 +67,11 @@ def test_keys_of_a_semi_join_on_nothing_are_all_columns_and_not_one_worker() -> 
     assert meeting_keys(orders.concat(gone.negate()).node) == ("order", "item", "customer")
 
 
+def test_keys_of_rows_of_which_some_are_taken_back_are_all_columns() -> None:
+    rows = keys(lambda orders, _: orders.concat(orders.filter(col.item > 1).negate()))
+    assert rows == ("order", "item", "customer")
+
+
 def test_keys_none_where_nothing_is_taken_back_or_all_of_it() -> None:
     assert keys(lambda orders, lines: orders.select("order").concat(lines.select("order"))) is None
     assert keys(lambda orders, lines: orders.join(lines, on="order")) is None

@@ -81,6 +81,23 @@ def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
     assert resumed > 2 and instance.epochs_done() == 1
 
 
+def test_a_region_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    worker, instance = _worker()
+    (region,) = instance.regions
+    assert isinstance(region.region, LoopRegion)
+    _send(instance, "edges", 0, *[(node, node + 1) for node in range(6)])
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    while not region.wants_resume:
+        worker.perform(worker.enabled()[0])
+    turns = 0
+    while region.wants_resume:
+        region.activate()
+        turns += 1
+    assert turns > 2 and region.region._is_done
+
+
 def test_rows_of_an_open_epoch_wait_and_hold_it_alone() -> None:
     worker, instance = _worker()
     (region,) = instance.regions
@@ -135,3 +152,22 @@ def test_who_runs_regions_cannot_be_copied() -> None:
     worker, _ = _worker()
     with pytest.raises(InternalError, match="runs loops as regions"):
         worker.fork(None)
+
+
+def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    while worker.step():
+        pass
+    assert region._closed is not None and region._held is None
+    counted: list[tuple[int, int]] = []
+    monkeypatch.setattr(region._place, "count", lambda location, word, delta: counted.append((word, delta)))
+    monkeypatch.setattr(LoopRegion, "take", lambda self, stage, port, batch: None)
+    location = next(iter(region._ports)) + region._first_connector
+    batch = UpdateBatch(np.zeros((4, 1), np.int64))
+    words = [_word(instance, epoch) for epoch in (7, 5, 6)]
+    region.inbox = [(0, location, word, batch) for word in words]
+    region.activate()
+    assert region._held == words[1]
+    assert [word for word, delta in counted if delta == 1] == [words[1]] * len(region._leaving)
+    assert [word for word, delta in counted if delta == -1] == words
