@@ -20,7 +20,7 @@ from itertools import count
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
-from ..limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
+from ..limits import DIRECT_TABLE_BYTES_MAX, POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
 from ..wire.batch import Frame
 from ..wire.requests import Reply, Request, Value
@@ -156,7 +156,9 @@ class Posts:
         site: CallSite,
     ) -> None:
         """Send a request; `call` and `site` say what the user has called, and where."""
-        if len(self._waiting) >= POSTED_COUNT_MAX or self._is_in_doubt:
+        # In very many pieces a small table goes another way than rows, and might change places with them.
+        is_apart = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
+        if len(self._waiting) >= POSTED_COUNT_MAX or self._is_in_doubt or is_apart:
             self.settle()  # what is sent again is before what comes now
         with self._lock:
             # Who is interrupted as it sends may have lost the connection by which answers were to come.
@@ -165,6 +167,8 @@ class Posts:
             self._is_in_doubt = is_in_doubt
             self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
+        if is_apart:
+            self.settle()
 
     def expects(self, worker: int, number: int) -> bool:
         """Whether an answer is to something posted."""

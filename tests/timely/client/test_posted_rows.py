@@ -15,11 +15,7 @@ from timely.client.connection import RemoteWorkers
 from timely.client.posting import Poster, Posts
 from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX
 from timely.wire.batch import Frame
-from timely.wire.requests import (
-    InsertRows,
-    Request,
-    Seal,
-)
+from timely.wire.requests import Insert, InsertRows, Reply, Request, Seal
 
 
 def _in_thread(call: Callable[[], object]) -> threading.Thread:
@@ -273,6 +269,44 @@ def test_what_is_said_of_keys_is_in_order_and_rows_need_none(
     assert ordered == [True, True, False]
     flow.seal()
     assert flow.output("owners").snapshot().to_pylist() == [{"id": 2, "name": "bob"}]
+
+
+def test_a_table_that_goes_another_way_than_rows_does_not_change_places_with_them(
+    pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small, but in so many pieces that what Arrow says of them is too large for the line that rows go by.
+    pieces = [pa.table({"id": [1 + number], "name": ["table"]}) for number in range(2_000)]
+    flow, outstanding = pair.install(_last), list[tuple[bool, bool]]()
+    made = Posts.__init__
+
+    def noting(
+        posts: Posts,
+        send: Callable[[int, Request, Frame | None], int],
+        gather: Callable[[int, int, float], Reply | timely.TimelyError],
+    ) -> None:
+        def noted(worker: int, request: Request, rows: Frame | None) -> int:
+            if isinstance(request, Insert | InsertRows):
+                is_large = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
+                outstanding.append((is_large, bool(posts)))
+            return send(worker, request, rows)
+
+        made(posts, noted, gather)
+
+    monkeypatch.setattr(Posts, "__init__", noting)
+    with timely.connect(*pair.addresses) as other:
+        _change_owners_in_order(other.flow(flow.index), pieces)
+    assert outstanding == [(False, False), (True, False), (False, False), (False, True)]
+
+
+def _change_owners_in_order(flow: timely.Flow, pieces: list[pa.Table]) -> None:
+    owners = flow.input("owners")
+    owners.upsert([(1, "before")])
+    owners.upsert(pa.concat_tables(pieces))
+    owners.upsert([(1, "behind")])
+    owners.upsert([(3, "behind")])
+    flow.wait(flow.seal())
+    names = {row["id"]: row["name"] for row in flow.output("owners").snapshot().to_pylist()}
+    assert [names[number] for number in (1, 2, 3)] == ["behind", "table", "behind"]
 
 
 def test_a_thread_that_begins_when_another_has_ended_is_not_told_of_what_that_one_has_inserted(
