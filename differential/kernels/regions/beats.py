@@ -44,7 +44,6 @@ from differential.kernels.regions.layout import (
 from differential.kernels.regions.rings import RECORD_WORDS, begin_record, end_record, padded, start_of
 from differential.kernels.rows.memory import load, store, table_at
 from progress.kernel import Int64s, kernel, small_kernel
-from timely.wire.transport.ring import L_PEER
 
 FRAMES: Final = 3
 HEADER_BYTES: Final = 30
@@ -241,9 +240,3 @@ def write_beat(
     for port in range(size - SAID_BYTES - PART_BYTES * parts):
         store(shapes, 1, port, ended[0, port])
     end_record(lines, line, start + length)
-
-
-@small_kernel
-def peer_of(lines: Int64s, line: int) -> int:
-    """Whose line it is."""
-    return lines[line, L_PEER]
