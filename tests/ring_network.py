@@ -104,7 +104,7 @@ class RingTransport:
     def lend(self) -> Lent | None:
         """Now and then, nothing."""
         lines = self._neighbours.lend() if self._network.rng.random() < self._network.lends else None
-        return None if lines is None else Lent(lines, lambda number: False)
+        return None if lines is None else Lent(lines, lambda number: False, 100)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""

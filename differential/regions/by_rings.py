@@ -70,9 +70,6 @@ STOPS: Final = {
 _BEATS_MAX: Final = 256
 """That are taken up before others have their turn."""
 
-_LOOKS: Final = 100
-"""How often is looked for a beat before others may have the core, some tens of nanoseconds each."""
-
 
 class ByRings:
     """Of one worker's share.
@@ -111,7 +108,7 @@ class ByRings:
         self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
         self._ended[1] = np.frombuffer(going.ended, np.uint8)
         joint[J_PHASE], joint[J_TURNS] = LISTENS, _BEATS_MAX
-        joint[J_LOOKS] = _LOOKS
+        joint[J_LOOKS] = lent.looks
         joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
         joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)
         *numbers, passes, is_empty, ended = said

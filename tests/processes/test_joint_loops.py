@@ -1,4 +1,4 @@
-"""Loops that two processes run together, beats from ring to ring: what comes out, and if one is gone."""
+"""Loops that two processes, or two threads, run together, beats from ring to ring: what comes out, and if one is gone."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _CHANGES = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[timely.Cluster]:
-    with timely.connect(workers=2) as made:
+@pytest.fixture(scope="module", params=[False, True], ids=["processes", "threads"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
+    with timely.connect(workers=2, threads=request.param) as made:
         yield made
 
 

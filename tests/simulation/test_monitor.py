@@ -26,7 +26,7 @@ from progress.tracking.count_changes import Change, CountChanges
 from progress.tracking.tracker import Tracker
 from timely import Batch, Dataflow, Vertex
 from timely.building.exchange import Broadcast, ToWorker
-from timely.client.embedded import EmbeddedWorkers
+from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 from timely.running.stages.connector import Connector
 from timely.running.stages.vertex_runner import VertexRunner

@@ -249,6 +249,7 @@ def connect(
     *addresses: str,
     workers: int | None = None,
     embedded: bool = False,
+    threads: bool = False,
     log_level: str = "warning",
     check_progress: bool = False,
     silence_seconds: float | None = None,
@@ -258,11 +259,14 @@ def connect(
 
         connect(workers=2)                    starts two worker processes on this machine, which end with it
         connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
+        connect(workers=2, threads=True)      the same with two workers, each in a thread of its own
         connect("host:7401", …)               joins a cluster that runs; one address of it is enough
         connect("host:7401", keys=FOLDER)     the same, where workers have keys: with those of this client
 
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
-    those of a running cluster from where they were started. With `check_progress` each worker checks its
+    those of a running cluster from where they were started. Embedded workers without `threads` take turns, in
+    the same order each time. Workers in threads work at the same time as far as their work is compiled; what
+    is Python of yours runs in their threads, and in one at a time. With `check_progress` each worker checks its
     progress tracking after each step, which is slow (docs/progress_tracking.md). One that is stopped, or kept
     from running, for longer than `silence_seconds` (2.5) counts as lost, and ends the cluster; one that ends
     is noticed at once. `keys` is a folder that `python -m timely.keys client` has made, by default what
@@ -273,7 +277,7 @@ def connect(
     """
     check_not_importing()
     if addresses:
-        if workers is not None or embedded or check_progress or silence_seconds is not None:
+        if workers is not None or embedded or threads or check_progress or silence_seconds is not None:
             raise MisuseError(
                 "connect takes either addresses of a running cluster or a number of workers to start, and "
                 "how: whether they check_progress was decided when those that run were started, and so was "
@@ -291,15 +295,15 @@ def connect(
             "reached by nobody else, and need none"
         )
     count = 1 if workers is None else workers
-    if embedded:
-        from .embedded import EmbeddedWorkers
+    if embedded or threads:
+        from .embedded.workers import EmbeddedWorkers
 
         if silence_seconds is not None:
             raise MisuseError(
                 "connect takes silence_seconds for workers in processes of their own: embedded ones run in "
                 "this one, which cannot lose them"
             )
-        return Cluster(EmbeddedWorkers(count, check_progress=check_progress))
+        return Cluster(EmbeddedWorkers(count, check_progress=check_progress, threads=threads))
     silence = SILENCE_SECONDS_DEFAULT if silence_seconds is None else silence_seconds
     return Cluster(_start_workers(count, log_level, check_progress, silence))
 

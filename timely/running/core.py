@@ -359,6 +359,10 @@ class Worker:
         """Whether a step would do something without waiting for other workers."""
         return any(instance.has_work() for instance in self._instances.values())
 
+    def is_at_rest(self) -> bool:
+        """Whether a step would do nothing if nothing has come from others."""
+        return self.on_step is None and all(instance.is_at_rest() for instance in self._instances.values())
+
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Hand a message for another worker to the transport."""
         assert self._transport is not None

@@ -90,7 +90,7 @@ class Waiting:
         """The first one goes on by itself, from ring to ring."""
         lines, said = self.network.workers[0].lend(), self.runner._saying
         assert lines is not None and said is not None
-        going = self.runner._going(Lent(lines, looks_out), said, self.runner._ended_outside())
+        going = self.runner._going(Lent(lines, looks_out, 100), said, self.runner._ended_outside())
         try:
             return self.region.go_on(going)
         finally:

@@ -19,7 +19,7 @@ import pytest
 import differential as dd
 import timely
 from differential import col
-from timely.client.embedded import EmbeddedWorkers
+from timely.client.embedded.workers import EmbeddedWorkers
 from timely.client.posting import Poster, Refusals
 from timely.client.reading import seconds_of
 from timely.wire.requests import Changes, Reply, Request

@@ -12,7 +12,7 @@ import pytest
 from dataflows import SplitLinesVertex, broken_builder, settle, word_count
 
 import timely
-from timely.client.embedded import EmbeddedWorkers
+from timely.client.embedded.workers import EmbeddedWorkers
 from timely.errors import class_names
 from timely.limits import INSTALL_SECONDS_MAX
 from timely.running.core import Worker

@@ -26,10 +26,11 @@ class Lent(NamedTuple):
 
     lines: Int64s
     looks_out: Callable[[int], bool]
+    looks: int
 
     def without_looking_out(self) -> Lent:
         """For who has other things to do than to wait."""
-        return Lent(self.lines, lambda number: False)
+        return Lent(self.lines, lambda number: False, self.looks)
 
 
 class Transport(Protocol):

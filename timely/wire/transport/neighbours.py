@@ -14,12 +14,14 @@ That a neighbour is gone its socket tells; what it had written to the ring by th
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -43,6 +45,9 @@ _TRIES_APART: Final = 16
 _DESCRIPTORS: Final = 4
 """That the rings of a pair take on each side."""
 
+_yield_core = ctypes.CDLL(None).sched_yield if IS_POSSIBLE else os.sched_yield
+"""That of `os` keeps the interpreter's lock, for which a neighbour in this process may wait."""
+
 _log = logging.getLogger("timely")
 
 
@@ -51,10 +56,20 @@ class Neighbours:
 
     Args:
         by_socket: sends a message to a peer through its socket.
+        sharing: how many workers share what this process may have.
+        wake: wakes a peer that sleeps, a thread of this process; `None`: by a pipe.
     """
 
-    def __init__(self, index: int, by_socket: Callable[[int, Sequence[Frame]], None]) -> None:
+    def __init__(
+        self,
+        index: int,
+        by_socket: Callable[[int, Sequence[Frame]], None],
+        sharing: int = 1,
+        wake: Callable[[int], None] | None = None,
+    ) -> None:
         self._index = index
+        self._sharing = sharing
+        self._wake_peer = wake
         self._by_socket = by_socket
         self._lines: dict[int, _Line] = {}
         self._order: list[int] = []
@@ -81,19 +96,22 @@ class Neighbours:
         lines = {peer: _Line(peer) for peer in peers}
         self._lines.update(lines)
         self._order = list(self._lines)
-        if not (lines and IS_POSSIBLE and _has_descriptors(_DESCRIPTORS * len(self._lines))):
+        if not (lines and IS_POSSIBLE):
+            return
+        if not _has_descriptors(_DESCRIPTORS * len(self._lines) * self._sharing):
             return
         self._spins = len(self._lines) < len(os.sched_getaffinity(0))
         size = RING_BYTES_MAX
-        while size > _RING_BYTES_MIN and size * len(self._lines) > RINGS_BYTES_MAX:
+        while size > _RING_BYTES_MIN and size * len(self._lines) * self._sharing > RINGS_BYTES_MAX:
             size //= 2
         try:
-            if self._wake is None:
+            if self._wake is None and self._wake_peer is None:
                 self._wake = os.pipe()
                 for end in self._wake:
                     os.set_blocking(end, False)
+            wake = -1 if self._wake is None else self._wake[1]
             for peer, line in lines.items():
-                line.ring = InboundRing(size, f"worker {peer}", self._wake[1])
+                line.ring = InboundRing(size, f"worker {peer}", wake)
                 self._rings.append(line.ring)
         except OSError as error:
             _log.info("worker %d: no shared memory, sockets do: %s", self._index, error)
@@ -153,7 +171,7 @@ class Neighbours:
             now = time.monotonic()
             if number != self._awaited:
                 self._awaited, self._awaited_since = number, now
-            os.sched_yield()
+            _yield_core()
             if now - self._awaited_since < BEAT_SPIN_SECONDS_MAX:
                 return True
         self._in_vain += 1
@@ -239,7 +257,7 @@ class Neighbours:
         if line.out is not None or len(frames) != 1:
             raise PeerError(f"worker {peer} has offered shared memory twice, or without saying where")
         try:
-            line.out = OutboundRing(frames[0])
+            line.out = OutboundRing(frames[0], self._wake_peer and partial(self._wake_peer, peer))
         except OSError as error:
             _log.info("worker %d: no shared memory with worker %d: %s", self._index, peer, error)
         except ValueError as error:

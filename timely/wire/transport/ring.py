@@ -29,7 +29,7 @@ import stat
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -125,7 +125,8 @@ class InboundRing:
     Args:
         size: bytes, a power of two. Memory is taken at once: what is missing later would kill the process.
         writer: who it is read from, for errors.
-        wake: the descriptor of the end of a pipe to which is written if the reader sleeps.
+        wake: the descriptor of the end of a pipe to which is written if the reader sleeps; -1: who writes has
+            another way to wake it.
 
     Raises `OSError` if the host gives no memory.
     """
@@ -234,11 +235,14 @@ class InboundRing:
 class OutboundRing:
     """Opened from an offer by who writes. Raises `OSError` if there is nothing of the kind where it points
     to, as where processes do not see each other, and `ValueError` if it is no offer.
+
+    Args:
+        wake: wakes who reads, in place of a byte in the pipe.
     """
 
-    def __init__(self, offer: bytes | memoryview) -> None:
+    def __init__(self, offer: bytes | memoryview, wake: Callable[[], None] | None = None) -> None:
         try:
-            process, descriptor, wake, size, cookie = _OFFER.unpack(offer)
+            process, descriptor, pipe, size, cookie = _OFFER.unpack(offer)
         except struct.error as error:
             raise ValueError(str(error)) from error
         self._size = size
@@ -250,14 +254,17 @@ class OutboundRing:
             self._map = mmap.mmap(found, _WORD * DATA + size)
         self._bytes = memoryview(self._map)[_WORD * DATA :]
         self._words = memoryview(self._map).cast("q")
-        self._wake = -1
+        self._is_closed = False
+        self._pipe = -1
+        self._wake = self._write_to_pipe if wake is None else wake
         try:
             if self._words[_COOKIE] != cookie:
                 raise OSError("the memory of somebody else is there")
-            with _opened(process, wake, os.O_WRONLY | os.O_NONBLOCK) as found:
-                if not stat.S_ISFIFO(os.fstat(found).st_mode):
-                    raise OSError("another file is there")
-                self._wake = os.dup(found)
+            if wake is None:
+                with _opened(process, pipe, os.O_WRONLY | os.O_NONBLOCK) as found:
+                    if not stat.S_ISFIFO(os.fstat(found).st_mode):
+                        raise OSError("another file is there")
+                    self._pipe = os.dup(found)
         except BaseException:
             _release(self._map, self._bytes, self._words)
             raise
@@ -303,17 +310,20 @@ class OutboundRing:
 
     def close(self) -> None:
         """Let go of the memory. Twice is once."""
-        if self._wake >= 0:
+        if not self._is_closed:
+            self._is_closed = True
             _release(self._map, self._bytes, self._words)
-            os.close(self._wake)
-            self._wake = -1
+            if self._pipe >= 0:
+                os.close(self._pipe)
 
     def _wake_sleeper(self) -> None:
-        if not self._words[ASLEEP]:
-            return
-        self._words[ASLEEP] = 0  # before the byte: who said it once more since then is woken by this one
+        if self._words[ASLEEP]:
+            self._words[ASLEEP] = 0  # before it is woken: who said it once more since then is woken by this
+            self._wake()
+
+    def _write_to_pipe(self) -> None:
         try:
-            os.write(self._wake, b"!")
+            os.write(self._pipe, b"!")
         except BlockingIOError:
             pass  # full of such bytes: it will wake up
         except BrokenPipeError:

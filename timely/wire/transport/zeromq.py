@@ -57,6 +57,8 @@ from .tcp import peer_of, traffic
 __all__ = ["ClientSockets", "WorkerMesh"]
 
 _NAME: Final = b"naiad-worker-"
+_BEAT_LOOKS: Final = 100
+"""Before others may have the core: see `Lent`."""
 _LOOKS: Final = 64
 """While messages keep coming, connections are looked at once in so many times."""
 _FAILED: Final = (
@@ -298,7 +300,7 @@ class WorkerMesh:
         """See `Transport`."""
         neighbours = self._neighbours
         lines = neighbours.lend() if neighbours.peers == len(self._outbound) else None
-        return None if lines is None else Lent(lines, neighbours.looks_out)
+        return None if lines is None else Lent(lines, neighbours.looks_out, _BEAT_LOOKS)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""

@@ -58,7 +58,7 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
             words[-2] = rng.randrange(1, 5) << shift | rng.randrange(4)
             slots.put(slot, words)
         said = Said(0, 7, anchor + bound, anchor, -1, 0, False, False, b"")
-        going = Going(Lent(lines, lambda number: False), said, bytes(30), 0, anchor, b"\1\0\1")
+        going = Going(Lent(lines, lambda number: False, 100), said, bytes(30), 0, anchor, b"\1\0\1")
         region._by_rings.begin(going)
         region._by_rings._joint[J_KEPT] = FAR
         first = region.first()

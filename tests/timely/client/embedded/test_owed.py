@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.client import owed
-from timely.client.owed import Owed, pay_all
+from timely.client.embedded import owed
+from timely.client.embedded.owed import Owed, pay_all
 
 
 class Debtor:

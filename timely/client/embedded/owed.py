@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ..limits import OWED_BYTES_MAX, OWED_EPOCHS_MAX, OWED_ROWS_MAX, OWED_SECONDS_MAX
+from ...limits import OWED_BYTES_MAX, OWED_EPOCHS_MAX, OWED_ROWS_MAX, OWED_SECONDS_MAX
 
 __all__ = ["Debtor", "Owed", "pay_all"]
 

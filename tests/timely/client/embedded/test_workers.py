@@ -10,14 +10,20 @@ from dataflows import CollectVertex, collatz, fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
-from timely.client import embedded, owed
-from timely.client.embedded import EmbeddedWorkers
+from timely.client.embedded import owed, workers
+from timely.client.embedded.workers import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
 
 
+@pytest.fixture(params=[False, True], ids=["in turn", "threads"])
+def threads(request: pytest.FixtureRequest) -> bool:
+    """Whether each worker has a thread."""
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_words_are_counted_whatever_the_number_of_workers(workers: int) -> None:
-    with timely.connect(workers=workers, embedded=True) as cluster:
+def test_words_are_counted_whatever_the_number_of_workers(workers: int, threads: bool) -> None:
+    with timely.connect(workers=workers, threads=threads, embedded=True) as cluster:
         flow = cluster.install(word_count)
         total: Counter[str] = Counter()
         for epoch, text in enumerate(["a b a", "", "c a"]):
@@ -145,8 +151,8 @@ def test_what_is_decided_holds_on_all_workers_before_any_work_is_done(delays: in
                 cluster.flow(0).input("lines").insert(["a"])
 
 
-def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_dataflow() -> None:
-    with timely.connect(workers=2, embedded=True) as cluster:
+def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_dataflow(threads: bool) -> None:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow, other = cluster.install(fails_on), cluster.install(word_count)
         flow.input("words").insert(["good", "bad"])
         flow.seal()
@@ -160,8 +166,8 @@ def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_da
 
 
 @pytest.mark.parametrize("call", ["insert", "seal", "wait", "changes"])
-def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_dataflow(call: str) -> None:
-    with timely.connect(workers=2, embedded=True) as cluster:
+def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_dataflow(call: str, threads: bool) -> None:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow, other = cluster.install(fails_on), cluster.install(word_count)
         flow.input("words").insert(["bad"])
         flow.seal()
@@ -178,9 +184,9 @@ def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_
         assert isinstance(caught.value.__cause__, ValueError), "also where another worker was asked"
 
 
-def test_close_does_what_is_sealed() -> None:
+def test_close_does_what_is_sealed(threads: bool) -> None:
     seen: list[object] = []
-    cluster = timely.connect(workers=2, embedded=True)
+    cluster = timely.connect(workers=2, threads=threads, embedded=True)
     flow = cluster.install(sees(seen))
     flow.input("x").insert([1])
     flow.seal()
@@ -189,8 +195,8 @@ def test_close_does_what_is_sealed() -> None:
     assert seen == [(0, 1)]
 
 
-def test_close_raises_what_no_call_has_raised() -> None:
-    cluster = timely.connect(workers=2, embedded=True)
+def test_close_raises_what_no_call_has_raised(threads: bool) -> None:
+    cluster = timely.connect(workers=2, threads=threads, embedded=True)
     flow = cluster.install(fails_on)
     flow.input("words").insert(["bad"])
     flow.seal()
@@ -202,8 +208,8 @@ def test_close_raises_what_no_call_has_raised() -> None:
         flow.seal()
 
 
-def test_close_does_not_repeat_what_a_call_has_raised() -> None:
-    with timely.connect(workers=2, embedded=True) as cluster:
+def test_close_does_not_repeat_what_a_call_has_raised(threads: bool) -> None:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(fails_on)
         flow.input("words").insert(["bad"])
         flow.seal()
@@ -211,9 +217,9 @@ def test_close_does_not_repeat_what_a_call_has_raised() -> None:
             flow.wait()
 
 
-def test_an_exception_that_leaves_the_block_is_not_hidden_by_one_of_closing() -> None:
+def test_an_exception_that_leaves_the_block_is_not_hidden_by_one_of_closing(threads: bool) -> None:
     def program() -> None:
-        with timely.connect(workers=2, embedded=True) as cluster:
+        with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
             flow = cluster.install(fails_on)
             flow.input("words").insert(["bad"])
             flow.seal()
@@ -241,12 +247,12 @@ def test_a_vertex_may_close_what_runs_it() -> None:
         flow.seal()
 
 
-def test_an_interrupt_comes_out_as_it_is() -> None:
+def test_an_interrupt_comes_out_as_it_is(threads: bool) -> None:
     class Interrupted(timely.Vertex):
         def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
             raise KeyboardInterrupt
 
-    with timely.connect(workers=2, embedded=True) as cluster:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(lambda flow: flow.input("x").stage("interrupted", Interrupted))
         flow.input("x").insert([1])
         flow.seal()
@@ -257,14 +263,14 @@ def test_an_interrupt_comes_out_as_it_is() -> None:
 
 
 def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, threads: bool
 ) -> None:
     """Else an insertion was remembered as taken whose rows were not kept, and its repetition did nothing."""
 
     def interrupted(self: InputHandle, epoch: int, batches: object, word: int) -> None:
         raise KeyboardInterrupt
 
-    with timely.connect(workers=2, embedded=True) as cluster:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(word_count)
         with monkeypatch.context() as patch:
             patch.setattr(InputHandle, "_keep", interrupted)
@@ -274,26 +280,26 @@ def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
             flow.input("lines").insert(["one"], writer="w", sequence=0)
 
 
-def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(monkeypatch: pytest.MonkeyPatch, threads: bool) -> None:
     """Else the next call waited for ever, and so did the end of the program."""
 
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    with timely.connect(workers=2, embedded=True) as cluster:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(word_count)
         with monkeypatch.context() as patch:
-            patch.setattr(embedded, "begin_turn", interrupted)
+            patch.setattr(workers, "begin_turn", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 flow.seal()
-        assert isinstance(cluster._workers, embedded.EmbeddedWorkers)
+        assert isinstance(cluster._workers, workers.EmbeddedWorkers)
         assert not cluster._workers._lock.locked()
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
 
 
-def test_waiting_for_what_cannot_come_is_an_error_at_once() -> None:
-    with timely.connect(workers=2, embedded=True) as cluster:
+def test_waiting_for_what_cannot_come_is_an_error_at_once(threads: bool) -> None:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(word_count)
         with pytest.raises(
             timely.WaitTimeoutError, match=r"is not complete on worker \d: it is not sealed yet"
@@ -303,14 +309,14 @@ def test_waiting_for_what_cannot_come_is_an_error_at_once() -> None:
         flow.wait(0)
 
 
-def test_different_dataflows_are_refused_here_too() -> None:
+def test_different_dataflows_are_refused_here_too(threads: bool) -> None:
     built: list[int] = []
 
     def differs(dataflow: timely.Dataflow) -> None:
         built.append(0)
         dataflow.input("x").stage(f"stage of worker {len(built) - 1}", lambda: CollectVertex("", ""))
 
-    with timely.connect(workers=2, embedded=True) as cluster:
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         with pytest.raises(timely.GraphError, match="worker 1 built stage 1 as"):
             cluster.install(differs)
         assert cluster.install(word_count).seal() == 0

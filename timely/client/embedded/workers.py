@@ -1,7 +1,8 @@
 """Workers in the caller's own process: no sockets, no other process; results in the same call.
 
 Several workers take turns, and talk through memory: all that workers do across processes is done here, too,
-and in the same order each time.
+and in the same order each time. Or each has a thread of its own (`crew.py`), so that they work at the same
+time, and what comes first is chance.
 
 Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
 then do all that there is. Who gives rows and seals epochs does not wait for that: small epochs cost half
@@ -18,12 +19,12 @@ from math import inf
 
 import pyarrow as pa
 
-from ..building.builders import Builder
-from ..errors import MisuseError, TimelyError, VertexError
-from ..failure import again, story_of
-from ..limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
-from ..running.core import Worker
-from ..wire.requests import (
+from ...building.builders import Builder
+from ...errors import MisuseError, TimelyError, VertexError
+from ...failure import again, story_of
+from ...limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
+from ...running.core import Worker
+from ...wire.requests import (
     Append,
     Arrived,
     Close,
@@ -36,12 +37,15 @@ from ..wire.requests import (
     Stage,
     Value,
 )
-from ..wire.transport.memory import MemoryNetwork
-from ..worker.answers.later import Later
-from ..worker.server import Server
-from ..worker.together import begin_turn, end_turn, forget_together, is_full, join
+from ...wire.transport.memory import MemoryNetwork
+from ...worker.answers.later import Later
+from ...worker.server import Server
+from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
 from .owed import Owed
-from .posting import Behind, Poster, Refusals
+from ..installed import OwnProcess
+from ..posting import Behind, Poster, Refusals
+from .crew import Crew
+from .doors import ThreadNetwork
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -51,12 +55,21 @@ _OF_NO_WORK = (InsertRows, *_OF_ROWS, Seal, Enter, Close, Arrived)
 
 
 class EmbeddedWorkers:
-    """`count` workers that run while they are asked something."""
+    """`count` workers that run while they are asked something.
 
-    def __init__(self, count: int, seed: int | None = None, check_progress: bool = False) -> None:
+    Args:
+        seed: of what is late between workers that take turns.
+        check_progress: whether each checks its progress tracking after each step.
+        threads: whether each has a thread.
+    """
+
+    def __init__(
+        self, count: int, seed: int | None = None, check_progress: bool = False, threads: bool = False
+    ) -> None:
         if not 1 <= count <= WORKERS_MAX:
             raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
-        network = MemoryNetwork(count, seed)
+        has_crew = threads and count > 1
+        network = ThreadNetwork(count) if has_crew else MemoryNetwork(count, seed)
         self.count = count
         self.addresses: list[str] = []
         self.refusals = Refusals()
@@ -76,6 +89,8 @@ class EmbeddedWorkers:
         for worker, server in zip(self._workers, self._servers, strict=True):
             worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
+        self._crew = Crew(self._workers, network, is_full) if isinstance(network, ThreadNetwork) else None
+        self._process = OwnProcess()
         join(self)
 
     def ask(
@@ -162,11 +177,16 @@ class EmbeddedWorkers:
 
         It is taken by `with`: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
         """
-        if self._busy == threading.get_ident():
+        if self._is_within():
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
         return self._lock
+
+    def _is_within(self) -> bool:
+        """Whether what asks is a vertex of this cluster."""
+        thread = threading.get_ident()
+        return self._busy == thread or (self._crew is not None and self._crew.has(thread))
 
     def _begin_turn(self) -> None:
         begin_turn()
@@ -198,6 +218,8 @@ class EmbeddedWorkers:
 
     def at_rest(self) -> list[Worker] | None:
         """Its workers, as long as no message is between them: see `together.py`."""
+        if self._crew is not None and self._crew.is_at_work:
+            return None
         if self._broken is not None:
             return []
         return None if self._network.in_flight() else self._workers
@@ -276,15 +298,25 @@ class EmbeddedWorkers:
         """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
         call has raised it before.
         """
-        if self._broken is not None:
+        if self._broken is not None or not self._is_here():
             return
-        if self._busy != threading.get_ident():  # else a vertex closes what runs it
+        is_within = self._is_within()
+        if not is_within:  # else a vertex closes what runs it
             self.work_off()
         self._broken = MisuseError("this cluster is closed: connect again")
+        if self._crew is not None and not is_within:
+            with self._turn():
+                self._crew.close()
         for error in self._untold.values():
             raise again(error)
 
+    def _is_here(self) -> bool:
+        """Whether this process has the threads: one that was forked has not."""
+        return self._crew is None or self._process.is_here
+
     def _check(self) -> None:
+        if not self._is_here():
+            self._process.check()
         if self._broken is None:
             return
         if isinstance(self._broken, TimelyError):
@@ -327,7 +359,7 @@ class EmbeddedWorkers:
                 waiting[position] = answer
         failure: TimelyError | None = None
         while waiting:
-            moved = self._step()
+            moved = self._step(until)
             for position, later in list(waiting.items()):
                 try:
                     reply = later.ready()
@@ -346,17 +378,30 @@ class EmbeddedWorkers:
         return settled
 
     def _run_until_idle(self) -> None:
-        while self._step():
-            pass
+        if self._crew is None:
+            while self._step():
+                pass
+        else:
+            self._step()
+            while self._crew.has_paused:
+                self._step()
 
-    def _step(self) -> bool:
+    def _step(self, until: float = inf) -> bool:
+        """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
+        anything.
+        """
         moved = False
         try:
-            for worker in self._workers:
-                moved = worker.step() or moved
+            if self._crew is not None:
+                moved = self._crew.work(until) or self._crew.has_paused
+            else:
+                for worker in self._workers:
+                    moved = worker.step() or moved
         except BaseException as error:
             self._broken = error
             raise
         if is_full():
+            if self._crew is not None:
+                self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         return moved or self._network.in_flight() > 0

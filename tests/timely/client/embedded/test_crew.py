@@ -1,0 +1,315 @@
+"""Workers in threads: all is done when `work` returns, nobody works after it, and it ends whatever happens."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from dataflows import fails_on, word_count
+
+import timely
+from progress.times.timestamp import Timestamp
+from timely.client.embedded.crew import Crew
+from timely.client.embedded.doors import Door, ThreadNetwork
+from timely.client.embedded.workers import EmbeddedWorkers
+from timely.running.core import Worker
+
+
+class Passes:
+    """A worker that passes on whatever it gets, each time one less of it, to a peer by chance."""
+
+    def __init__(self, door: Door, index: int, workers: int, seed: int) -> None:
+        self.door, self.index, self.workers = door, index, workers
+        self.rng = random.Random(seed)
+        self.waiting: list[int] = []
+        self.done = 0
+        self.thread = 0
+        self.on_step: Callable[[], object] = lambda: None
+
+    def is_at_rest(self) -> bool:
+        return not self.waiting
+
+    def step(self) -> bool:
+        self.thread = threading.get_ident()
+        self.on_step()
+        arrived = [int(bytes(frames[0])) for _, frames in self.door.recv_nowait()]
+        waiting, self.waiting = self.waiting, arrived
+        for left in waiting:
+            self.done += 1
+            if self.rng.random() < 0.1:
+                time.sleep(self.rng.random() * 1e-4)
+            if left:
+                peer = (self.index + self.rng.randint(1, self.workers - 1)) % self.workers
+                self.door.send(peer, [str(left - 1).encode()])
+        return bool(waiting or arrived)
+
+
+def passing(count: int, seed: int, wants_pause: Callable[[], bool] = bool) -> tuple[Crew, list[Passes]]:
+    """A crew of such workers."""
+    network = ThreadNetwork(count)
+    workers = [Passes(network.transport(index), index, count, seed + index) for index in range(count)]
+    return Crew(cast("list[Worker]", workers), network, wants_pause), workers
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_all_is_done_when_it_returns_and_nobody_works_after_it(count: int) -> None:
+    rng = random.Random(count)
+    crew, workers = passing(count, 7 * count)
+    meant = 0
+    for _ in range(150):
+        for worker in workers:
+            for _ in range(rng.choice([0, 0, 1, 3])):
+                left = rng.randrange(30)
+                worker.waiting.append(left)
+                meant += left + 1
+        has_work = any(worker.waiting for worker in workers)
+        assert crew.work() == has_work
+        assert not crew.has_paused
+        assert sum(worker.done for worker in workers) == meant
+        assert crew._network.in_flight() == 0
+    assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
+    assert workers[0].thread == threading.get_ident()
+    assert [crew.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
+    crew.close()
+    assert not any(thread.is_alive() for thread in crew._threads)
+
+
+def test_a_message_between_two_looks_at_counts_is_seen() -> None:
+    """Sent behind the first door that is looked at, and taken before the last: the sums are even."""
+
+    class Counted:
+        def __init__(self, *looks: tuple[int, int]) -> None:
+            self.looks = list(looks)
+
+        @property
+        def sent(self) -> int:
+            return self.looks[0][0]
+
+        @property
+        def taken(self) -> int:
+            return self.looks.pop(0)[1] if len(self.looks) > 1 else self.looks[0][1]
+
+    crew = Crew.__new__(Crew)
+    crew._rests = [True] * 3
+    crew._threads = []
+    doors = (Counted((0, 0), (2, 1)), Counted((1, 0), (1, 0)), Counted((0, 1), (0, 1)))
+    crew._doors = cast("list[Door]", doors)
+    assert not crew._all_rest()
+    crew._doors = cast("list[Door]", (Counted((2, 1)), Counted((0, 1))))
+    assert crew._all_rest()
+    crew._rests = [True, False]
+    assert not crew._all_rest()
+    crew._rests = [True, True]
+    crew._doors = cast("list[Door]", (Counted((2, 1)), Counted((0, 0))))
+    assert not crew._all_rest(), "one is under way"
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_pause_leaves_the_rest_to_the_next_call(who: int) -> None:
+    wants = [False]
+    crew, workers = passing(2, 3, lambda: wants[0])
+
+    def on_step() -> None:
+        wants[0] = workers[who].done > 5
+
+    workers[who].on_step = on_step
+    workers[who].waiting += [50]
+    assert crew.work() and crew.has_paused
+    done = sum(worker.done for worker in workers)
+    assert done < 51
+    workers[who].on_step = lambda: None
+    wants[0] = False
+    time.sleep(0.05)
+    assert sum(worker.done for worker in workers) == done, "nobody works in a pause"
+    assert crew.work() and not crew.has_paused
+    assert sum(worker.done for worker in workers) == 51
+    crew.close()
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_it_ends_at_a_moment_that_is_given(who: int) -> None:
+    crew, workers = passing(2, 3)
+    workers[who].on_step = lambda: workers[who].waiting.append(0)
+    assert crew.work(time.monotonic() + 0.1)
+    assert crew.has_paused
+    workers[who].on_step = lambda: None
+    crew.work()
+    assert not crew.has_paused
+    crew.close()
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(who: int, kind: type[BaseException]) -> None:
+    crew, workers = passing(3, 3)
+
+    def fails() -> None:
+        raise kind("of a worker")
+
+    workers[who].on_step = fails
+    workers[2].waiting += [10_000]
+    with pytest.raises(kind, match="of a worker"):
+        crew.work()
+    for thread in crew._threads:
+        thread.join(10.0)
+    assert crew.is_over and not crew.is_at_work
+
+
+def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_step() -> None:
+    crew, workers = passing(2, 3)
+    begun, ends = threading.Event(), threading.Event()
+
+    def is_long() -> None:
+        begun.set()
+        assert ends.wait(60.0)
+
+    workers[1].on_step = is_long
+    workers[1].waiting += [3]
+
+    def interrupt() -> None:
+        assert begun.wait(60.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        crew.work()
+    interrupter.join()
+    assert crew.is_at_work
+    ends.set()
+    for thread in crew._threads:
+        thread.join(10.0)
+    assert not crew.is_at_work
+
+
+def test_who_forgets_a_crew_lets_its_threads_end() -> None:
+    crew, workers = passing(3, 1)
+    workers[1].waiting += [9]
+    crew.work()
+    threads, gone = crew._threads, weakref.ref(crew)
+    del crew
+    gc.collect()
+    assert gone() is None
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
+# Of a cluster.
+
+
+def test_an_exception_on_another_thread_ends_its_dataflow_only() -> None:
+    with timely.connect(workers=3, threads=True) as cluster:
+        flow, other = cluster.install(fails_on), cluster.install(word_count)
+        flow.input("words").insert([f"good {n}" for n in range(100)] + ["bad"])
+        flow.seal()
+        with pytest.raises(timely.VertexError, match="ValueError: cannot bear 'bad'"):
+            flow.wait()
+        other.input("lines").insert(["a b a"])
+        other.wait(other.seal())
+        assert sorted(other.output("counts").changes()) == [(0, ("a", 2)), (0, ("b", 1))]
+
+
+class Asks(timely.Vertex):
+    """Asks the cluster that runs it."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        self.ask = ask
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self.ask()
+
+
+def _on(worker: int, ask: Callable[[], object]) -> Callable[[timely.Dataflow], object]:
+    """A dataflow that asks on one worker for each record."""
+    return lambda flow: flow.input("x").stage("asks", lambda: Asks(ask), exchange=timely.ToWorker(worker))
+
+
+def test_a_vertex_that_asks_its_own_cluster_is_told_so_on_whichever_thread() -> None:
+    with timely.connect(workers=3, threads=True) as cluster:
+        for worker in range(3):
+            flow = cluster.install(_on(worker, cluster.stats))
+            flow.input("x").insert([0])
+            flow.seal()
+            with pytest.raises(timely.MisuseError, match="use what it is sent, or another cluster"):
+                flow.wait()
+
+
+def test_a_vertex_may_close_what_runs_it_on_whichever_thread() -> None:
+    for worker in range(3):
+        cluster = timely.connect(workers=3, threads=True)
+        flow = cluster.install(_on(worker, cluster.close))
+        flow.input("x").insert([0])
+        flow.seal()
+        flow.wait()
+        with pytest.raises(timely.MisuseError, match="this cluster is closed"):
+            flow.seal()
+
+
+def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work() -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    def is_long() -> None:
+        begun.set()
+        assert ends.wait(60.0)
+
+    cluster = timely.connect(workers=2, threads=True)
+    workers = cluster._workers
+    assert isinstance(workers, EmbeddedWorkers)
+    flow = cluster.install(_on(1, is_long))
+    flow.input("x").insert([0])
+    flow.seal()
+
+    def interrupt() -> None:
+        assert begun.wait(60.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        flow.wait()
+    interrupter.join()
+    assert workers.at_rest() is None
+    ends.set()
+    while workers.at_rest() is None:
+        time.sleep(0.01)
+    assert workers.at_rest() == []
+    with pytest.raises(timely.MisuseError, match="this cluster was interrupted"):
+        flow.wait()
+    cluster.close()
+
+
+def test_a_process_that_is_forked_has_not_the_threads_and_is_told_so() -> None:
+    with timely.connect(workers=2, threads=True) as cluster:
+        flow = cluster.install(word_count)
+        flow.input("lines").insert(["a"])
+        flow.seal()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                flow.wait()
+            except timely.MisuseError as error:
+                status = 0 if "before this process was forked" in str(error) else 2
+            cluster.close()
+            os._exit(status)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        flow.wait()
+        assert flow.output("counts").changes() == [(0, ("a", 1))]
+
+
+def test_threads_end_with_their_cluster() -> None:
+    before = threading.active_count()
+    with timely.connect(workers=3, threads=True) as cluster:
+        cluster.install(word_count)
+        assert threading.active_count() == before + 2
+    assert threading.active_count() == before

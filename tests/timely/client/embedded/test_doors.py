@@ -1,0 +1,112 @@
+"""Messages from thread to thread: in order, whichever way, and whoever sleeps is woken."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from timely.client.embedded.doors import ThreadNetwork
+from timely.wire.transport import neighbours
+
+
+@pytest.fixture(params=["rings", "none"])
+def has_rings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Also on hosts without."""
+    if request.param == "none":
+        monkeypatch.setattr(neighbours, "IS_POSSIBLE", False)
+    yield request.param == "rings"
+
+
+def test_messages_of_a_pair_arrive_in_order_whatever_their_sizes(has_rings: bool) -> None:
+    network = ThreadNetwork(3)
+    sizes = [1, 10, 3_000_000, 5, 200_000, 0, 7] * 9
+    for number, size in enumerate(sizes):
+        for source in (0, 1):
+            network.transport(source).send(2, [str((source, number)).encode(), bytes(size)])
+    assert network.in_flight() == 2 * len(sizes)
+    found: list[tuple[int, str, int]] = []
+    while network.in_flight():
+        assert network.transport(2).has_come()
+        for peer, (name, rest) in network.transport(2).recv_nowait():
+            found.append((peer, bytes(name).decode(), len(rest)))
+    for source in (0, 1):
+        meant = [(source, str((source, number)), size) for number, size in enumerate(sizes)]
+        assert [each for each in found if each[0] == source] == meant
+    assert not network.transport(2).has_come()
+    assert (network.transport(0).lend() is None) == (not has_rings)
+    network.close()
+    network.close()
+
+
+def test_what_is_large_is_handed_over_without_a_copy() -> None:
+    network = ThreadNetwork(2)
+    large = bytearray(5_000_000)
+    network.transport(0).send(1, [large])
+    ((_, (frame,)),) = network.transport(1).recv_nowait()
+    large[7] = 1
+    assert frame[7] == 1
+    network.close()
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_who_sleeps_is_woken_by_a_message(has_rings: bool, size: int) -> None:
+    network = ThreadNetwork(2)
+    heard: list[int] = []
+
+    def listen() -> None:
+        while len(heard) < 50:
+            network.transport(1).wait(60.0)
+            for _, (frame,) in network.transport(1).recv_nowait():
+                heard.append(len(frame))
+                network.transport(1).send(0, [b"heard"])
+
+    thread = threading.Thread(target=listen)
+    begin = time.monotonic()
+    thread.start()
+    for _ in range(50):
+        network.transport(0).send(1, [bytes(size)])
+        while not network.transport(0).recv_nowait():
+            network.transport(0).wait(60.0)
+    thread.join()
+    assert heard == 50 * [size]
+    assert time.monotonic() - begin < 60.0, "nobody has slept until it was over"
+    network.close()
+
+
+def test_nobody_sleeps_over_what_is_there_or_awaited() -> None:
+    network = ThreadNetwork(2)
+    begin = time.monotonic()
+    network.transport(1).wake()  # nobody sleeps: nothing to do
+    network.transport(0).send(1, [b"x"])
+    network.transport(1).wait(100.0)
+    network.transport(1).recv_nowait()
+    network.transport(1).wait(100.0, lambda: True)
+    assert time.monotonic() - begin < 100.0
+    network.close()
+
+
+def test_many_workers_take_no_more_descriptors_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (before + 100, before + 100))
+    network = ThreadNetwork(8)
+    assert len(os.listdir("/proc/self/fd")) - before <= 50
+    network.transport(0).send(7, [b"all the same"])
+    assert [frames[0] == b"all the same" for _, frames in network.transport(7).recv_nowait()] == [True]
+    network.close()
+
+
+def test_who_forgets_a_network_gives_back_its_descriptors() -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    network = ThreadNetwork(3)
+    assert len(os.listdir("/proc/self/fd")) > before
+    del network
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
