@@ -1,11 +1,13 @@
 """Two systems, the same workloads, in turn: what is the ratio?
 
-    python -m bench.compare [WORKLOAD ...] [--workers 1 2] [--runs N] [--write FILE]
+    python -m bench.compare [WORKLOAD ...] [--workers 1 2] [--threads] [--runs N] [--write FILE]
     python -m bench.compare wcc bfs-100k-200k --against ../before --runs 5
 
 Runs ours and the peer's program alternately, each as a process of its own, and shows the ratio pair by pair:
 figures of one run can be compared, figures of two machines or two days cannot. WORKLOAD is a name of the
 table or how one begins; without one it is all of them.
+
+Several workers of ours are processes, with --threads threads of one; Rust's are always threads.
 
 With --against FOLDER the other one is the checkout of this project in FOLDER, so that a change of the code
 has its before and after; with --peer as well the peer's program runs beside both. What is measured is then
@@ -71,8 +73,9 @@ class Comparison:
     It can be shown: what there is so far, and what runs now; the latter is told to `note`, too.
     """
 
-    def __init__(self, systems: Sequence[System], note: Callable[[str], None]) -> None:
+    def __init__(self, systems: Sequence[System], note: Callable[[str], None], threads: bool = False) -> None:
         self.systems = systems
+        self._threads = threads
         self._note = note
         self.rounds: list[Round] = []
         self.now = ""
@@ -99,7 +102,14 @@ class Comparison:
         able = [system for system in self.systems if system.can_run(case)]
         unable = [system.name for system in self.systems if system not in able]
         for number in range(runs):
-            one = Round(case, workers, unable=unable, day=f"{datetime.now(UTC):%Y-%m-%d}", machine=versions())
+            one = Round(
+                case,
+                workers,
+                unable=unable,
+                day=f"{datetime.now(UTC):%Y-%m-%d}",
+                machine=versions(),
+                threads=self._threads and workers > 1,
+            )
             self.rounds.append(one)
             # Who comes first takes turns: what slows the machine down for a while is not always in the same
             # one's way.
@@ -182,7 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except RunError as error:
             parser.error(str(error))
         # A terminal shows what runs now below the table.
-        comparison = Comparison(systems, lambda now: None if console.is_terminal else console.print(now))
+        comparison = Comparison(
+            systems, lambda now: None if console.is_terminal else console.print(now), options.threads
+        )
 
         def done(one: Round) -> None:
             """After each round, so that whoever interrupts has what there is."""
@@ -204,9 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _systems(options: argparse.Namespace, stack: ExitStack) -> list[System]:
     """Ours first; raises `RunError` if one is not there."""
-    systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS))]
+    systems: list[System] = [stack.enter_context(Checkout(ROOT, OURS, threads=options.threads))]
     for folder, name in zip(options.against, names_of(options.against), strict=True):
-        systems.append(stack.enter_context(Checkout(folder, name, own_bench=options.own_bench)))
+        other = Checkout(folder, name, own_bench=options.own_bench, threads=options.threads)
+        systems.append(stack.enter_context(other))
     if options.peer is not None or not (options.against or options.peer_python):
         systems.append(Peer(options.peer or PEER_PROGRAM))
     systems += [PythonPeer(name, options.limit) for name in options.peer_python]
@@ -217,6 +230,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="all workloads, ours beside Rust or another checkout")
     parser.add_argument("workload", nargs="*", help="as in wcc or bfs-100k-1M; all without one")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="default: 1 2")
+    parser.add_argument("--threads", action="store_true", help="several workers of ours are threads")
     parser.add_argument("--runs", type=int, default=3, help="rounds, in which each system runs once")
     parser.add_argument("--small", action="store_true", help="sizes of which only the answer means something")
     parser.add_argument("--write", type=Path, help="a Markdown file for the tables")

@@ -37,6 +37,8 @@ class Round:
     """Which version each is."""
     day: str = ""
     machine: str = ""
+    threads: bool = False
+    """Whether our workers are threads of one process."""
 
     def to_json(self) -> str:
         """One line."""
@@ -59,6 +61,7 @@ class Round:
             cast("dict[str, str]", said["systems"]),
             str(said["day"]),
             str(said["machine"]),
+            said.get("threads") is True,
         )
 
 
@@ -81,10 +84,12 @@ def kept(paths: Iterable[Path]) -> list[Round]:
 
 
 def rows_of(rounds: Sequence[Round]) -> list[Row]:
-    """A row for each case and number of workers, in the order in which they come."""
-    rows: dict[tuple[Case, int], Row] = {}
+    """A row for each case, number of workers and kind of these, in the order in which they come."""
+    rows: dict[tuple[Case, int, bool], Row] = {}
     for one in rounds:
-        row = rows.setdefault((one.case, one.workers), Row(one.case, one.workers))
+        row = rows.setdefault(
+            (one.case, one.workers, one.threads), Row(one.case, one.workers, threads=one.threads)
+        )
         row.rounds.append(one.figures)
         row.too_much.update(one.too_much)
         row.unable.update(one.unable)

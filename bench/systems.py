@@ -111,11 +111,15 @@ class Checkout:
     """A checkout of this project, run by this interpreter. A context manager.
 
     What is measured is `bench` of this checkout, the same for all, on the packages of `folder`; with
-    `own_bench` that of `folder`, for a change that changes how queries are written.
+    `own_bench` that of `folder`, for a change that changes how queries are written. With `threads` several
+    workers are threads of one process.
     """
 
-    def __init__(self, folder: Path, name: str | None = None, own_bench: bool = False) -> None:
+    def __init__(
+        self, folder: Path, name: str | None = None, own_bench: bool = False, threads: bool = False
+    ) -> None:
         self.folder = folder.resolve()
+        self._threads = threads
         self.name = name or self.folder.name
         bench = (self.folder if own_bench else ROOT) / "bench"
         for needed in (self.folder / "differential", self.folder / "timely", self.folder / "progress", bench):
@@ -165,7 +169,8 @@ class Checkout:
 
     def _command(self, module: str, family: str, sizes: Sequence[int], workers: int) -> list[str]:
         words = [sys.executable, "-m", f"bench.dataflow.{module}", family, *map(str, sizes)]
-        return [*words, "--workers", str(workers)]
+        threads = ["--threads"] if self._threads and workers > 1 else []
+        return [*words, "--workers", str(workers), *threads]
 
     def _environment(self) -> dict[str, str]:
         return {"PYTHONPATH": os.pathsep.join([self._first_on_path.name, str(self.folder)])}

@@ -107,6 +107,14 @@ class Row:
     """By system in what a run has not ended, as in 600 s."""
     unable: set[str] = field(default_factory=set)
     """Systems in which the workload cannot be said."""
+    threads: bool = False
+    """Whether our workers are threads of one process; the other's may always be."""
+
+    @property
+    def where(self) -> str:
+        """On how many workers, of which kind."""
+        kind = ", ours in threads of one process" if self.threads else ""
+        return "one worker" if self.workers == 1 else f"{self.workers} workers{kind}"
 
     def pairs(self, ours: str, other: str) -> Pairs:
         """The rounds in which both count."""
@@ -146,7 +154,7 @@ def screen(rows: Sequence[Row], ours: str, other: str) -> Table:
     for row in rows:
         pairs = row.pairs(ours, other)
         cells = [_cell(row, pairs, column, other) for column in columns]
-        table.add_row(row.case.name, str(row.workers), *cells)
+        table.add_row(row.case.name, f"{row.workers}{' threads' * row.threads}", *cells)
     return table
 
 
@@ -177,16 +185,15 @@ def number(value: float) -> str:
 def markdown(rows: Sequence[Row], ours: str, other: str) -> str:
     """For a file: a table of ratios and one of figures for each number of workers."""
     parts: list[str] = []
-    for workers in dict.fromkeys(row.workers for row in rows):
-        mine = [row for row in rows if row.workers == workers and other not in row.unable]
+    for where in dict.fromkeys(row.where for row in rows):
+        mine = [row for row in rows if row.where == where and other not in row.unable]
         if not mine:
             continue
         columns = columns_of(mine, ours, other)
-        processes = _on(workers)
         parts += [
-            f"### {ours} / {other}, {processes}: ratio, median (range), and what is asked: ✓ reached, ✗ not",
+            f"### {ours} / {other}, {where}: ratio, median (range), and what is asked: ✓ reached, ✗ not",
             _markdown_table(mine, columns, ours, other, _ratio_text, lambda column: column.label),
-            f"### {ours} and {other}, {processes}: medians",
+            f"### {ours} and {other}, {where}: medians",
             _markdown_table(mine, columns, ours, other, _both_text, lambda column: column.head),
         ]
     return "\n\n".join([*parts, *summary(rows, ours, other)])
@@ -206,7 +213,7 @@ def summary(rows: Sequence[Row], ours: str, other: str) -> Iterator[str]:
             if wanted is not None:
                 judged.append(ratio <= wanted)
             if column in _TIMES:
-                lost.append((ratio, f"{row.case.name} on {_on(row.workers)}, {column.label}"))
+                lost.append((ratio, f"{row.case.name} on {row.where}, {column.label}"))
     if judged:
         yield f"Reached beside {other}: {sum(judged)} of {len(judged)} ratios that are asked for."
     if lost:
@@ -217,10 +224,6 @@ def summary(rows: Sequence[Row], ours: str, other: str) -> Iterator[str]:
 
 _TIMES = COLUMNS[:2]
 """The load, and the median of the changes."""
-
-
-def _on(workers: int) -> str:
-    return "one worker" if workers == 1 else f"{workers} workers"
 
 
 Cell = Callable[[Row, Column, str, str], str]

@@ -2,11 +2,11 @@
 
 A workload of `bench/workloads.py` through the public interface: the whole runtime with progress tracking,
 one worker embedded in this process, or, with --workers 2, that many worker processes that are fed by this
-one. One JSON line on standard output with the keys of the peers' programs (`bench/peers/README.md`). Times
-are from the first row handed over to the result being known; kernels are compiled before. Memory is that of
+one, or with --threads that many threads of this one. One JSON line on standard output with the keys of the
+peers' programs (`bench/peers/README.md`). Times are from the first row handed over to the result being known; kernels are compiled before. Memory is that of
 this process and its workers, `idle_mib` before the rows are drawn and after a small run of the same dataflow.
 
-    python -m bench.dataflow.measure WORKLOAD NUMBERS [--workers W] [--batch B]
+    python -m bench.dataflow.measure WORKLOAD NUMBERS [--workers W [--threads]] [--batch B]
     python -m bench.dataflow.measure bfs 100000 200000 100 --workers 2
 
 A change of few rows is handed over as tuples, as who changes one edge writes it; a larger one as a table.
@@ -101,9 +101,11 @@ class Figures(TypedDict):
     check_changes: CheckJson
 
 
-def connected(workers: int) -> timely.Cluster:
-    """One worker in this process, or several processes."""
-    return timely.connect(workers=workers, embedded=workers == 1)
+def connected(workers: int, threads: bool = False) -> timely.Cluster:
+    """One worker in this process, or several processes, or threads."""
+    if threads:
+        return timely.connect(workers=workers, threads=True)
+    return timely.connect(workers=workers, embedded=workers == 1)  # as an older checkout knows it, too
 
 
 def warm_up(cluster: timely.Cluster, family: str) -> None:
@@ -286,9 +288,10 @@ def main() -> None:
         "sizes", type=int, nargs="+", metavar="NUMBERS", help="as bench/workloads.py has them"
     )
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--threads", action="store_true")
     parser.add_argument("--batch", type=int, default=1)
     options = parser.parse_args()
-    with connected(options.workers) as cluster:
+    with connected(options.workers, options.threads) as cluster:
         warm_up(cluster, options.workload)
         memory.reset_peaks()
         idle_mib = memory.resident_mib()

@@ -1,4 +1,4 @@
-"""Loops that two processes, or two threads, run together, beats from ring to ring: what comes out, and if one is gone."""
+"""Loops that two workers run together, beats from ring to ring: what comes out, and if one is gone."""
 
 from __future__ import annotations
 

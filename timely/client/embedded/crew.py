@@ -131,18 +131,20 @@ class Crew:
     def _work_until_all_rest(self, until: float) -> bool:
         """Work as the first worker; whether nothing is left to do."""
         worker, door = self._workers[0], self._doors[0]
-        while not self._must_pause:
+        while True:
             while worker.step():
                 self._has_moved = True
-                if self._must_pause or self._wants_pause() or time.monotonic() > until:
+                if self._is_called_off() or self._wants_pause() or time.monotonic() > until:
                     return False
             if self._all_rest():
                 return True
             left = until - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._is_called_off():
                 return False
             door.wait(min(_LOOK_SECONDS, left), self._is_news)
-        return False
+
+    def _is_called_off(self) -> bool:
+        return self._must_pause
 
     def _is_news(self) -> bool:
         return self._must_pause or self._all_rest()

@@ -69,6 +69,7 @@ class Door:
         """These are there, itself among them."""
         self._doors = doors
         self._neighbours.join([peer for peer in range(self._workers) if peer != self._index])
+
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
         """See `Transport`."""
         self._neighbours.send(peer, frames)
@@ -128,7 +129,7 @@ class Door:
         return not any(self._come) and self._neighbours.looks_out(number)
 
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
-        """What does not go by a ring. The memory is the sender's, which does not write to what it has sent."""
+        """What does not go by a ring. The sender, whose memory it is, does not write there any more."""
         door = self._doors[peer]
         door._come[self._index].append([_bytes_of(frame) for frame in frames])
         door.wake()

@@ -41,11 +41,11 @@ from ...wire.transport.memory import MemoryNetwork
 from ...worker.answers.later import Later
 from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
-from .owed import Owed
 from ..installed import OwnProcess
 from ..posting import Behind, Poster, Refusals
 from .crew import Crew
 from .doors import ThreadNetwork
+from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
 

@@ -1,4 +1,4 @@
-"""Workers in threads: all is done when `work` returns, nobody works after it, and it ends whatever happens."""
+"""Workers in threads: all is done when `work` returns, nobody works after it, and it always ends."""
 
 from __future__ import annotations
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from timely.client.embedded.doors import ThreadNetwork
 from timely.wire.transport import neighbours
+
+
+def _descriptors() -> int:
+    """How many this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.fixture(params=["rings", "none"])
@@ -93,10 +98,10 @@ def test_nobody_sleeps_over_what_is_there_or_awaited() -> None:
 def test_many_workers_take_no_more_descriptors_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    before = len(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (before + 100, before + 100))
     network = ThreadNetwork(8)
-    assert len(os.listdir("/proc/self/fd")) - before <= 50
+    assert _descriptors() - before <= 50
     network.transport(0).send(7, [b"all the same"])
     assert [frames[0] == b"all the same" for _, frames in network.transport(7).recv_nowait()] == [True]
     network.close()
@@ -104,9 +109,9 @@ def test_many_workers_take_no_more_descriptors_than_they_may(monkeypatch: pytest
 
 def test_who_forgets_a_network_gives_back_its_descriptors() -> None:
     gc.collect()
-    before = len(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     network = ThreadNetwork(3)
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert _descriptors() > before
     del network
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _descriptors() == before

@@ -166,7 +166,9 @@ def test_an_exception_of_a_vertex_is_the_cause_of_what_comes_out_and_ends_the_da
 
 
 @pytest.mark.parametrize("call", ["insert", "seal", "wait", "changes"])
-def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_dataflow(call: str, threads: bool) -> None:
+def test_a_failure_that_another_call_has_met_comes_out_of_the_next_call_for_its_dataflow(
+    call: str, threads: bool
+) -> None:
     with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow, other = cluster.install(fails_on), cluster.install(word_count)
         flow.input("words").insert(["bad"])
@@ -280,7 +282,9 @@ def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
             flow.input("lines").insert(["one"], writer="w", sequence=0)
 
 
-def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(monkeypatch: pytest.MonkeyPatch, threads: bool) -> None:
+def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
+    monkeypatch: pytest.MonkeyPatch, threads: bool
+) -> None:
     """Else the next call waited for ever, and so did the end of the program."""
 
     def interrupted() -> None:
