@@ -3,8 +3,9 @@
 A workload of `bench/workloads.py` through the public interface: the whole runtime with progress tracking,
 one worker embedded in this process, or, with --workers 2, that many worker processes that are fed by this
 one, or with --threads that many threads of this one. One JSON line on standard output with the keys of the
-peers' programs (`bench/peers/README.md`). Times are from the first row handed over to the result being known; kernels are compiled before. Memory is that of
-this process and its workers, `idle_mib` before the rows are drawn and after a small run of the same dataflow.
+peers' programs (`bench/peers/README.md`). Times are from the first row handed over to the result being known;
+kernels are compiled before. Memory is that of this process and its workers, `idle_mib` before the rows are
+drawn and after a small run of the same dataflow.
 
     python -m bench.dataflow.measure WORKLOAD NUMBERS [--workers W [--threads]] [--batch B]
     python -m bench.dataflow.measure bfs 100000 200000 100 --workers 2
