@@ -201,7 +201,14 @@ class EmbeddedWorkers:
             self._owed.clear()
         elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
             story = story_of(error)
-            self._untold = {one: each for one, each in self._untold.items() if story_of(each) not in story}
+            self._untold = {one: each for one, each in self._untold.items() if not self._is_in(story, one)}
+
+    def _is_in(self, story: str, dataflow: int) -> bool:
+        """Whether a story tells what has ended a dataflow, which may have happened on several workers at
+        once: then it is told as of one of them.
+        """
+        told = self._what_ended(dataflow)
+        return any(each is not None and story_of(each) in story for each in (self._untold[dataflow], told))
 
     def _on_failure(
         self, tell: Callable[[int, TimelyError], None] | None, dataflow: int, error: TimelyError

@@ -218,6 +218,26 @@ def test_an_exception_on_another_thread_ends_its_dataflow_only() -> None:
         assert sorted(other.output("counts").changes()) == [(0, ("a", 2)), (0, ("b", 1))]
 
 
+def test_what_fails_on_several_workers_at_once_is_told_once() -> None:
+    """Each worker has it by itself, with other words for where."""
+    together = threading.Barrier(2)
+
+    class Fails(timely.Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            together.wait(60.0)
+            raise ValueError("on both")
+
+    def flow(flow: timely.Dataflow) -> None:
+        flow.input("x").stage("fails", Fails, exchange=lambda record: hash(record))
+
+    with timely.connect(workers=2, threads=True) as cluster:
+        running = cluster.install(flow)
+        running.input("x").insert(list(range(64)))
+        running.seal()
+        with pytest.raises(timely.VertexError, match="on both"):
+            running.wait()
+
+
 class Asks(timely.Vertex):
     """Asks the cluster that runs it."""
 

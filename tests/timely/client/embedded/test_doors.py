@@ -114,4 +114,4 @@ def test_who_forgets_a_network_gives_back_its_descriptors() -> None:
     assert _descriptors() > before
     del network
     gc.collect()
-    assert _descriptors() == before
+    assert _descriptors() <= before
