@@ -40,7 +40,7 @@ ROOMS = {
         "tracking checking",
     ],
     "timely": [
-        "own_files counted dictionaries errors limits failure",
+        "own_files counted dictionaries errors limits failure memory",
         "user_code wire",
         "keys",
         "operators",

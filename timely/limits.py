@@ -118,6 +118,9 @@ READERS_MAX: Final = 4_096
 READER_SECONDS_MAX: Final = 3600.0
 """How long a client may be silent before its place in an output no longer holds changes back."""
 
+GIVE_BACK_ROWS_MIN: Final = 1 << 18
+"""After so many rows a worker that has nothing to do gives back memory that it has freed."""
+
 OWED_EPOCHS_MAX: Final = 1_024
 """Epochs that an embedded cluster lets wait, sealed and not worked on, for a call that needs their work."""
 

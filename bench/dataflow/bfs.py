@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import differential as dd
 import timely
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 from bench.workloads import check_bfs, graph
 from differential import Collection, col
 
@@ -45,6 +45,6 @@ def job(nodes: int, edges: int, changes: int) -> Job:
         "distances",
         lambda columns, diffs: check_bfs(columns["node"], columns["distance"], diffs),
         drawn.schedule,
-        changing={"edges": pa.table({"src": drawn.src, "dst": drawn.dst})},
+        changing={"edges": table_of(src=drawn.src, dst=drawn.dst)},
         fixed={"roots": pa.table({"node": [0]})},
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 import differential as dd
 import timely
 from bench import workloads
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 
 __all__ = ["build", "job"]
 
@@ -27,5 +25,5 @@ def job(keys: int, rows: int, epochs: int, updates: int) -> Job:
         "counts",
         lambda columns, diffs: workloads.check_count(columns["key"], columns["n"], diffs),
         drawn.schedule,
-        changing={"rows": pa.table({"key": drawn.key})},
+        changing={"rows": table_of(key=drawn.key)},
     )

@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from bench.workloads import Check, Int64s, Schedule
 from timely.building.builders import Builder
 
-__all__ = ["Checking", "Job"]
+__all__ = ["Checking", "Job", "table_of"]
 
 Checking: TypeAlias = Callable[[Mapping[str, Int64s], Int64s], Check]
 """The check of changes of an output: its columns by name, and their diffs."""
+
+
+def table_of(**columns: Int64s) -> pa.Table:
+    """Numbers below 2³¹, in as many bits as the peers' programs hold them in."""
+    return pa.table({name: column.astype(np.int32, casting="same_value") for name, column in columns.items()})
 
 
 @dataclass(frozen=True)

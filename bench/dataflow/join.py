@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 import differential as dd
 import timely
 from bench import workloads
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 
 __all__ = ["build", "job"]
 
@@ -34,7 +33,7 @@ def job(keys: int, rows: int, epochs: int, updates: int) -> Job:
         ),
         drawn.schedule,
         changing={
-            "left": pa.table({"key": drawn.left_key, "left_row": numbers}),
-            "right": pa.table({"key": drawn.right_key, "right_row": numbers}),
+            "left": table_of(key=drawn.left_key, left_row=numbers),
+            "right": table_of(key=drawn.right_key, right_row=numbers),
         },
     )

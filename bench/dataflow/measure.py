@@ -124,6 +124,7 @@ def warm_up(cluster: timely.Cluster, family: str) -> None:
 
 def measured(cluster: timely.Cluster, job: Job, batch: int = 1, idle_mib: float = 0.0) -> Figures:
     """Run the workload once; the figures and the checks."""
+    memory.give_back()
     memory.reset_peaks()
     flow = cluster.install(job.build)
     begin = time.perf_counter()
@@ -294,7 +295,7 @@ def main() -> None:
     options = parser.parse_args()
     with connected(options.workers, options.threads) as cluster:
         warm_up(cluster, options.workload)
-        memory.reset_peaks()
+        memory.give_back()
         idle_mib = memory.resident_mib()
         figures = measured(cluster, JOBS[options.workload](*options.sizes), options.batch, idle_mib)
     print(json.dumps(figures))

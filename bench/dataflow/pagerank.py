@@ -6,11 +6,9 @@ digit: here a change is as dear as all of it.
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 import differential as dd
 import timely
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 from bench.workloads import DAMPING, ITERATIONS, UNIT, check_pagerank, graph
 from differential.algorithms import pagerank
 
@@ -33,5 +31,5 @@ def job(nodes: int, edges: int, changes: int) -> Job:
         "ranks",
         lambda columns, diffs: check_pagerank(columns["node"], columns["rank"], diffs),
         drawn.schedule,
-        changing={"edges": pa.table({"src": drawn.src, "dst": drawn.dst})},
+        changing={"edges": table_of(src=drawn.src, dst=drawn.dst)},
     )

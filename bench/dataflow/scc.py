@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 import differential as dd
 import timely
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 from bench.workloads import check_scc, graph
 from differential.algorithms import edges_inside_components
 
@@ -31,5 +29,5 @@ def job(nodes: int, edges: int, changes: int) -> Job:
         "inside",
         lambda columns, diffs: check_scc(columns["src"], columns["dst"], diffs),
         drawn.schedule,
-        changing={"edges": pa.table({"src": drawn.src, "dst": drawn.dst})},
+        changing={"edges": table_of(src=drawn.src, dst=drawn.dst)},
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 import differential as dd
 import timely
 from bench import workloads
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 
 __all__ = ["build", "job"]
 
@@ -28,5 +26,5 @@ def job(keys: int, rows: int, epochs: int, updates: int) -> Job:
         "totals",
         lambda columns, diffs: workloads.check_sum(columns["key"], columns["total"], diffs),
         drawn.schedule,
-        changing={"rows": pa.table({"key": drawn.key, "value": drawn.value})},
+        changing={"rows": table_of(key=drawn.key, value=drawn.value)},
     )

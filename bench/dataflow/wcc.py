@@ -7,11 +7,10 @@ first, beside `propagate_at` of Rust.
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 import differential as dd
 import timely
-from bench.dataflow.job import Job
+from bench.dataflow.job import Job, table_of
 from bench.workloads import check_wcc, graph
 from differential.algorithms import connected_components
 from timely.building.builders import Builder
@@ -53,6 +52,6 @@ def _job(how: str, builder: Builder, nodes: int, edges: int, changes: int) -> Jo
         "components",
         lambda columns, diffs: check_wcc(columns["node"], columns["component"], diffs),
         drawn.schedule,
-        changing={"edges": pa.table({"src": drawn.src, "dst": drawn.dst})},
-        fixed={"nodes": pa.table({"node": np.arange(nodes)})},
+        changing={"edges": table_of(src=drawn.src, dst=drawn.dst)},
+        fixed={"nodes": table_of(node=np.arange(nodes))},
     )

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, DECIMAL_DIGITS_MAX, ColumnType
+from differential.columns.encoding import is_short
 from differential.columns.foreign.type_names import kind_of_arrow
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
@@ -83,7 +84,8 @@ class Conforming:
 def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_name: str) -> pa.Table:
     """`table` with the columns that are `wanted`, cast where that loses nothing.
 
-    Dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see the module's docstring).
+    Short whole numbers stay short, dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see
+    the module's docstring).
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -217,8 +219,8 @@ def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
 def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
     """`column` in the declared type; raises about the first value that does not fit."""
     target = place.type.to_arrow()
-    if column.type == target:
-        return column
+    if column.type == target or (place.type.kind == "int" and is_short(column.type)):
+        return column  # short numbers are made long where they are written down, not all of them here
     if pa.types.is_decimal(target) and pa.types.is_integer(column.type):
         column = column.cast(pa.decimal128(38, 0))  # Arrow would want room for 19 digits in every target
     if _fits(column, target):

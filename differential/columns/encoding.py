@@ -10,7 +10,7 @@ dictionary encoding finds them. What comes in here has been through `conforming.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,23 @@ from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
 from timely.wire.arrow import binary_array, number_array, numbers_of, text_array, validity_of
 
-__all__ = ["EncodedParts", "decode_column", "encode_column", "with_symbols"]
+__all__ = ["EncodedParts", "decode_column", "encode_column", "is_short", "with_symbols"]
+
+
+_Short: TypeAlias = np.int8 | np.int16 | np.int32 | np.uint8 | np.uint16 | np.uint32
+_SHORT: Final[dict[pa.DataType, type[_Short]]] = {
+    pa.int8(): np.int8,
+    pa.int16(): np.int16,
+    pa.int32(): np.int32,
+    pa.uint8(): np.uint8,
+    pa.uint16(): np.uint16,
+    pa.uint32(): np.uint32,
+}
+
+
+def is_short(type_: pa.DataType) -> bool:
+    """Whether all its values are whole numbers that a column of them takes, whatever they are."""
+    return type_ in _SHORT
 
 
 def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: SymbolTable | None) -> None:
@@ -45,6 +61,8 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         values[:] = numbers_of(array, np.bool_)
     elif type_.kind == "date":
         values[:] = numbers_of(array, np.int32)
+    elif (short := _SHORT.get(array.type)) is not None:
+        values[:] = numbers_of(array, short)
     else:
         values[:] = numbers_of(array, np.int64)
     if valid is not None and array.null_count:

@@ -23,10 +23,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgpack
+import numpy as np
+import pyarrow as pa
 import pytest
 from house import ROOT
 
 import timely
+from bench.dataflow.bfs import build
+from bench.memory import resident_mib_of
 from timely.wire.handshake import PROTOCOL_VERSION
 from timely.wire.requests import decode_reply
 from timely.wire.transport.zeromq import ClientSockets
@@ -482,3 +486,22 @@ def _all_but_a_request(rng: random.Random) -> list[bytes]:
     else:
         header = [rng.choice(values) for _ in range(rng.randrange(6))]
     return [msgpack.packb(header)]
+
+
+def test_what_a_load_has_left_goes_back_to_the_system() -> None:
+    """Whoever loads once and then follows small changes does not hold twice the memory for ever."""
+    with timely.connect(workers=1) as cluster:
+        process = int(str(cluster.stats()[0]["process"]))
+        flow = cluster.install(build)
+        flow.input("roots").insert([(0,)])
+        flow.input("edges").insert([(0, 1)])
+        flow.wait(flow.seal())
+        before = resident_mib_of(process)
+        rng = np.random.default_rng(1)
+        ends = {name: rng.integers(0, 100_000, 1_000_000) for name in ("src", "dst")}
+        flow.input("edges").insert(pa.table(ends))
+        flow.wait(flow.seal())
+        until = time.monotonic() + 20.0
+        while resident_mib_of(process) - before > 30 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert resident_mib_of(process) - before <= 30, "it was 47"

@@ -33,7 +33,7 @@ __all__ = [
     "validity_of",
 ]
 
-_Number = TypeVar("_Number", np.int64, np.int32, np.float64, np.bool_)
+_Number = TypeVar("_Number", bound=np.generic)
 
 _ALIGNMENT_BYTES = 16
 _VALUES_FEW = 50_000

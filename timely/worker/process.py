@@ -44,6 +44,7 @@ from ..limits import (
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
 )
+from ..memory import GivingBack
 from ..running.core import Worker
 from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address
@@ -106,6 +107,7 @@ class WorkerProcess:
             silence_seconds=settings.silence_seconds,
         )
         self._tidying = Tidying(self._worker)
+        self._giving_back = GivingBack()
         join(self)
 
     @property
@@ -176,6 +178,7 @@ class WorkerProcess:
                 self._is_resting = True
                 self._worker.rest()
             if not (worked or served):
+                self._giving_back.look()
                 self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
             elif self._is_resting:
@@ -292,6 +295,8 @@ class WorkerProcess:
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
         request, table = decode_request(frames)
+        if table is not None:
+            self._giving_back.add(table.num_rows)
         known = self._posted.behind(client, request)
         answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):

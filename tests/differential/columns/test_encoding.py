@@ -74,6 +74,26 @@ def test_law_rows_come_back_and_tables_and_tuples_have_the_same_words(rows: list
     symbols.check_invariants()
 
 
+@given(st.sampled_from([8, 16, 32]), st.booleans(), st.data())
+def test_law_short_numbers_have_the_words_of_long_ones_and_stay_short_until_then(
+    bits: int, is_signed: bool, data: st.DataObject
+) -> None:
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+    values = data.draw(
+        st.lists(st.none() | st.integers(low, high) | st.sampled_from([low, high]), max_size=9)
+    )
+    short = pa.array(values, getattr(pa, f"{'' if is_signed else 'u'}int{bits}")())
+    skipped = data.draw(st.integers(0, len(values)))
+    table = pa.table({"n": pa.chunked_array([short[:skipped], short[skipped:]])}).slice(skipped // 2)
+    schema = Schema.of("n: int?")
+    assert schema.conform(table).schema.field("n").type == short.type
+    long = table.cast(pa.schema({"n": pa.int64()}))
+    assert schema.encode(table).tolist() == schema.encode(long).tolist()
+    parts, words = schema.in_parts(table), np.zeros((2, table.num_rows), np.int64)
+    parts.write(words, 0)
+    assert words.tolist() == schema.encode(long).tolist()
+
+
 def test_law_chunks_make_no_difference() -> None:
     table = to_table(
         [(1, None, 0.5, True, NOON, "a", b"r", 1), (2, 3, -0.5, None, NOON, None, b"", [1])], EVERY

@@ -23,6 +23,7 @@ from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError, VertexError
 from ...failure import again, story_of
 from ...limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
+from ...memory import GivingBack
 from ...running.core import Worker
 from ...wire.requests import (
     Append,
@@ -84,6 +85,7 @@ class EmbeddedWorkers:
         self._lock = threading.Lock()
         self._busy = 0  # the thread whose turn it is
         self._owed = Owed(self)
+        self._giving_back = GivingBack()
         self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
         self._failed_installs: set[int] = set()
         for worker, server in zip(self._workers, self._servers, strict=True):
@@ -354,7 +356,9 @@ class EmbeddedWorkers:
     def _work_off(self) -> None:
         """Work until nothing is left to do."""
         if self._broken is None:
+            self._giving_back.add(self._owed.rows)
             self._run_until_idle()
+            self._giving_back.look()
         self._owed.clear()
 
     def _settle(self, answers: Sequence[Reply | Later], until: float = inf) -> list[Reply]:

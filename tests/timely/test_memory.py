@@ -1,0 +1,68 @@
+"""What much work has left is given back to the system, and little work does not ask for it."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from dataflows import word_count
+
+import timely
+from bench.memory import resident_mib
+from timely import memory
+from timely.client.embedded.workers import EmbeddedWorkers
+from timely.limits import GIVE_BACK_ROWS_MIN
+from timely.memory import GivingBack
+
+_HAS_TRIM = hasattr(ctypes.CDLL(None), "malloc_trim")
+
+
+def test_it_gives_back_once_after_many_rows() -> None:
+    giving = GivingBack()
+    assert not giving.look()
+    giving.add(GIVE_BACK_ROWS_MIN - 1)
+    assert not giving.look()
+    giving.add(1)
+    assert giving.look()
+    assert not giving.look()
+
+
+@pytest.mark.skipif(not _HAS_TRIM, reason="a C library that cannot be asked")
+def test_what_was_freed_in_the_middle_is_given_back() -> None:
+    held = [np.ones(2**13, np.int64) for _ in range(2_000)]  # 64 KiB each: not memory of its own
+    kept = held[-1]
+    before = resident_mib()
+    held.clear()
+    giving = GivingBack()
+    giving.add(GIVE_BACK_ROWS_MIN)
+    assert giving.look()
+    assert before - resident_mib() > 60
+    assert kept[0] == 1
+
+
+def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    giving = GivingBack()
+    giving.add(GIVE_BACK_ROWS_MIN)
+    assert giving.look()
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_an_embedded_cluster_gives_back_after_much_work(
+    threads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "GIVE_BACK_ROWS_MIN", 100)
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
+        workers = cluster._workers
+        assert isinstance(workers, EmbeddedWorkers)
+        looks: list[bool] = []
+        look = workers._giving_back.look
+        monkeypatch.setattr(workers._giving_back, "look", lambda: looks.append(look()))
+        flow = cluster.install(word_count)
+        looks.clear()
+        for count in (99, 1, 99):
+            flow.input("lines").insert(["a"] * count)
+            flow.wait(flow.seal())
+        assert looks.count(True) == 1
+        assert [count for _, (_, count) in flow.output("counts").changes()] == [99, 100, 199]
