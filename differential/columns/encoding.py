@@ -10,7 +10,7 @@ dictionary encoding finds them. What comes in here has been through `conforming.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +19,19 @@ from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
-from timely.wire.arrow import binary_array, number_array, numbers_of, text_array, validity_of
+from timely.wire.arrow import (
+    binary_array,
+    number_array,
+    numbers_of,
+    text_array,
+    validity_of,
+    write_short_numbers,
+)
 
 __all__ = ["EncodedParts", "decode_column", "encode_column", "is_short", "with_symbols"]
 
 
-_Short: TypeAlias = np.int8 | np.int16 | np.int32 | np.uint8 | np.uint16 | np.uint32
-_SHORT: Final[dict[pa.DataType, type[_Short]]] = {
-    pa.int8(): np.int8,
-    pa.int16(): np.int16,
-    pa.int32(): np.int32,
-    pa.uint8(): np.uint8,
-    pa.uint16(): np.uint16,
-    pa.uint32(): np.uint32,
-}
+_SHORT: Final = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32()})
 
 
 def is_short(type_: pa.DataType) -> bool:
@@ -61,8 +60,8 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
         values[:] = numbers_of(array, np.bool_)
     elif type_.kind == "date":
         values[:] = numbers_of(array, np.int32)
-    elif (short := _SHORT.get(array.type)) is not None:
-        values[:] = numbers_of(array, short)
+    elif is_short(array.type):
+        write_short_numbers(array, values)
     else:
         values[:] = numbers_of(array, np.int64)
     if valid is not None and array.null_count:

@@ -31,9 +31,10 @@ __all__ = [
     "pc",
     "text_array",
     "validity_of",
+    "write_short_numbers",
 ]
 
-_Number = TypeVar("_Number", bound=np.generic)
+_Number = TypeVar("_Number", np.int64, np.int32, np.float64, np.bool_)
 
 _ALIGNMENT_BYTES = 16
 _VALUES_FEW = 50_000
@@ -114,6 +115,15 @@ def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
     if buffer is None or not len(array):
         return np.empty(0, kind)
     return np.frombuffer(buffer, kind, len(array), array.offset * (bits // 8))
+
+
+def write_short_numbers(array: pa.Array, out: npt.NDArray[np.int64]) -> None:
+    """Write the whole numbers of an array, of 8 to 32 bits each, into `out`; at its nulls anything."""
+    kind = np.dtype(str(array.type))
+    buffer = array.buffers()[1]
+    assert kind.kind in "iu" and kind.itemsize < out.itemsize, array.type
+    if buffer is not None and len(array):
+        out[:] = np.frombuffer(buffer, kind, len(array), array.offset * kind.itemsize)
 
 
 def validity_of(array: pa.Array) -> npt.NDArray[np.bool_]:
