@@ -84,8 +84,8 @@ class Conforming:
 def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_name: str) -> pa.Table:
     """`table` with the columns that are `wanted`, cast where that loses nothing.
 
-    Short whole numbers stay short, dictionaries of strings or bytes stay dictionaries. Raises SchemaError (see
-    the module's docstring).
+    Short whole numbers stay short, dictionaries of strings or bytes stay dictionaries. Raises SchemaError
+    (see the module's docstring).
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
