@@ -175,6 +175,16 @@ class TimeCode:
         return tuple(fields)
 
     @cached_property
+    def _in_one_loop(self) -> tuple[int, int, int, int] | None:
+        """Of two coordinates, as in most loops: the lowest bit of each, how many epochs there are, and the
+        last counter; None for more or less.
+        """
+        if self.shape.coordinates != 2:
+            return None
+        (epoch_at, _), (counter_at, bits) = self.fields
+        return epoch_at, counter_at, self.layout.epochs, (1 << bits) - 1
+
+    @cached_property
     def guards(self) -> int:
         """The guard bit of the top level of each chain: all that comparing needs to know of the scope."""
         first_of_level = [sum(self.shape.level_coordinates[:level]) for level in range(self.shape.levels)]
@@ -217,6 +227,11 @@ class TimeCode:
         """The word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
         if len(time) == 1 == self.shape.coordinates and self.holds(time[0]):  # as inputs and outputs ask
             return (time[0] - self.anchor.epoch) << self.layout.shifts[0]
+        if (loop := self._in_one_loop) is not None and len(time) == 2:
+            epoch_at, counter_at, epochs, last = loop
+            ahead, counter = time[0] - self.anchor.epoch, time[1]
+            if 0 <= ahead < epochs and 0 <= counter <= last:
+                return ahead << epoch_at | counter << counter_at
         if len(time) != self.shape.coordinates:
             raise MisuseError(
                 f"{time} is no time of this scope, which has {self.shape.coordinates} coordinates"
@@ -247,6 +262,9 @@ class TimeCode:
             )
         if self.shape.coordinates == 1:
             return ((word >> self.layout.shifts[0]) + self.anchor.epoch,)
+        if (loop := self._in_one_loop) is not None:
+            epoch_at, counter_at, _, last = loop
+            return (word >> epoch_at) + self.anchor.epoch, word >> counter_at & last
         time = tuple((word >> shift) & ((1 << bits) - 1) for shift, bits in self.fields)
         if self.anchor.epoch:
             time = (time[0] + self.anchor.epoch, *time[1:])

@@ -171,12 +171,10 @@ class Tracker:
         if moved < 0:
             assert self._active_count == int(self._result[0]), "a refused change has changed nothing"
             self._refuse(changes[int(self._result[1])])
-        self._active_count = int(self._result[0])
+        ports: list[int]
+        self._active_count, *ports = self._result[: 1 + moved].tolist()
         assert 0 <= self._active_count <= self._room, f"{self._active_count} active, room for {self._room}"
         assert moved <= len(self.watched), f"{moved} ports changed"
-        if moved == 0:
-            return []
-        ports: list[int] = self._result[1 : 1 + moved].tolist()
         for port in ports:
             self._frontiers[port] = None
         return ports
@@ -325,9 +323,11 @@ class Tracker:
         assert 0 <= port < len(self.watched), port
         known = self._frontiers[port]
         if known is None:
-            assert self._edges[port, SIZE] >= 0, "a frontier too long for its row is kept beside it"
+            edge = self._edges[port]
+            size = int(edge[SIZE])
+            assert size >= 0, "a frontier too long for its row is kept beside it"
             # Not marked read-only: numba compiles every kernel once more for arrays that are.
-            known = self._edges[port, EDGE : EDGE + self._edges[port, SIZE]].copy()
+            known = edge[EDGE : EDGE + size].copy()
             self._frontiers[port] = known
         assert known.flags.c_contiguous, "one layout, one compiled signature"
         return known

@@ -216,20 +216,20 @@ class Worker:
     def step(self) -> bool:
         """One round; returns whether anything happened."""
         self.steps += 1
-        happened = self._poll()
-        failed: list[tuple[int, BaseException]] = []
+        happened = self._transport is not None and self._poll()
+        failed: list[tuple[int, BaseException]] | None = None
         for number, instance in self._instances.items():
             try:
                 if instance.is_at_rest():
                     continue
                 happened = self._step_of(number, instance) or happened
             except BaseException as error:  # a vertex may call sys.exit
-                failed.append((number, error))
-        for number, failure in failed:
+                failed = [*(failed or ()), (number, error)]
+        for number, failure in failed or ():
             self.fail(number, failure)
         if self.on_step is not None:
             happened = self.on_step() or happened
-        return happened or bool(failed)
+        return happened or failed is not None
 
     def _step_of(self, number: int, instance: Instance) -> bool:
         happened = instance.has_work()

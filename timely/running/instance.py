@@ -349,7 +349,7 @@ class Instance:
         """Find requested notifications that have become due; call after own changes were applied."""
         if not self.recheck:
             return
-        for stage in sorted(self.recheck):
+        for stage in sorted(self.recheck) if len(self.recheck) > 1 else self.recheck:
             runner = self.runners[stage]
             if runner.find_due():
                 self.wake(runner)

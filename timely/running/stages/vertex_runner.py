@@ -413,9 +413,10 @@ class VertexRunner:
         waiting = self._waiting
         if self._waiting_in_order is None and len(waiting) <= _FEW_MAX:
             guards = self.code.guards
-            fronts = [
-                word for port in self.ports for word in self._surroundings.tracker.frontier(port).tolist()
-            ]
+            frontier = self._surroundings.tracker.frontier
+            fronts: list[int] = []
+            for port in self.ports:
+                fronts += frontier(port).tolist()
             found: list[int] = []
             for word in waiting:
                 for front in fronts:
@@ -424,13 +425,15 @@ class VertexRunner:
                 else:
                     found.append(word)
             if found:
-                self._waiting = [word for word in waiting if word not in found]
+                is_all = len(found) == len(waiting)
+                self._waiting = [] if is_all else [word for word in waiting if word not in found]
         else:
             found = self._find_due_among_many()
         if not found:
             return False
-        self.due.extend(found)
-        self.due.sort()
+        self.due += found
+        if len(self.due) > 1:
+            self.due.sort()
         return True
 
     def _find_due_among_many(self) -> list[int]:
@@ -474,15 +477,16 @@ class VertexRunner:
         vertex = self.vertex
         assert vertex is not None
         due, self.due = self.due, []
+        checker, count, received = self._surroundings.checker, self._surroundings.count, self._received
         for word in due:
             self.requested.discard(word)
-            self._received.add(word)
-            if self._surroundings.checker is not None:
-                self._surroundings.checker.on_notify(self.stage, word)
+            received.add(word)
+            if checker is not None:
+                checker.on_notify(self.stage, word)
             self.events.append(("on_notify", word))
             vertex.on_notify(self.code.unpack(word))
-            self._received.discard(word)
-            self._surroundings.count(self.stage, word, -1)
+            received.discard(word)
+            count(self.stage, word, -1)
 
     def _check_right(self, word: int, what: str) -> None:
         guards = self.code.guards
