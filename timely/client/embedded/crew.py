@@ -27,9 +27,12 @@ from typing import Final
 
 from ...running.core import Worker
 from .doors import Door, ThreadNetwork
+from .pace import Pace
 
 __all__ = ["Crew"]
 
+_IN_TURN_SECONDS: Final = 1e-3
+"""So long what begins in turn goes on so."""
 _LOOK_SECONDS: Final = 1.0
 """Whoever sleeps looks around now and then, though there is no way known in which nobody would wake him."""
 
@@ -50,12 +53,14 @@ class Crew:
         self._wants_pause = wants_pause
         self._turns = [threading.Lock() for _ in workers]
         self._rests = [True for _ in workers]
+        self._pace = Pace()
         self._has_moved = False
         self._must_pause = False
         self._failure: BaseException | None = None
         self.is_over = False
-        for turn in self._turns:
+        for turn, door in zip(self._turns, self._doors, strict=True):
             turn.acquire()
+            door.is_held = door is not self._doors[0]
         myself = weakref.ref(self)
         self._threads = [
             threading.Thread(
@@ -89,26 +94,58 @@ class Crew:
         interrupt, all is over.
         """
         self._has_moved = self._must_pause = False
+        began = time.monotonic()
+        in_turn = self._pace.begins_in_turn()
         try:
-            for index in range(1, len(self._workers)):
-                self._let_go(index)
-            is_done = self._work_until_all_rest(until)
-            self._must_pause = True
-            for turn in self._turns[1:]:
-                turn.acquire()
-            self._must_pause = not is_done
+            is_done = in_turn and self._work_in_turn(min(until, began + _IN_TURN_SECONDS))
+            if not is_done and not self._must_pause:
+                is_done = self._work_at_once(until)
         except BaseException:
             self.call_off()
             raise
         if self._failure is not None:
             self.call_off()
             raise self._failure
+        if self._has_moved:
+            self._pace.note(in_turn, time.monotonic() - began)
         return self._has_moved
+
+    def _work_in_turn(self, until: float) -> bool:
+        """Let all workers take turns in this thread; whether nothing is left to do."""
+        self._doors[0].is_held = True
+        try:
+            while True:
+                moved = False
+                for worker in self._workers:
+                    moved = worker.step() or moved
+                if not moved and not self._network.in_flight():
+                    return True
+                self._has_moved = True
+                if self._wants_pause():
+                    self._must_pause = True
+                    return False
+                if time.monotonic() > until:
+                    return False
+        finally:
+            self._doors[0].is_held = False
+
+    def _work_at_once(self, until: float) -> bool:
+        """Let each thread work; whether nothing is left to do."""
+        for index in range(1, len(self._workers)):
+            self._let_go(index)
+        is_done = self._work_until_all_rest(until)
+        self._must_pause = True
+        for turn, door in zip(self._turns[1:], self._doors[1:], strict=True):
+            turn.acquire()
+            door.is_held = True
+        self._must_pause = not is_done
+        return is_done
 
     def call_off(self) -> None:
         """End all threads, each after the step that it is in."""
         self.is_over = self._must_pause = True
         for door in self._doors[1:]:
+            door.is_held = False
             door.wake()
 
     def close(self) -> None:
@@ -125,6 +162,7 @@ class Crew:
         door = self._doors[index]
         self._rests[index] = self._workers[index].is_at_rest() and not door.has_come()
         self._turns[index].release()
+        door.let_go()
         if not self._rests[index]:
             door.wake()
 

@@ -11,19 +11,21 @@ has woken does so.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...limits import RECV_BYTES_MAX, RECV_COUNT_MAX
+from ...limits import BEAT_SPIN_SECONDS_MAX, RECV_BYTES_MAX, RECV_COUNT_MAX
 from ...wire.batch import Frame
 from ...wire.transport import Lent
 from ...wire.transport.neighbours import Neighbours
+from .looking_out import CALLS, looks_within, new_words, sees_another
 
 __all__ = ["Door", "ThreadNetwork"]
 
-_LOOKS: Final = 300
+_LOOKS: Final = 10_000
 """Of a kernel, which has the core to itself meanwhile, and not the interpreter's lock."""
 _NOTHING: Final = memoryview(b"")
 
@@ -59,15 +61,20 @@ class Door:
         self._index = index
         self._workers = workers
         self._doors: Sequence[Door] = ()
+        self._spins = False
         self._come: list[deque[list[memoryview]]] = [deque() for _ in range(workers)]
         self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
+        self.is_held = False
+        """Whether somebody else than its thread has its worker's turn, who will wake that if need be."""
         self._is_asleep = False
+        self._words = new_words()
         self._bell = threading.Lock()
         self._bell.acquire()
 
     def join(self, doors: Sequence[Door]) -> None:
         """These are there, itself among them."""
         self._doors = doors
+        self._spins = self._workers <= len(os.sched_getaffinity(0))
         self._neighbours.join([peer for peer in range(self._workers) if peer != self._index])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
@@ -86,8 +93,12 @@ class Door:
         """Sleep until something has come, or somebody calls `wake`, or what is awaited is true already."""
         self._is_asleep = True  # before looking: who comes later wakes
         try:
+            known = int(self._words[CALLS])
             if self._neighbours.fall_asleep() and not any(self._come) and not is_awaited():
-                self._bell.acquire(timeout=timeout_seconds)
+                if self._spins and sees_another(self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)):
+                    self._bell.acquire(blocking=False)
+                else:
+                    self._bell.acquire(timeout=timeout_seconds)
         finally:
             self._is_asleep = False
             self._neighbours.wake_up(False)
@@ -98,15 +109,24 @@ class Door:
 
     def wake(self) -> None:
         """Let `wait` return; of any thread."""
-        if self._is_asleep:
+        if self._is_asleep and not self.is_held:
             self._is_asleep = False
+            self._words[CALLS] += 1
             try:
                 self._bell.release()
             except RuntimeError:
                 pass  # somebody else has just done so
 
+    def let_go(self) -> None:
+        """Its thread may have the turn; of whoever had it."""
+        self.is_held = False
+        if self._is_asleep:  # who wrote meanwhile has called in vain, and would not call again
+            self._neighbours.fall_asleep()
+
     def lend(self) -> Lent | None:
         """See `Transport`."""
+        if self.is_held:  # whoever takes turns with all others waits for nobody
+            return None
         self._take_over()
         lines = self._neighbours.lend()
         return None if lines is None else Lent(lines, self._looks_out, _LOOKS)

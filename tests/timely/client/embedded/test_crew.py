@@ -17,10 +17,16 @@ from dataflows import fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
+from timely.client.embedded import crew as crews
 from timely.client.embedded.crew import Crew
 from timely.client.embedded.doors import Door, ThreadNetwork
+from timely.client.embedded.pace import Pace
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
+
+
+def _nothing() -> None:
+    """Of a step."""
 
 
 class Passes:
@@ -32,10 +38,10 @@ class Passes:
         self.waiting: list[int] = []
         self.done = 0
         self.thread = 0
-        self.on_step: Callable[[], object] = lambda: None
+        self.on_step: Callable[[], object] = _nothing
 
     def is_at_rest(self) -> bool:
-        return not self.waiting
+        return not self.waiting and self.on_step is _nothing
 
     def step(self) -> bool:
         self.thread = threading.get_ident()
@@ -52,17 +58,37 @@ class Passes:
         return bool(waiting or arrived)
 
 
-def passing(count: int, seed: int, wants_pause: Callable[[], bool] = bool) -> tuple[Crew, list[Passes]]:
+class Alternates(Pace):
+    """Begins either way by chance, or always the same."""
+
+    def __init__(self, in_turn: bool | None) -> None:
+        super().__init__()
+        self.in_turn = in_turn
+        self.rng = random.Random(1)
+
+    def begins_in_turn(self) -> bool:
+        return self.rng.random() < 0.5 if self.in_turn is None else self.in_turn
+
+
+def passing(
+    count: int, seed: int, wants_pause: Callable[[], bool] = bool, in_turn: bool | None = False
+) -> tuple[Crew, list[Passes]]:
     """A crew of such workers."""
     network = ThreadNetwork(count)
     workers = [Passes(network.transport(index), index, count, seed + index) for index in range(count)]
-    return Crew(cast("list[Worker]", workers), network, wants_pause), workers
+    crew = Crew(cast("list[Worker]", workers), network, wants_pause)
+    crew._pace = Alternates(in_turn)
+    return crew, workers
 
 
+@pytest.mark.parametrize("in_turn", [False, None])
 @pytest.mark.parametrize("count", [2, 3, 5])
-def test_all_is_done_when_it_returns_and_nobody_works_after_it(count: int) -> None:
+def test_all_is_done_when_it_returns_and_nobody_works_after_it(
+    count: int, in_turn: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crews, "_IN_TURN_SECONDS", 1e-4)  # so that most that begins so does not end so
     rng = random.Random(count)
-    crew, workers = passing(count, 7 * count)
+    crew, workers = passing(count, 7 * count, in_turn=in_turn)
     meant = 0
     for _ in range(150):
         for worker in workers:
@@ -75,9 +101,10 @@ def test_all_is_done_when_it_returns_and_nobody_works_after_it(count: int) -> No
         assert not crew.has_paused
         assert sum(worker.done for worker in workers) == meant
         assert crew._network.in_flight() == 0
-    assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
+    if in_turn is False:
+        assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
+        assert [crew.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
     assert workers[0].thread == threading.get_ident()
-    assert [crew.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
     crew.close()
     assert not any(thread.is_alive() for thread in crew._threads)
 
@@ -112,10 +139,11 @@ def test_a_message_between_two_looks_at_counts_is_seen() -> None:
     assert not crew._all_rest(), "one is under way"
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_pause_leaves_the_rest_to_the_next_call(who: int) -> None:
+def test_a_pause_leaves_the_rest_to_the_next_call(who: int, in_turn: bool) -> None:
     wants = [False]
-    crew, workers = passing(2, 3, lambda: wants[0])
+    crew, workers = passing(2, 3, lambda: wants[0], in_turn)
 
     def on_step() -> None:
         wants[0] = workers[who].done > 5
@@ -125,7 +153,7 @@ def test_a_pause_leaves_the_rest_to_the_next_call(who: int) -> None:
     assert crew.work() and crew.has_paused
     done = sum(worker.done for worker in workers)
     assert done < 51
-    workers[who].on_step = lambda: None
+    workers[who].on_step = _nothing
     wants[0] = False
     time.sleep(0.05)
     assert sum(worker.done for worker in workers) == done, "nobody works in a pause"
@@ -134,22 +162,26 @@ def test_a_pause_leaves_the_rest_to_the_next_call(who: int) -> None:
     crew.close()
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("who", [0, 1])
-def test_it_ends_at_a_moment_that_is_given(who: int) -> None:
-    crew, workers = passing(2, 3)
+def test_it_ends_at_a_moment_that_is_given(who: int, in_turn: bool) -> None:
+    crew, workers = passing(2, 3, in_turn=in_turn)
     workers[who].on_step = lambda: workers[who].waiting.append(0)
     assert crew.work(time.monotonic() + 0.1)
     assert crew.has_paused
-    workers[who].on_step = lambda: None
+    workers[who].on_step = _nothing
     crew.work()
     assert not crew.has_paused
     crew.close()
 
 
 @pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
-def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(who: int, kind: type[BaseException]) -> None:
-    crew, workers = passing(3, 3)
+def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
+    who: int, kind: type[BaseException], in_turn: bool
+) -> None:
+    crew, workers = passing(3, 3, in_turn=in_turn)
 
     def fails() -> None:
         raise kind("of a worker")
@@ -218,8 +250,9 @@ def test_an_exception_on_another_thread_ends_its_dataflow_only() -> None:
         assert sorted(other.output("counts").changes()) == [(0, ("a", 2)), (0, ("b", 1))]
 
 
-def test_what_fails_on_several_workers_at_once_is_told_once() -> None:
+def test_what_fails_on_several_workers_at_once_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker has it by itself, with other words for where."""
+    monkeypatch.setattr(Pace, "begins_in_turn", lambda self: False)
     together = threading.Barrier(2)
 
     class Fails(timely.Vertex):

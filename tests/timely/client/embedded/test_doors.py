@@ -115,3 +115,39 @@ def test_who_forgets_a_network_gives_back_its_descriptors() -> None:
     del network
     gc.collect()
     assert _descriptors() <= before
+
+
+def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has_rings: bool) -> None:
+    """What came meanwhile, and was taken by who had the turn, had asked in vain for it to be woken."""
+    network = ThreadNetwork(2)
+    door, heard = network.transport(1), threading.Event()
+    door.is_held = True
+
+    def listen() -> None:
+        while not door.recv_nowait():
+            door.wait(60.0)
+        heard.set()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    time.sleep(0.1)  # it sleeps by now
+    network.transport(0).send(1, [b"held"])
+    time.sleep(0.1)
+    assert not heard.is_set(), "nobody wakes it"
+    assert len(door.recv_nowait()) == 1, "taken by who has the turn"
+    door.let_go()
+    network.transport(0).send(1, [b"free"])
+    assert heard.wait(30.0)
+    thread.join()
+    network.close()
+
+
+def test_nothing_is_lent_to_who_takes_turns(has_rings: bool) -> None:
+    network = ThreadNetwork(2)
+    for door, other in zip(network.doors, reversed(network.doors), strict=True):
+        other.recv_nowait()
+        door.is_held = True
+        assert door.lend() is None
+        door.is_held = False
+        assert (door.lend() is None) != has_rings
+    network.close()
