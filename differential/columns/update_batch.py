@@ -5,7 +5,8 @@
 Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one
 gives the array away, and several receivers may hold it.
 
-On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the array
+On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the
+bytes of the array
 (little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows
 that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends assert the
 same shape. A packed batch goes a block at a time, as it lies in memory (`packed/sent.py`), with symbols as
@@ -237,7 +238,8 @@ class PackedBatch(Large):
             yield self._unpacked((block,))
 
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
-        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one before it lay."""
+        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one
+        before it lay."""
         columns = self._width + 2
         room = room_for(1, columns * max(block.rows for block in self._blocks))[0]
         for block in self._blocks:

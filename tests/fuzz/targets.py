@@ -324,7 +324,7 @@ def _read_packed(frames: list[memoryview]) -> object:
 def _packed_frames() -> list[Frames]:
     words = np.arange(12, dtype=np.int64).reshape(4, 3)
     batches = [PackedBatch((Block(words),), 3, 1, None), PackedBatch((Block(words),), 4, 1, -1)]
-    batches[0].words  # compiles the kernels
+    assert batches[0].words.shape == (5, 3)  # compiles the kernels
     return [_frames(batch.to_frames(1)) for batch in batches]
 
 

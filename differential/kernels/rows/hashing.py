@@ -131,7 +131,7 @@ def divided_by_owner(
 
 
 @kernel
-def divide_by_key_hash(
+def divide_by_key_hash(  # noqa: PLR0913
     words: Int64s,
     first: int,
     rows: int,
@@ -154,7 +154,7 @@ def divide_by_key_hash(
 
 
 @kernel
-def divide_by_unit(
+def divide_by_unit(  # noqa: PLR0913
     words: Int64s,
     first: int,
     rows: int,
