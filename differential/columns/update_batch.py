@@ -5,10 +5,12 @@
 Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one
 gives the array away, and several receivers may hold it.
 
-On the wire a batch is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the array
+On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the
+bytes of the array
 (little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows
 that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends assert the
-same shape.
+same shape. A packed batch goes a block at a time, as it lies in memory (`packed/sent.py`), with symbols as
+they go with words.
 
 Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators
 or the key route. What an operator sends does not say it: it stays on its worker unless one of those two
@@ -28,10 +30,16 @@ import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.packed.sent import Sent, received, to_send
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
-from differential.kernels.rows.hashing import partition_by_key_hash, partition_by_unit
+from differential.kernels.rows.hashing import (
+    divide_by_key_hash,
+    divide_by_unit,
+    partition_by_key_hash,
+    partition_by_unit,
+)
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
@@ -105,6 +113,11 @@ class UpdateBatch:
         for start in range(0, self.rows, BLOCK_ROWS):
             yield np.ascontiguousarray(self.words[:, start : start + BLOCK_ROWS])
 
+    def passing(self) -> Iterator[tuple[Int64s, int, int]]:
+        """The rows, some at a time, as rows [start, stop) of a table."""
+        for start in range(0, self.rows, BLOCK_ROWS):
+            yield self.words, start, min(start + BLOCK_ROWS, self.rows)
+
     def shifted(self, keep: int, add: int) -> Self:
         """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
@@ -170,9 +183,11 @@ class UpdateBatch:
         return frames[:2]
 
 
+@register
 class PackedBatch(Large):
-    """The same while it is on its way from an input to the first that takes it: rows in blocks, all at the
-    time `word`, and all with the diff `diff` unless that is None, for then blocks have it behind the row.
+    """The same while it is on its way from an input to the first that takes it, also if that is on another
+    worker: rows in blocks, all at the time `word`, and all with the diff `diff` unless that is None, for then
+    blocks have it behind the row.
 
     It is an update batch as soon as somebody asks for its words, which stand nowhere before; who takes rows
     in parts (`parts_of`) never has all of them there at once.
@@ -180,7 +195,7 @@ class PackedBatch(Large):
 
     __slots__ = ("_blocks", "_diff", "_rows", "_width", "_word", "moved", "symbol_words")
 
-    KIND: ClassVar[int] = UpdateBatch.KIND
+    KIND: ClassVar[int] = 5
 
     def __init__(
         self,
@@ -222,6 +237,16 @@ class PackedBatch(Large):
         for block in self._blocks:
             yield self._unpacked((block,))
 
+    def passing(self) -> Iterator[tuple[Int64s, int, int]]:
+        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one
+        before it lay."""
+        columns = self._width + 2
+        room = room_for(1, columns * max(block.rows for block in self._blocks))[0]
+        for block in self._blocks:
+            words = room[: columns * block.rows].reshape(columns, block.rows)
+            self._unpack((block,), words)
+            yield words, 0, block.rows
+
     def packed(self) -> list[Block]:
         """The rows as they are, with time and diff, in the same memory."""
         width, diff = self._width, self._diff
@@ -245,14 +270,18 @@ class PackedBatch(Large):
         diff = None if diff is None else sign * diff
         return PackedBatch(blocks, width, self._word, diff, symbol_words, self.moved)
 
-    def messages(self) -> Iterator[UpdateBatch]:
-        """A block each, as words."""
-        for words in self.blocks():
-            yield UpdateBatch(words, self.symbol_words)
+    def messages(self) -> Iterator[PackedBatch]:
+        """A block each."""
+        for block in self._blocks:
+            yield PackedBatch((block,), self._width, self._word, self._diff, self.symbol_words, self.moved)
 
     def _unpacked(self, blocks: Sequence[Block]) -> Int64s:
+        words = room_for(self._width + 2, sum(block.rows for block in blocks))
+        self._unpack(blocks, words)
+        return words
+
+    def _unpack(self, blocks: Sequence[Block], words: Int64s) -> None:
         width = self._width
-        words = room_for(width + 2, sum(block.rows for block in blocks))
         start = 0
         for block in blocks:
             stop = start + block.rows
@@ -264,7 +293,6 @@ class PackedBatch(Large):
         words[width] = self._word
         if self._diff is not None:
             words[width + 1] = self._diff
-        return words
 
     def shifted(self, keep: int, add: int) -> Self:
         """The same rows with their time `t` moved to `(t & keep) + add`."""
@@ -288,8 +316,17 @@ class PackedBatch(Large):
         return self if self.latest(shift, mask) <= last else None
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Those of the update batch that it is."""
-        return UpdateBatch(self.words, self.symbol_words).to_frames(peer)
+        """Header, bytes, and the symbols that `peer` has not got. Requires: one block, as of `messages`."""
+        (block,) = self._blocks
+        frames: list[Frame] = [*to_send(Sent(block, self._word, self._diff))]
+        if self.symbol_words:
+            words: Int64s = np.empty((len(self.symbol_words), block.rows), np.int64)
+            for row, column in enumerate(self.symbol_words):
+                block.write(column, words[row])
+            entries = SYMBOLS.delta_for(peer, words)
+            if entries:
+                frames.append(entries.to_bytes())
+        return frames
 
     def on_sent(self, peer: int) -> None:
         """The symbols of the rows are on their way to `peer`."""
@@ -303,13 +340,17 @@ class PackedBatch(Large):
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """Refused: what comes from others is an update batch."""
-        raise InternalError(f"worker {peer} sent a packed batch as {len(frames)} frames")
+        """The batch of two or three frames; `PeerError` unless header, bytes and symbols agree. Its rows stay
+        where they are.
+        """
+        sent = _checked_block(frames, peer)
+        return cls((sent.block,), _width_of(sent), sent.word, sent.diff)
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Refused, as `from_frames`."""
-        raise InternalError(f"worker {peer} sent a packed batch as {len(frames)} frames")
+        """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
+        _checked_block(frames, peer)
+        return frames[:2]
 
 
 def as_batch(found: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
@@ -350,6 +391,19 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
             f"rows {rows}"
         )
     return columns, rows
+
+
+def _checked_block(frames: Sequence[memoryview], peer: int) -> Sent:
+    """The block of a packed batch on the wire; its symbols are learned."""
+    if len(frames) not in (2, 3):
+        raise PeerError(f"worker {peer} sent packed updates in frames: {len(frames)}, not two or three")
+    sent = received(frames[0], frames[1], peer)
+    _learn(frames, peer, _width_of(sent) * sent.block.rows)
+    return sent
+
+
+def _width_of(sent: Sent) -> int:
+    return sent.block.columns - (sent.diff is None)
 
 
 def _learn(frames: Sequence[memoryview], peer: int, count_max: int) -> None:
@@ -395,10 +449,15 @@ class KeyRoute:
         if workers == 1:
             return [batch]
 
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_key_hash(words, self.kw, workers, routing.starts, routing.owners)
+        starts, owners = routing.starts, routing.owners
 
-        return _split(rows_of(batch), grouped, workers, self.symbol_words)
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_key_hash(words, self.kw, workers, starts, owners)
+
+        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
+            divide_by_key_hash(words, first, rows, self.kw, workers, starts, owners, out, bounds)
+
+        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
 
 
 @dataclass(frozen=True)
@@ -422,31 +481,50 @@ class UnitRoute:
         if workers == 1:
             return [batch]
 
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_unit(words, self.at, workers, routing.starts, routing.owners)
+        starts, owners = routing.starts, routing.owners
 
-        return _split(rows_of(batch), grouped, workers, self.symbol_words)
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_unit(words, self.at, workers, starts, owners)
+
+        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
+            divide_by_unit(words, first, rows, self.at, workers, starts, owners, out, bounds)
+
+        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
 
 
 _Grouping = Callable[[Int64s], tuple[Int64s, Int64s]]
 """Rows in the order of their workers, and where those of each begin and end."""
 
 
+_Dividing = Callable[[Int64s, int, int, Int64s, Int64s], None]
+"""The same of some rows of one time, in memory that is there: see `divided_by_owner`."""
+
+
 def _split(
-    batch: UpdateBatch | PackedBatch, group: _Grouping, workers: int, symbol_words: tuple[int, ...]
+    batch: UpdateBatch | PackedBatch,
+    group: _Grouping,
+    divide: _Dividing,
+    workers: int,
+    symbol_words: tuple[int, ...],
 ) -> list[Batch | None]:
     """The rows of each worker. Many of one time are packed as they are found, some at a time."""
     time = batch.only_time() if batch.rows >= _PACKED_ROWS_MIN else None
     if time is None:
         return _parts(*group(batch.words), symbol_words)
     blocks: list[list[Block]] = [[] for _ in range(workers)]
-    for words in batch.blocks():
-        grouped, bounds = group(words)
-        for worker, (start, stop) in enumerate(pairwise(bounds.tolist())):
-            if start < stop:
-                rows = [grouped[:-2, start:stop], grouped[-1:, start:stop]]
-                blocks[worker].append(Block(np.concatenate(rows)))
-    width = max(each[0].columns for each in blocks if each) - 1
+    out: Int64s = np.empty(0, np.int64)
+    bounds: Int64s = np.empty(workers + 1, np.int64)
+    columns = 0
+    for words, start, stop in batch.passing():
+        columns = words.shape[0] - 1
+        if out.shape[0] < columns * (stop - start):
+            out = room_for(1, columns * (stop - start))[0]
+        divide(words, start, stop - start, out, bounds)
+        for worker, (first, last) in enumerate(pairwise(bounds.tolist())):
+            if first < last:
+                rows = out[columns * first : columns * last].reshape(columns, last - first)
+                blocks[worker].append(Block(rows))
+    width = columns - 1
     return [PackedBatch(tuple(each), width, time, None, symbol_words) if each else None for each in blocks]
 
 

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 import timely
 from differential import input as table_input
+from differential.columns.packed.block import Block
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.table import SymbolTable
-from differential.columns.update_batch import UpdateBatch
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from progress.tracking.broadcast import Broadcaster
 from timely.building.builders import build_dataflow
@@ -316,6 +317,17 @@ def _update_frames() -> list[Frames]:
     return [_frames(plain.to_frames(1)), _frames(UpdateBatch(rows, (0,)).to_frames(1))]
 
 
+def _read_packed(frames: list[memoryview]) -> object:
+    return PackedBatch.from_frames(frames, 1).words
+
+
+def _packed_frames() -> list[Frames]:
+    words = np.arange(12, dtype=np.int64).reshape(4, 3)
+    batches = [PackedBatch((Block(words),), 3, 1, None), PackedBatch((Block(words),), 4, 1, -1)]
+    assert batches[0].words.shape == (5, 3)  # compiles the kernels
+    return [_frames(batch.to_frames(1)) for batch in batches]
+
+
 def _read_records(frames: list[memoryview]) -> object:
     return Records.from_frames(frames, 1)
 
@@ -369,6 +381,7 @@ TARGETS = {
             (PeerError,),
         ),
         Target("updates", "msgpack", _update_frames(), _read_updates, (PeerError,)),
+        Target("packed", "bytes", _packed_frames(), _read_packed, (PeerError,)),
         Target("symbols", "msgpack", _symbol_frames(), _read_symbols, (PeerError,)),
         Target("settings", "json", _settings(), _read_settings, (InternalError,)),
         Target("report", "json", _reports(), _read_launched, (InternalError,)),

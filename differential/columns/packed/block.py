@@ -10,9 +10,10 @@ value takes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from differential.kernels.rows.columns import decode_column, encode_words
 from differential.kernels.rows.memory import HEADER, ROWS
@@ -21,7 +22,10 @@ from differential.kernels.rows.room import mapped_bytes
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "reserve"]
+__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "Column", "reserve"]
+
+_SPARE_BYTES: Final = 1
+"""Behind the values of a column: who reads those of three bytes reads four (`kernels/rows/memory.py`)."""
 
 WIDTHS: Final = (1, 2, 3, 4)
 """Bytes of a column, if not none or eight."""
@@ -53,10 +57,20 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
     return line, memory
 
 
+class Column(NamedTuple):
+    """Where the values of a column lie in some bytes, how many bytes each has, and what is added to them."""
+
+    at: int
+    width: int
+    base: int
+
+
 class Block:
     """The rows of `words`, int64[columns, n], at least one."""
 
     __slots__ = ("_line", "_memory")
+
+    _memory: Int64s | NDArray[np.uint8]
 
     def __init__(self, words: Int64s) -> None:
         columns, rows = words.shape
@@ -83,6 +97,43 @@ class Block:
         made._line = np.concatenate([line[:HEADER], np.array(entries, np.int64).reshape(-1)])
         made._memory = self._memory
         return made
+
+    @classmethod
+    def within(cls, rows: int, columns: Sequence[Column], memory: memoryview) -> Block:
+        """Rows that lie in `memory`, which nobody writes to any more, as `lying` says it of others. Raises
+        ValueError for columns of which anything would be read outside of it.
+        """
+        made = cls.__new__(cls)
+        made._memory = np.frombuffer(memory, np.uint8)
+        start, size = made._memory.ctypes.data, made._memory.shape[0]
+        made._line = np.zeros(HEADER + 3 * len(columns), np.int64)
+        made._line[ROWS] = rows
+        if rows < 1:
+            raise ValueError(f"{rows} rows")
+        for number, (at, width, base) in enumerate(columns):
+            if width not in (0, *WIDTHS, 8):
+                raise ValueError(f"{width} bytes for a value")
+            if width and not 0 <= at <= size - rows * width - _SPARE_BYTES:
+                raise ValueError(f"{rows} values of {width} bytes from byte {at} on in {size}")
+            made._line[HEADER + 3 * number : HEADER + 3 * number + 3] = (
+                start + at if width else 0,
+                width,
+                base,
+            )
+        return made
+
+    def lying(self) -> tuple[list[Column], memoryview]:
+        """Where the columns lie, and the memory in which they do: as little as there is of it in one piece.
+        Both are what `within` takes.
+        """
+        found = [Column(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
+        ends = [(column.at, column.at + self.rows * column.width) for column in found if column.width]
+        if not ends:
+            return [column._replace(at=0) for column in found], memoryview(bytes(_SPARE_BYTES))
+        first, last = min(start for start, _ in ends), max(stop for _, stop in ends)
+        begins = self._memory.ctypes.data
+        memory = self._memory.view(np.uint8)[first - begins : last - begins + _SPARE_BYTES]
+        return [column._replace(at=column.at - first if column.width else 0) for column in found], memory.data
 
     @property
     def rows(self) -> int:

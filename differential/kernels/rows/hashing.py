@@ -99,3 +99,76 @@ def partition_by_unit(
     for row in range(rows):
         owner[row] = owners[version_at(starts, words[columns - 2, row]), words[at, row] & low_bits]
     return grouped_by_owner(words, owner, workers)
+
+
+@kernel
+def divided_by_owner(
+    words: Int64s, first: int, owner: Int64s, workers: int, out: Int64s, bounds: Int64s
+) -> None:
+    """The rows of `words` from `first` on whose workers `owner` says, grouped by these, in their order, and
+    without their time: `bounds` says as of `grouped_by_owner` where those of each begin and end, and those of
+    worker w are a table of their own that lies in `out` from word bounds[w] * (columns - 1) on.
+    """
+    columns, rows = words.shape[0], owner.shape[0]
+    bounds[:] = 0
+    for row in range(rows):
+        bounds[owner[row] + 1] += 1
+    for worker in range(workers):
+        bounds[worker + 1] += bounds[worker]
+    place = np.empty(workers, np.int64)
+    to = np.int64(0)
+    for column in range(columns):
+        if column == columns - 2:
+            continue
+        for worker in range(workers):
+            count = bounds[worker + 1] - bounds[worker]
+            place[worker] = bounds[worker] * (columns - 1) + to * count
+        for row in range(rows):
+            at = place[owner[row]]
+            place[owner[row]] = at + 1
+            out[at] = words[column, first + row]
+        to += 1
+
+
+@kernel
+def divide_by_key_hash(  # noqa: PLR0913
+    words: Int64s,
+    first: int,
+    rows: int,
+    kw: int,
+    workers: int,
+    starts: Int64s,
+    owners: Int64s,
+    out: Int64s,
+    bounds: Int64s,
+) -> None:
+    """`rows` rows from `first` on as `divided_by_owner`, by the workers of `partition_by_key_hash`. All are
+    at the time of the first.
+    """
+    version = version_at(starts, words[words.shape[0] - 2, first])
+    low_bits = owners.shape[1] - 1
+    owner = np.empty(rows, np.int64)
+    for row in range(rows):
+        owner[row] = owners[version, hash_of_key(words, first + row, kw) & low_bits]
+    divided_by_owner(words, first, owner, workers, out, bounds)
+
+
+@kernel
+def divide_by_unit(  # noqa: PLR0913
+    words: Int64s,
+    first: int,
+    rows: int,
+    at: int,
+    workers: int,
+    starts: Int64s,
+    owners: Int64s,
+    out: Int64s,
+    bounds: Int64s,
+) -> None:
+    """The same by the workers of `partition_by_unit`."""
+    version = version_at(starts, words[words.shape[0] - 2, first])
+    low_bits = owners.shape[1] - 1
+    owner = np.empty(rows, np.int64)
+    for row in range(rows):
+        owner[row] = owners[version, words[at, first + row] & low_bits]
+    divided_by_owner(words, first, owner, workers, out, bounds)

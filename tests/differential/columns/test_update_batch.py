@@ -39,7 +39,7 @@ from timely.wire.batch import Records, decode
 from timely.wire.routing import BUCKETS, Routing
 
 
-def _frames(batch: UpdateBatch) -> list[memoryview]:
+def _frames(batch: UpdateBatch | PackedBatch) -> list[memoryview]:
     return [memoryview(bytes(frame)) for frame in batch.to_frames(1)]
 
 
@@ -184,8 +184,14 @@ def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | 
     for last in (0, 1):
         left, wanted = packed.until(shift, mask, last), plain.until(shift, mask, last)
         assert (left is None) == (wanted is None)
-    arrived = decode(PackedBatch.KIND, _frames(UpdateBatch(packed.words)), 0)
-    assert np.array_equal(words_of(arrived), plain.words)
+    same = packed.projected([0, 1], [0, 0], 1, ())
+    assert same is not None
+    arrived = [decode(PackedBatch.KIND, _frames(message), 0) for message in same.messages()]
+    assert np.array_equal(np.concatenate([words_of(one) for one in arrived], axis=1), plain.words)
+    moved = packed.projected([1], [0], 1, ())
+    assert moved is not None
+    arrived = [decode(PackedBatch.KIND, _frames(message), 0) for message in moved.messages()]
+    assert np.array_equal(np.concatenate([words_of(one) for one in arrived], axis=1), plain.words[[1, 2, 3]])
 
 
 @pytest.mark.parametrize("is_packed", [True, False], ids=["packed", "words"])
@@ -206,12 +212,6 @@ def test_route_many_rows_of_one_time_are_divided_as_few_are(
                 assert isinstance(one, PackedBatch)
                 assert rows_of(words_of(one)) == rows_of(words_of(other))
                 assert one.symbol_words == route.symbol_words
-
-
-def test_packed_batches_do_not_come_from_others() -> None:
-    for read in (PackedBatch.from_frames, PackedBatch.absorb):
-        with pytest.raises(InternalError, match="worker 5 sent a packed batch"):
-            read([], 5)
 
 
 @given(
