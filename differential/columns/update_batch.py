@@ -5,12 +5,11 @@
 Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one
 gives the array away, and several receivers may hold it.
 
-On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the
-bytes of the array
-(little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the rows
-that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends assert the
-same shape. A packed batch goes a block at a time, as it lies in memory (`packed/sent.py`), with symbols as
-they go with words.
+On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the
+array (little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the
+rows that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends
+assert the same shape. A packed batch goes a block at a time, as it lies in memory (`packed/sent.py`), with
+symbols as they go with words.
 
 Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators
 or the key route. What an operator sends does not say it: it stays on its worker unless one of those two
@@ -238,8 +237,7 @@ class PackedBatch(Large):
             yield self._unpacked((block,))
 
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
-        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one
-        before it lay."""
+        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one before lay."""
         columns = self._width + 2
         room = room_for(1, columns * max(block.rows for block in self._blocks))[0]
         for block in self._blocks:
@@ -317,6 +315,8 @@ class PackedBatch(Large):
 
     def to_frames(self, peer: int) -> list[Frame]:
         """Header, bytes, and the symbols that `peer` has not got. Requires: one block, as of `messages`."""
+        if len(self._blocks) != 1:
+            raise InternalError(f"a packed batch of {len(self._blocks)} blocks was to be sent as one message")
         (block,) = self._blocks
         frames: list[Frame] = [*to_send(Sent(block, self._word, self._diff))]
         if self.symbol_words:
@@ -455,7 +455,7 @@ class KeyRoute:
             return partition_by_key_hash(words, self.kw, workers, starts, owners)
 
         def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_key_hash(words, first, rows, self.kw, workers, starts, owners, out, bounds)
+            divide_by_key_hash(words, first, rows, self.kw, starts, owners, out, bounds)
 
         return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
 
@@ -487,7 +487,7 @@ class UnitRoute:
             return partition_by_unit(words, self.at, workers, starts, owners)
 
         def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_unit(words, first, rows, self.at, workers, starts, owners, out, bounds)
+            divide_by_unit(words, first, rows, self.at, starts, owners, out, bounds)
 
         return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
 

@@ -56,7 +56,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 
 
 @dataclass(frozen=True)

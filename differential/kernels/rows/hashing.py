@@ -102,14 +102,12 @@ def partition_by_unit(
 
 
 @kernel
-def divided_by_owner(
-    words: Int64s, first: int, owner: Int64s, workers: int, out: Int64s, bounds: Int64s
-) -> None:
+def divided_by_owner(words: Int64s, first: int, owner: Int64s, out: Int64s, bounds: Int64s) -> None:
     """The rows of `words` from `first` on whose workers `owner` says, grouped by these, in their order, and
     without their time: `bounds` says as of `grouped_by_owner` where those of each begin and end, and those of
     worker w are a table of their own that lies in `out` from word bounds[w] * (columns - 1) on.
     """
-    columns, rows = words.shape[0], owner.shape[0]
+    columns, rows, workers = words.shape[0], owner.shape[0], bounds.shape[0] - 1
     bounds[:] = 0
     for row in range(rows):
         bounds[owner[row] + 1] += 1
@@ -131,12 +129,11 @@ def divided_by_owner(
 
 
 @kernel
-def divide_by_key_hash(  # noqa: PLR0913
+def divide_by_key_hash(
     words: Int64s,
     first: int,
     rows: int,
     kw: int,
-    workers: int,
     starts: Int64s,
     owners: Int64s,
     out: Int64s,
@@ -150,16 +147,15 @@ def divide_by_key_hash(  # noqa: PLR0913
     owner = np.empty(rows, np.int64)
     for row in range(rows):
         owner[row] = owners[version, hash_of_key(words, first + row, kw) & low_bits]
-    divided_by_owner(words, first, owner, workers, out, bounds)
+    divided_by_owner(words, first, owner, out, bounds)
 
 
 @kernel
-def divide_by_unit(  # noqa: PLR0913
+def divide_by_unit(
     words: Int64s,
     first: int,
     rows: int,
     at: int,
-    workers: int,
     starts: Int64s,
     owners: Int64s,
     out: Int64s,
@@ -171,4 +167,4 @@ def divide_by_unit(  # noqa: PLR0913
     owner = np.empty(rows, np.int64)
     for row in range(rows):
         owner[row] = owners[version, words[at, first + row] & low_bits]
-    divided_by_owner(words, first, owner, workers, out, bounds)
+    divided_by_owner(words, first, owner, out, bounds)

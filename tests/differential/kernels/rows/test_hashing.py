@@ -9,6 +9,8 @@ from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 
 from differential.kernels.rows.hashing import (
+    divide_by_key_hash,
+    divide_by_unit,
     hash_of_key,
     hashes_of,
     mix,
@@ -64,6 +66,45 @@ def test_rows_of_one_key_and_version_stay_together_and_in_order(
     for worker in range(workers):
         part = rows_of(grouped)[bounds[worker] : bounds[worker + 1]]
         assert part == [row for row, at in zip(some, owner, strict=True) if at == worker]
+
+
+@given(
+    rows(2, wide=True),
+    st.integers(0, 2),
+    st.integers(1, 5),
+    st.lists(OWNERS, min_size=2, max_size=2),
+    st.integers(0, 9),
+    st.data(),
+)
+def test_rows_of_one_time_are_divided_as_they_are_parted(
+    some: list[Row], kw: int, workers: int, listed: list[list[int]], time: int, data: st.DataObject
+) -> None:
+    """In memory that is there, which holds what was there before, and of some of the rows of a table."""
+    words = as_words([(*row[:-2], time, row[-1]) for row in some], 4)
+    first = data.draw(st.integers(0, max(0, len(some) - 1)))
+    rows = data.draw(st.integers(min(1, len(some)), len(some) - first))
+    if not rows:
+        return
+    starts, owners = np.array([0, 5], np.int64), np.array(listed, np.int64) % workers
+    chosen = np.ascontiguousarray(words[:, first : first + rows])
+    for parted, divide in (
+        (
+            partition_by_key_hash(chosen, kw, workers, starts, owners),
+            lambda *into: divide_by_key_hash(words, first, rows, kw, starts, owners, *into),
+        ),
+        (
+            partition_by_unit(chosen, 1, workers, starts, owners),
+            lambda *into: divide_by_unit(words, first, rows, 1, starts, owners, *into),
+        ),
+    ):
+        out, bounds = np.full(3 * rows + 2, 77, np.int64), np.full(workers + 1, 77, np.int64)
+        divide(out, bounds)
+        grouped, meant = parted
+        assert bounds.tolist() == meant.tolist()
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            part = out[3 * start : 3 * stop].reshape(3, stop - start)
+            assert part.tolist() == [grouped[word, start:stop].tolist() for word in (0, 1, 3)]
+        assert out[3 * rows :].tolist() == [77, 77]
 
 
 @given(rows(3, wide=True), st.lists(st.integers(0, 2), max_size=3))
