@@ -24,6 +24,7 @@ from timely.client.connection import (
     append_target,
     discover,
 )
+from timely.client.remote import channel
 from timely.client.tables import InputForm
 from timely.limits import (
     HEADER_BYTES_MAX,
@@ -175,7 +176,7 @@ class Keeper:
 def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
     late: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "KEEPER_SECONDS_MAX", 0.3 if late == 0 else 30.0)
+    monkeypatch.setattr(channel, "KEEPER_SECONDS_MAX", 0.3 if late == 0 else 30.0)
     server = ServerSocket(f"ipc://{tmp_path}/c0")
     workers = RemoteWorkers([server.address], Keeper(server, late))
     for _ in range(2):

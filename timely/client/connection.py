@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,40 +18,31 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from ..errors import MisuseError, PeerError, RefusedError, TimelyError, WaitTimeoutError
+from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import again
 from ..limits import (
     ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
-    FRAME_BYTES_MAX,
-    KEEPER_SECONDS_MAX,
     PART_BYTES_MAX,
     REPLY_SECONDS_MAX,
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
-    VERDICT_SECONDS_MAX,
 )
 from ..operators.inputs.appends import place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
-from ..wire.batch import Frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import (
-    FAREWELL,
     Append,
     Hello,
     Reply,
     Request,
-    check_size,
-    decode_reply,
-    encode_request,
-    number_of,
     table_to_frame,
 )
-from ..wire.transport.zeromq import ClientSockets
 from .installed import Keeper, OwnProcess
-from .posting import Behind, Poster, Posts, Refusals, together
+from .posting import Behind, Poster, Refusals, together
+from .remote.channel import Channel
 
 __all__ = [
     "AppendClient",
@@ -105,7 +95,7 @@ class RemoteWorkers:
         self._process = OwnProcess()
         self._lock = threading.Lock()
         self._own = threading.local()
-        self._channels: list[_Channel] = []
+        self._channels: list[Channel] = []
         self._broken: TimelyError | None = None
         self._channel()
 
@@ -157,7 +147,7 @@ class RemoteWorkers:
         with self._breaking():
             self._settle(None, timeout_seconds)
 
-    def _settle(self, own: _Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
+    def _settle(self, own: Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Of all threads, or of all others."""
         for channel in self._channels:
             if channel is not own and channel.posts:
@@ -207,10 +197,10 @@ class RemoteWorkers:
             if self._broken is None:
                 self._broken = error
 
-    def _channel(self) -> _Channel:
-        known: _Channel | None = getattr(self._own, "channel", None)
+    def _channel(self) -> Channel:
+        known: Channel | None = getattr(self._own, "channel", None)
         if known is None:
-            known = self._own.channel = _Channel(
+            known = self._own.channel = Channel(
                 self.addresses, self.silence_seconds, self._launcher, self._lock, self.keys
             )
             with self._lock:
@@ -219,238 +209,6 @@ class RemoteWorkers:
             for other in ended:
                 other.close()
         return known
-
-
-class _Channel:
-    """One thread's connections to all workers. `lock` is held while all threads' `launcher` is asked."""
-
-    def __init__(
-        self,
-        addresses: Sequence[str],
-        silence_seconds: float,
-        launcher: Keeper | None,
-        lock: threading.Lock,
-        keys: ClientKeys | None,
-    ) -> None:
-        self.thread = threading.current_thread()
-        self._addresses = addresses
-        self._launcher = launcher
-        self._lock = lock
-        self.sockets = ClientSockets(addresses, keys, silence_seconds)
-        self._number = 0
-        self.posts = Posts(self._send, self._answer)
-        self._descriptors = [] if launcher is None else launcher.descriptors
-        for descriptor in self._descriptors:
-            self.sockets.watch(descriptor)
-
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float,
-        reach_seconds: float,
-    ) -> list[Reply]:
-        """See `RemoteWorkers.ask`."""
-        self.posts.settle()  # from now on this thread alone looks at the sockets
-        first = self._number + 1
-        self._number += len(requests)
-        # What cannot be sent is found before anything is.
-        encoded = [
-            (worker, first + position, check_size(encode_request(first + position, request, table)))
-            for position, (worker, request, table) in enumerate(requests)
-        ]
-        for worker in {worker for worker, _, _ in requests}:
-            self.sockets.forgive(worker)
-            self.sockets.choose(worker)
-        for worker, _, frames in encoded:
-            self.sockets.send(worker, frames)
-        pending = {(worker, number): number - first for worker, number, _ in encoded}
-        return self._gather(pending, timeout_seconds, reach_seconds)
-
-    def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
-        """Send what nobody waits for now."""
-        self._number += 1
-        frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
-        self.sockets.forgive(worker)
-        self.sockets.send(worker, frames)
-        return self._number
-
-    def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
-        """Wait for the answer to what was sent so; raises where there is none."""
-        pending = {(worker, number): 0}
-        try:
-            (reply,) = self._gather(pending, timeout_seconds, float("inf"))
-        except TimelyError as error:
-            if pending or isinstance(error, PeerError):
-                raise
-            return error
-        return reply
-
-    def join(self, timeout_seconds: float) -> None:
-        """See `RemoteWorkers.join`."""
-        deadline = time.monotonic() + timeout_seconds
-        while absent := self._absent():
-            left = deadline - time.monotonic()
-            for worker in absent:
-                if refusal := self.sockets.refusal(worker):
-                    raise RefusedError(refusal)
-            if left <= 0:
-                listed = ", ".join(self._addresses[at] for at in absent)
-                raise PeerError(
-                    f"no worker can be reached at {listed} within {timeout_seconds:g} s: is the cluster gone "
-                    "that was there? Start one with 'python -m timely.worker', or check host and port"
-                )
-            self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
-
-    def close(self) -> None:
-        """Let go of the sockets."""
-        self.sockets.close()
-
-    def _absent(self) -> list[int]:
-        """Workers that are not reached, or not any more."""
-        return [at for at in range(len(self._addresses)) if not self.sockets.is_joined(at)]
-
-    def _check_reached(self, late: set[int], seconds: float, patience: float) -> None:
-        """Nobody there, or somebody who cannot answer yet? Raise the one; say that the other is awaited."""
-        if absent := late.intersection(self._absent()):
-            raise PeerError(
-                f"no answer from worker {self._listed(absent)} within {seconds:g} s: is a cluster running "
-                "there? Start one with 'python -m timely.worker', or check host and port"
-            )
-        _log.warning("waiting for worker %s: %s. For %g s at most", self._listed(late), _BUSY, patience)
-
-    def _listed(self, workers: set[int]) -> str:
-        return ", ".join(f"{worker} at {self._addresses[worker]}" for worker in sorted(workers))
-
-    def _gather(
-        self, pending: dict[tuple[int, int], int], timeout_seconds: float, reach_seconds: float
-    ) -> list[Reply]:
-        started = time.monotonic()
-        deadline, reach_by = started + timeout_seconds, started + reach_seconds
-        replies: dict[int, Reply] = {}
-        failures: list[tuple[int, TimelyError]] = []
-        grace = apart = deadline
-        patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
-        while pending or failures:
-            for worker in range(len(self._addresses)):  # also who was not asked may have a last word
-                self._take(worker, pending, replies, failures)
-            if not pending and not failures:
-                break  # most often: nobody need be looked after
-            lost = self._find_lost({worker for worker, _ in pending})
-            now = time.monotonic()
-            if (failures or lost) and grace == deadline:
-                grace = min(deadline, now + patience)
-            failures.extend(lost)
-            # Who is asked may be in a long step, in which it cannot tell that the cluster is gone.
-            others = [] if failures else self._lost_apart({worker for worker, _ in pending})
-            apart = min(apart, now + patience) if others else deadline
-            if now >= apart:
-                failures.extend(others)
-            if self._is_settled(bool(pending), failures) or (failures and now >= min(grace, apart)):
-                break
-            if now >= reach_by:
-                reach_by = float("inf")
-                if not failures:
-                    self._check_reached({worker for worker, _ in pending}, reach_seconds, timeout_seconds)
-            if now >= deadline:
-                late = {worker for worker, _ in pending}
-                why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
-                raise WaitTimeoutError(
-                    f"no answer from worker {self._listed(late)} within {timeout_seconds:g} s: {why}"
-                )
-            pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
-            self.sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
-        if failures:
-            raise self._judge(failures)
-        return [replies[position] for position in sorted(replies)]
-
-    def _take(
-        self,
-        worker: int,
-        pending: dict[tuple[int, int], int],
-        replies: dict[int, Reply],
-        failures: list[tuple[int, TimelyError]],
-    ) -> None:
-        while (frames := self.sockets.recv_nowait(worker)) is not None:
-            # A worker may say more than a client: the stages of a large dataflow are a long text.
-            number = number_of(frames, FRAME_BYTES_MAX)
-            position = pending.pop((worker, number), None)
-            if position is None and number != FAREWELL:
-                if self.posts.expects(worker, number):
-                    self.posts.take(worker, number, decode_reply(frames))
-                continue  # or it is the answer to a request that was given up
-            answer = decode_reply(frames)
-            if position is None:
-                if isinstance(answer, PeerError):
-                    failures.append((_KNOWS, answer))
-                continue
-            if isinstance(answer, Reply):
-                replies[position] = answer
-            else:
-                failures.append((worker, answer))
-
-    def _find_lost(self, workers: set[int]) -> list[tuple[int, TimelyError]]:
-        """Workers of whom an answer is outstanding and none will come."""
-        if self._launcher is not None:
-            try:
-                with self._lock:
-                    self._launcher.check()
-            except PeerError as error:
-                self._forget_ended()
-                return [(_KEEPS, error)]
-        for worker in sorted(workers):
-            if refusal := self.sockets.refusal(worker):
-                return [(_KNOWS, RefusedError(refusal))]
-        return [
-            (
-                worker,
-                PeerError(
-                    f"worker {worker} at {self._addresses[worker]} is lost before it has answered: {loss}"
-                ),
-            )
-            for worker in sorted(workers)
-            if (loss := self.sockets.loss(worker))
-        ]
-
-    def _lost_apart(self, asked: set[int]) -> list[tuple[int, TimelyError]]:
-        """Workers that nothing is outstanding of, which are lost and not back: without them there is no
-        cluster that could answer.
-        """
-        found: list[tuple[int, TimelyError]] = []
-        for worker in range(len(self._addresses)):
-            if worker not in asked:
-                self.sockets.forgive(worker)
-                if loss := self.sockets.loss(worker):
-                    who = f"worker {worker} at {self._addresses[worker]}"
-                    found.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
-        return found
-
-    def _forget_ended(self) -> None:
-        assert self._launcher is not None
-        alive = set(self._launcher.descriptors)
-        for descriptor in [old for old in self._descriptors if old not in alive]:
-            self.sockets.unwatch(descriptor)
-        self._descriptors = [old for old in self._descriptors if old in alive]
-
-    @property
-    def _keeper_knows_best(self) -> bool:
-        return self._launcher is not None and self._launcher.knows_best
-
-    def _is_settled(self, is_pending: bool, failures: list[tuple[int, TimelyError]]) -> bool:
-        """Whether there is nothing to wait for: one of the failures explains itself, or all have answered. Of
-        a lost peer another worker may know the cause; who keeps them knows it for certain.
-        """
-        known = _KEEPS if self._keeper_knows_best else _KNOWS
-        if any(worker <= known or not isinstance(error, PeerError) for worker, error in failures):
-            return True
-        return not is_pending and not (failures and self._keeper_knows_best)
-
-    def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
-        """The failure that explains the others."""
-        ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
-        worker, error = ranked[0]
-        if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
-            error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
-        return error
 
 
 def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:

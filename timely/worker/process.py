@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NoReturn
@@ -48,6 +48,7 @@ from ..memory import GivingBack
 from ..running.core import Worker
 from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address
+from ..wire.batch import Frame
 from ..wire.keys import ClusterKeys
 from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
 from ..wire.transport.server_socket import ServerSocket
@@ -83,6 +84,8 @@ class WorkerProcess:
         self._rest_at = float("inf")
         self._is_resting = False
         self._posted = Posted()
+        self._kept: dict[bytes, list[list[Frame]]] = {}
+        """Of each client answers that are to be sent, oldest first."""
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -209,14 +212,14 @@ class WorkerProcess:
         they ask next, though nobody is there to answer any more.
         """
         for client, number, _ in self._waiting:
-            self._clients.send(client, encode_error(number, error))
+            self._send(client, encode_error(number, error))
         for client in self._callers:
-            self._clients.send(client, encode_error(FAREWELL, error))
+            self._send(client, encode_error(FAREWELL, error))
         self._waiting = []
         until = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < until:
             for client, frames in self._clients.recv_nowait():
-                self._clients.send(client, encode_error(number_of(frames), error))
+                self._send(client, encode_error(number_of(frames), error))
             self._mesh.wait(_DRAIN_SECONDS / 5)
 
     def _gather(self) -> None:
@@ -265,6 +268,8 @@ class WorkerProcess:
         if gone := self._clients.taken_away():
             self._tell_refused(gone)
         requests = self._clients.recv_nowait()
+        if self._kept:
+            self._send_kept({client for client, _ in requests})
         for client, frames in requests:
             number = number_of(frames)
             self._callers[client] = None
@@ -275,12 +280,26 @@ class WorkerProcess:
                     raise RefusedError(refusal)
                 self._answer(client, number, frames)
             except TimelyError as error:
-                self._clients.send(client, encode_error(number, error))
+                self._send(client, encode_error(number, error))
             except Exception as error:  # whatever a client sends, it is no reason to end
                 told = as_told(error, f"while worker {self._settings.index} read a request")
                 _log.error("worker %d: %s", self._settings.index, told)
-                self._clients.send(client, encode_error(number, told))
+                self._send(client, encode_error(number, told))
+        if self._kept and self._worker.has_work():
+            self._send_kept()
         return bool(requests)
+
+    def _send(self, client: bytes, frames: list[Frame]) -> None:
+        """Answer, behind what was kept for this client."""
+        self._clients.send(client, *self._kept.pop(client, ()), frames)
+
+    def _send_kept(self, but: Collection[bytes] = ()) -> None:
+        """Send the answers that nobody waits for, as far as this knows, to all `but` these: to insertions of
+        a client, who will insert more, or seal, next. They go with the next answer to him; or when he asks
+        nothing more at once, or this worker has other work.
+        """
+        for client in [client for client in self._kept if client not in but]:
+            self._clients.send(client, *self._kept.pop(client))
 
     def _tell_refused(self, gone: list[bytes]) -> None:
         """Say to clients whose key was taken away that it was, before they are hung up on."""
@@ -289,8 +308,8 @@ class WorkerProcess:
             _log.warning("worker %d: %s", self._settings.index, error)
             for waiting, number, _ in self._waiting:
                 if waiting == client:
-                    self._clients.send(client, encode_error(number, error))
-            self._clients.send(client, encode_error(FAREWELL, error))
+                    self._send(client, encode_error(number, error))
+            self._send(client, encode_error(FAREWELL, error))
         self._waiting = [entry for entry in self._waiting if entry[0] not in gone]
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
@@ -300,8 +319,10 @@ class WorkerProcess:
         known = self._posted.behind(client, request)
         answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):
-            self._posted.note(client, number, request, answer)
-            self._clients.send(client, encode_reply(number, answer))
+            if self._posted.note(client, number, request, answer):
+                self._kept.setdefault(client, []).append(encode_reply(number, answer))
+            else:
+                self._send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
@@ -323,12 +344,12 @@ class WorkerProcess:
                 frames = None if reply is None else encode_reply(number, reply)
             except Exception as error:
                 told = as_told(error, f"while worker {self._settings.index} answered")
-                self._clients.send(client, encode_error(number, told))
+                self._send(client, encode_error(number, told))
                 continue
             if frames is None:
                 still.append((client, number, later))
             else:
-                self._clients.send(client, frames)
+                self._send(client, frames)
         self._waiting = still
 
     def _fail(self, error: TimelyError, status: int) -> int:

@@ -10,9 +10,9 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.posting import Poster, Posts
+from timely.client.remote import channel
 from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX
 from timely.wire.batch import Frame
 from timely.wire.requests import Insert, InsertRows, Reply, Request, Seal
@@ -99,13 +99,13 @@ def test_few_rows_go_where_epochs_are_sealed_and_a_seal_behind_them_is_one_answe
 ) -> None:
     flow = pair.install(_counts)
     sent: list[tuple[int, Request]] = []
-    encode = connection.encode_request
+    encode = channel.encode_request
 
     def encoded(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
         sent.append((number, request))
         return encode(number, request, table)
 
-    monkeypatch.setattr(connection, "encode_request", encoded)
+    monkeypatch.setattr(channel, "encode_request", encoded)
     for epoch in range(3):
         for value in range(3):
             flow.input("rows").insert([(epoch, value)])
@@ -168,14 +168,14 @@ def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
     pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = pair.install(_counts)
-    real = connection._Channel._send
+    real = channel.Channel._send
 
-    def spoilt(self: connection._Channel, worker: int, request: Request) -> int:
+    def spoilt(self: channel.Channel, worker: int, request: Request) -> int:
         if isinstance(request, Seal):
             request = Seal(request.dataflow, request.epoch, [*request.behind, 1 << 40])
         return real(self, worker, request)
 
-    monkeypatch.setattr(connection._Channel, "_send", spoilt)
+    monkeypatch.setattr(channel.Channel, "_send", spoilt)
     flow.input("rows").insert([(1, 1)])
     assert pair.flow(flow.index).refresh() == 0
     assert flow.seal() == 0

@@ -88,14 +88,15 @@ class DirectLine:
         """To wait for."""
         return self._connection.fileno()
 
-    def send(self, frames: Sequence[Frame]) -> None:
-        """Send a message, or as much of it as there is room for now. Raises `BrokenLineError`."""
-        views = [_bytes_of(frame) for frame in frames]
-        header = struct.pack(f"<{1 + len(views)}q", len(views), *map(len, views))
-        for part in (memoryview(header), *views):
-            if len(part):
-                self._unsent.append(part)
-                self.unsent_bytes += len(part)
+    def send(self, *messages: Sequence[Frame]) -> None:
+        """Send messages, or as much of them as there is room for now. Raises `BrokenLineError`."""
+        for frames in messages:
+            views = [_bytes_of(frame) for frame in frames]
+            header = struct.pack(f"<{1 + len(views)}q", len(views), *map(len, views))
+            for part in (memoryview(header), *views):
+                if len(part):
+                    self._unsent.append(part)
+                    self.unsent_bytes += len(part)
         self.flush()
 
     def flush(self) -> None:
@@ -228,13 +229,13 @@ class DirectDoor:
                 self._hang_up(client)
         return arrived
 
-    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
+    def send(self, client: bytes, *answers: Sequence[Frame]) -> None:
         """Answer; a client that has gone is no error."""
         line = self._lines.get(client)
         if line is None:
             return
         try:
-            line.send(frames)
+            line.send(*answers)
             self._watch(line)
         except BrokenLineError:
             self._hang_up(client)

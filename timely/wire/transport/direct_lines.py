@@ -31,6 +31,8 @@ class DirectLines:
         self._chosen: set[int] = set()
         self._full: set[int] = set()
         """Lines in which there was no room for all."""
+        self.speakers: dict[int, int] = {}
+        """By the descriptor of its line, the worker."""
 
     def choose(self, worker: int) -> None:
         """See `ClientSockets.choose`."""
@@ -61,6 +63,11 @@ class DirectLines:
         """Whether there was no room for all of it."""
         return worker in self._full
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there was no room in any line for all that was sent by it."""
+        return bool(self._full)
+
     def flush(self) -> None:
         """Send what there was no room for."""
         for worker in list(self._full):
@@ -79,6 +86,18 @@ class DirectLines:
             self._take(worker)
         return arrived.popleft() if arrived else None
 
+    def take(self, worker: int) -> list[list[memoryview]]:
+        """The messages of a worker that one look finds at its line."""
+        self._take(worker)
+        arrived = self._arrived[worker]
+        taken = [*arrived]
+        arrived.clear()
+        return taken
+
+    def has_arrived(self) -> bool:
+        """Whether a message was read and not asked for."""
+        return any(self._arrived)
+
     def close(self) -> None:
         """Hang up on all. Twice is once."""
         for line in self._lines:
@@ -95,6 +114,7 @@ class DirectLines:
         try:
             self._lines[worker] = line
             self._poller.add(line.descriptor)
+            self.speakers[line.descriptor] = worker
         except BaseException:  # a line that nobody waits for would be slow
             self._drop(worker)
             raise
@@ -129,6 +149,7 @@ class DirectLines:
         if line is not None:
             if line.descriptor in self._poller:
                 self._poller.remove(line.descriptor)
+            self.speakers.pop(line.descriptor, None)
             line.close()
         for known in (self._greeted, self._chosen, self._full):
             known.discard(worker)

@@ -217,7 +217,8 @@ class Neighbours:
 
     def spin(self) -> bool:
         """Look for a moment whether something comes, if something has come since the last time: who is at
-        work on an answer is not slept over. Returns whether it has.
+        work on an answer is not slept over. Returns whether it has. A client that waits for this core
+        has it meanwhile.
         """
         if not (self._spins and self._has_heard):
             return False
@@ -227,6 +228,7 @@ class Neighbours:
             for ring in self._rings:
                 if ring.has_more():
                     return True
+            os.sched_yield()
         return False
 
     def fall_asleep(self) -> bool:

@@ -136,12 +136,13 @@ class ServerSocket:
         """Such connections that were hung up on so far, for being too many or for talking too much."""
         return 0 if self._door is None else self._door.hung_up
 
-    def send(self, client: bytes, frames: Sequence[Frame]) -> None:
+    def send(self, client: bytes, *answers: Sequence[Frame]) -> None:
         """Answer; a client that has gone is no error."""
         if self._direct is not None and client in self._direct:
-            self._direct.send(client, frames)
+            self._direct.send(client, *answers)
         else:
-            send(self.socket, [client, *frames])
+            for frames in answers:
+                send(self.socket, [client, *frames])
 
     def close(self) -> None:
         """Send what is queued, for a quarter of a second at most, and let go of the socket. Twice is once."""

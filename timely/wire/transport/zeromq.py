@@ -420,6 +420,14 @@ class ClientSockets:
                 socket.recv(zmq.NOBLOCK)
             raise
 
+    def has_arrived(self) -> bool:
+        """Whether a message of any worker has been read, and not been asked for."""
+        return self._direct.has_arrived()
+
+    def heard(self, worker: int) -> list[list[memoryview]]:
+        """The messages of a worker that `wait` has told of."""
+        return self._direct.take(worker)
+
     def loss(self, worker: int) -> str:
         """Why no answer of a worker can come any more, since its connection broke; empty while one can. A
         connection that is refused is no loss, it is tried again.
@@ -456,16 +464,22 @@ class ClientSockets:
         """Before a request: what broke before, and has come back since, is of no interest."""
         self._connections[worker].forgive()
 
-    def wait(self, timeout_seconds: float) -> None:
-        """Block until a message or an event of a connection comes in.
+    def wait(self, timeout_seconds: float) -> list[int] | None:
+        """Block until a message or an event of a connection comes in. Returns the workers that have said
+        something, or, if anything else has happened or may have, None.
 
         Events are taken in here, whoever is asked next: one that is left is a reason to return for every
         later call, and a client that waits would not rest any more.
         """
-        self._poller.wait(timeout_seconds)
+        found = self._poller.wait(timeout_seconds)
+        speakers = self._direct.speakers
+        heard = [speakers[source] for source in found if isinstance(source, int) and source in speakers]
+        if found and len(heard) == len(found) and not self._direct.is_full:
+            return heard
         self._direct.flush()
         for connection in self._connections:
             connection.look()
+        return None
 
     def watch(self, descriptor: int) -> None:
         """Let `wait` return also when this file descriptor becomes readable."""

@@ -22,10 +22,10 @@ class Posted:
     def __init__(self) -> None:
         self._done: OrderedDict[bytes, deque[tuple[int, int, int]]] = OrderedDict()
 
-    def note(self, client: bytes, number: int, request: Request, reply: Reply) -> None:
-        """A request of a client was done."""
+    def note(self, client: bytes, number: int, request: Request, reply: Reply) -> bool:
+        """A request of a client was done; whether it is one that may have been posted."""
         if not isinstance(request, InsertRows | Insert):
-            return
+            return False
         done = self._done.get(client)
         if done is None:
             done = self._done[client] = deque(maxlen=POSTED_COUNT_MAX)
@@ -34,6 +34,7 @@ class Posted:
         else:
             self._done.move_to_end(client)
         done.append((number, request.dataflow, reply.integer("epoch")))
+        return True
 
     def behind(self, client: bytes, request: Request) -> Request | None:
         """A request as it is to be done where all is done that it names: a seal of the epochs, too, that this

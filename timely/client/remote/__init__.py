@@ -1,0 +1,1 @@
+"""What a client of worker processes does for each of its threads."""
