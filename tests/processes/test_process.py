@@ -505,9 +505,9 @@ def test_what_a_load_has_left_goes_back_to_the_system() -> None:
             flow.input("edges").insert(edges)
             flow.wait(flow.seal())
             until = time.monotonic() + seconds
-            while (more := resident_mib_of(process) - before) > 30 and time.monotonic() < until:
+            while (more := resident_mib_of(process) - before) > 40 and time.monotonic() < until:
                 time.sleep(0.05)
             return more
 
     kept(0.0)  # where kernels are compiled the compiler stays: not so the second time
-    assert kept(20.0) <= 30, "it was 47"
+    assert kept(20.0) <= 40, "it was 47"
