@@ -92,7 +92,8 @@ def test_blocks_do_not_divide_a_key_that_fits(rows_a_key: int) -> None:
             np.ones(count, np.int64),
         ]
     )
-    blocks = list(Accumulate(1, COUNT_AND_SUM, SCHEMA)._blocks(words))
+    # All lie in the same memory, one after another.
+    blocks = [block.copy() for block in Accumulate(1, COUNT_AND_SUM, SCHEMA)._blocks(words)]
     assert len(blocks) == 2 and count > accumulating._BLOCK_ROWS
     assert sum(block.shape[1] for block in blocks) == count
     assert len({int(key) for block in blocks for key in {*block[0].tolist()}}) == sum(
