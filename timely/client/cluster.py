@@ -266,10 +266,10 @@ def connect(
     Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
     those of a running cluster from where they were started. Embedded workers without `threads` take turns, in
     the same order each time; in threads they work at the same time, as far as their work is compiled, and
-    your own functions run in their threads, one at a time. With `check_progress` each worker checks its
-    progress tracking after each step, which is slow (docs/progress_tracking.md). One that is stopped, or kept
-    from running, for longer than `silence_seconds` (2.5) counts as lost, and ends the cluster; one that ends
-    is noticed at once. `keys` is a folder that `python -m timely.keys client` has made, by default what
+    your own functions run one at a time, in the thread of their worker or in that of who asks. With
+    `check_progress` each worker checks its progress tracking after each step, which is slow
+    (docs/progress_tracking.md). One that is stopped, or kept from running, for longer than `silence_seconds`
+    (2.5) counts as lost, and ends the cluster; one that ends is noticed at once. `keys` is a folder that `python -m timely.keys client` has made, by default what
     NAIAD_KEYS says, or `ClientKeys` themselves (docs/keys.md). Raises `PeerError` if a worker does not start
     or cannot be reached, `RefusedError` if it does not let this client in, and `MisuseError` in a module
     that is being imported for a builder in it: a script that installs its own builders begins under `if

@@ -67,6 +67,7 @@ class Door:
         self.is_held = False
         """Whether somebody else than its thread has its worker's turn, who will wake that if need be."""
         self._is_asleep = False
+        self._is_called = False
         self._words = new_words()
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -94,13 +95,14 @@ class Door:
         self._is_asleep = True  # before looking: who comes later wakes
         try:
             known = int(self._words[CALLS])
-            if self._neighbours.fall_asleep() and not any(self._come) and not is_awaited():
+            may_sleep = self._neighbours.fall_asleep() and not any(self._come) and not is_awaited()
+            if may_sleep and not self._is_called:
                 if self._spins and sees_another(self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)):
                     self._bell.acquire(blocking=False)
                 else:
                     self._bell.acquire(timeout=timeout_seconds)
         finally:
-            self._is_asleep = False
+            self._is_asleep = self._is_called = False
             self._neighbours.wake_up(False)
 
     def has_come(self) -> bool:
@@ -116,6 +118,13 @@ class Door:
                 self._bell.release()
             except RuntimeError:
                 pass  # somebody else has just done so
+
+    def call(self) -> None:
+        """Let `wait` return, or the next one, if none is under way: its worker has something to do that is no
+        message, which who falls asleep would not find.
+        """
+        self._is_called = True
+        self.wake()
 
     def let_go(self) -> None:
         """Its thread may have the turn; of whoever had it."""

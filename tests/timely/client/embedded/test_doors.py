@@ -95,6 +95,18 @@ def test_nobody_sleeps_over_what_is_there_or_awaited() -> None:
     network.close()
 
 
+def test_who_is_called_before_it_falls_asleep_does_not() -> None:
+    """There may be something to do that is no message: nobody would wake it for that again."""
+    network = ThreadNetwork(2)
+    began = time.monotonic()
+    network.transport(1).call()
+    network.transport(1).wait(100.0)
+    assert time.monotonic() - began < 50.0
+    network.transport(1).wait(0.01)
+    assert time.monotonic() - began >= 0.01, "once"
+    network.close()
+
+
 def test_many_workers_take_no_more_descriptors_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
