@@ -98,6 +98,7 @@ def test_nobody_sleeps_over_what_is_there_or_awaited() -> None:
 def test_who_is_called_before_it_falls_asleep_does_not() -> None:
     """There may be something to do that is no message: nobody would wake it for that again."""
     network = ThreadNetwork(2)
+    network.transport(1).recv_nowait()
     began = time.monotonic()
     network.transport(1).call()
     network.transport(1).wait(100.0)
