@@ -270,10 +270,10 @@ def connect(
     `check_progress` each worker checks its progress tracking after each step, which is slow
     (docs/progress_tracking.md). One that is stopped, or kept from running, for longer than `silence_seconds`
     (2.5) counts as lost, and ends the cluster; one that ends is noticed at once. `keys` is a folder that
-    `python -m timely.keys client` has made, by default what NAIAD_KEYS says, or `ClientKeys` themselves (docs/keys.md). Raises `PeerError` if a worker does not start
-    or cannot be reached, `RefusedError` if it does not let this client in, and `MisuseError` in a module
-    that is being imported for a builder in it: a script that installs its own builders begins under `if
-    __name__ == "__main__":`.
+    `python -m timely.keys client` has made, by default what NAIAD_KEYS says, or `ClientKeys` themselves
+    (docs/keys.md). Raises `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it
+    does not let this client in, and `MisuseError` in a module that is being imported for a builder in it: a
+    script that installs its own builders begins under `if __name__ == "__main__":`.
     """
     check_not_importing()
     if addresses:
