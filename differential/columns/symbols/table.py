@@ -333,9 +333,10 @@ class SymbolTable:
             self._values[word] = _Packed(payload)
 
     def _enter(self, word: int, value: str | bytes) -> None:
-        if word in self._values:
+        # In one step: another worker of this process, in its thread, may enter the same value now.
+        known = self._values.setdefault(word, value)
+        if type(known) is not type(value) or known != value:
             raise self._collision(word, value)
-        self._values[word] = value
         self._words[value] = word
 
     def _collision(self, word: int, value: object) -> SymbolCollisionError:

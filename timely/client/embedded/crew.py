@@ -149,7 +149,9 @@ class Crew:
             door.wake()
 
     def close(self) -> None:
-        """The same, by who has all turns, and wait until they have ended."""
+        """The same, by who has all turns, and wait until they have ended. Twice is once."""
+        if self.is_over:
+            return  # they end by themselves: one may be in a long step
         self.call_off()
         for turn in self._turns[1:]:
             turn.release()
@@ -161,6 +163,7 @@ class Crew:
         """Give a worker's turn away. Who has nothing to do is not woken for that."""
         door = self._doors[index]
         self._rests[index] = self._workers[index].is_at_rest() and not door.has_come()
+        door.is_called = not self._rests[index]
         self._turns[index].release()
         door.let_go()
         if not self._rests[index]:
@@ -182,10 +185,10 @@ class Crew:
             door.wait(min(_LOOK_SECONDS, left), self._is_news)
 
     def _is_called_off(self) -> bool:
-        return self._must_pause
+        return self._must_pause or self._failure is not None
 
     def _is_news(self) -> bool:
-        return self._must_pause or self._all_rest()
+        return self._is_called_off() or self._all_rest()
 
     def _all_rest(self) -> bool:
         """Whether nothing is left to do, if the first worker rests."""
@@ -198,7 +201,7 @@ class Crew:
 
     def work_at(self, index: int) -> None:
         """What a thread does when it is woken, and has its turn."""
-        self._rests[index] = False
+        self._rests[index] = self._doors[index].is_called = False
         try:
             worker = self._workers[index]
             while not self._must_pause and worker.step():
@@ -206,16 +209,26 @@ class Crew:
                 if self._wants_pause():
                     self._must_pause = True
         except BaseException as error:
-            self._failure = self._failure or error
-            self._must_pause = True
+            self.fail(error)
         self._rests[index] = not self._must_pause
+        self._doors[0].wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Something has come out of a thread: who asks, or is the next to ask, is told."""
+        self._failure = self._failure or error
+        self._must_pause = True
         self._doors[0].wake()
 
 
 def _serve(crew: weakref.ref[Crew], index: int, turn: threading.Lock, door: Door) -> None:
     """Of one thread. It does not hold the crew while it waits: where nobody else has it, it ends."""
     while True:
-        door.wait(_LOOK_SECONDS)
+        try:
+            door.wait(_LOOK_SECONDS, lambda: door.is_called)
+        except BaseException as error:  # of a kernel that cannot be compiled: nobody else would work here
+            if (found := crew()) is not None:
+                found.fail(error)
+            return
         has_turn = turn.acquire(timeout=_LOOK_SECONDS)
         found = crew()
         if found is None or found.is_over:

@@ -66,8 +66,9 @@ class Door:
         self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
         self.is_held = False
         """Whether somebody else than its thread has its worker's turn, who will wake that if need be."""
+        self.is_called = False
+        """Whether its thread is to take the turn, though nothing may have come: it may be about to sleep."""
         self._is_asleep = False
-        self._is_called = False
         self._words = new_words()
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -91,23 +92,27 @@ class Door:
         return arrived
 
     def wait(self, timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
-        """Sleep until something has come, or somebody calls `wake`, or what is awaited is true already."""
+        """Sleep until something has come, or somebody calls `wake`, or what is awaited is true already. Its
+        thread may do so without the turn, while somebody else takes what has come: so it only looks.
+        """
         self._is_asleep = True  # before looking: who comes later wakes
         try:
             known = int(self._words[CALLS])
-            may_sleep = self._neighbours.fall_asleep() and not any(self._come) and not is_awaited()
-            if may_sleep and not self._is_called:
+            self._neighbours.ask_to_be_woken()
+            if not self.has_come() and not is_awaited():
                 if self._spins and sees_another(self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)):
                     self._bell.acquire(blocking=False)
                 else:
                     self._bell.acquire(timeout=timeout_seconds)
         finally:
-            self._is_asleep = self._is_called = False
+            self._is_asleep = False
             self._neighbours.wake_up(False)
 
     def has_come(self) -> bool:
-        """Whether `recv_nowait` would find something."""
-        return any(self._come) or self._neighbours.has_more()
+        """Whether `recv_nowait` would find something; of any thread. What has a lower number than what lies
+        in a ring was handed over before that was written.
+        """
+        return any(self._come) or self._neighbours.has_any()
 
     def wake(self) -> None:
         """Let `wait` return; of any thread."""
@@ -119,18 +124,13 @@ class Door:
             except RuntimeError:
                 pass  # somebody else has just done so
 
-    def call(self) -> None:
-        """Let `wait` return, or the next one, if none is under way: its worker has something to do that is no
-        message, which who falls asleep would not find.
-        """
-        self._is_called = True
-        self.wake()
-
     def let_go(self) -> None:
         """Its thread may have the turn; of whoever had it."""
         self.is_held = False
         if self._is_asleep:  # who wrote meanwhile has called in vain, and would not call again
-            self._neighbours.fall_asleep()
+            self._neighbours.ask_to_be_woken()
+            if self.has_come():
+                self.wake()
 
     def lend(self) -> Lent | None:
         """See `Transport`."""

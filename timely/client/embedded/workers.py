@@ -307,17 +307,25 @@ class EmbeddedWorkers:
         """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
         call has raised it before.
         """
-        if self._broken is not None or not self._is_here():
+        if not self._is_here():
             return
         is_within = self._is_within()
+        if self._broken is not None:
+            if not is_within:
+                self._end_threads()  # a vertex has closed this, or an interrupt came while nobody worked
+            return
         if not is_within:  # else a vertex closes what runs it
             self.work_off()
         self._broken = MisuseError("this cluster is closed: connect again")
-        if self._crew is not None and not is_within:
-            with self._turn():
-                self._crew.close()
+        if not is_within:
+            self._end_threads()
         for error in self._untold.values():
             raise again(error)
+
+    def _end_threads(self) -> None:
+        if self._crew is not None:
+            with self._turn():
+                self._crew.close()
 
     def _is_here(self) -> bool:
         """Whether this process has the threads: one that was forked has not."""

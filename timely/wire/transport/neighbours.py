@@ -231,11 +231,21 @@ class Neighbours:
             os.sched_yield()
         return False
 
-    def fall_asleep(self) -> bool:
-        """Ask to be woken; returns whether to sleep, since nothing has come in between."""
+    def has_any(self) -> bool:
+        """Whether something has come, be it its turn or not. Of any thread: nothing is changed, and nothing
+        is read that somebody else may be taking.
+        """
+        return any(line.has_any() for line in self._lines.values())
+
+    def ask_to_be_woken(self) -> None:
+        """Whoever writes from now on wakes this worker; who sleeps looks once more before."""
         for ring in self._rings:
             ring.say_asleep(True)
         fence()
+
+    def fall_asleep(self) -> bool:
+        """Ask to be woken; returns whether to sleep, since nothing has come in between."""
+        self.ask_to_be_woken()
         return not self.has_more()
 
     def wake_up(self, was_woken: bool) -> None:
@@ -318,6 +328,10 @@ class _Line:
         if self.ring is not None and self.ring.has_more() and self.ring.number() == self.taken:
             return True
         return bool(self.waiting) and self.waiting[0][0] == self.taken
+
+    def has_any(self) -> bool:
+        """Whether there is one at all."""
+        return bool(self.waiting) or (self.ring is not None and self.ring.has_more())
 
     def close(self) -> None:
         """Let go of the memory."""

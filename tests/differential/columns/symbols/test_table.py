@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differential.columns.symbols.entries import SymbolEntries
-from differential.columns.symbols.packing import pack
+from differential.columns.symbols.packing import pack, symbol_word
 from differential.columns.symbols.table import _SET_WORDS_MAX, SymbolTable, _distinct
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError
 
@@ -41,6 +41,29 @@ def test_law_what_was_interned_is_looked_up(given_values: list[object]) -> None:
     assert [table.lookup_one(word) for word in words.tolist()] == given_values
     assert np.array_equal(table.intern(given_values), words)
     assert table.payloads(words) == [pack(value) for value in given_values]
+    table.check_invariants()
+
+
+@pytest.mark.parametrize("kind", [str, tuple])
+def test_law_workers_in_several_threads_may_enter_a_value_at_once(kind: type) -> None:
+    """What others enter between a look and the entry is the same value, not another with the same word."""
+
+    def value(number: int) -> object:
+        return str(number) if kind is str else (number,)
+
+    others: list[object] = []
+
+    def word_of(payload: bytes) -> int:
+        if others:  # in the middle of entering it: another thread does so
+            table.intern_one(others.pop())
+        return symbol_word(payload)
+
+    table = SymbolTable(word_of)
+    words = []
+    for number in range(5):
+        others.append(value(number))
+        words.append(table.intern_one(value(number)))
+    assert table.lookup(np.array(words)) == [value(number) for number in range(5)]
     table.check_invariants()
 
 

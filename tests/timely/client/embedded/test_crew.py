@@ -222,6 +222,91 @@ def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_
     assert not crew.is_at_work
 
 
+def _introduced(count: int) -> ThreadNetwork:
+    """A network in which all have taken in what others say first."""
+    network = ThreadNetwork(count)
+    for door in network.doors:
+        door.recv_nowait()
+    return network
+
+
+def test_who_is_called_on_its_way_to_sleep_does_not_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has waited for its turn in vain, and is given it before it says that it sleeps."""
+    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    network = _introduced(2)
+    on_its_way, is_called = threading.Event(), threading.Event()
+    door = network.transport(1)
+    wait = door.wait
+
+    def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
+        on_its_way.set()
+        assert is_called.wait(60.0)
+        wait(timeout_seconds, is_awaited)
+
+    monkeypatch.setattr(door, "wait", waits)
+    workers = [Passes(network.transport(index), index, 2, 5) for index in range(2)]
+    crew = Crew(cast("list[Worker]", workers), network, bool)
+    crew._pace = Alternates(False)
+    assert on_its_way.wait(60.0)
+    workers[0].on_step = is_called.set
+    workers[1].waiting.append(0)
+    crew.work(time.monotonic() + 30.0)
+    assert not crew.has_paused and workers[1].done == 1
+    crew.close()
+
+
+def test_what_comes_while_turns_are_given_away_is_not_slept_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread works already, and writes to another whose turn is just being given away."""
+    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    network = _introduced(3)
+    workers = [Passes(network.transport(index), index, 3, 5) for index in range(3)]
+    crew = Crew(cast("list[Worker]", workers), network, bool)
+    crew._pace = Alternates(False)
+    door = crew._doors[2]
+    let_go = door.let_go
+
+    def lets_go() -> None:
+        workers[1].door.send(2, [b"0"])
+        let_go()
+
+    monkeypatch.setattr(door, "let_go", lets_go)
+    while not door._is_asleep:
+        time.sleep(0.01)
+    crew.work(time.monotonic() + 30.0)
+    assert not crew.has_paused and workers[2].done == 1
+    crew.close()
+
+
+def test_a_thread_that_cannot_even_wait_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of waiting for it for ever; whether it fails before or while somebody asks."""
+    crew, workers = passing(2, 3)
+    door = crew._doors[1]
+    ends = threading.Event()
+
+    def fails(*_: object) -> None:
+        ends.wait(60.0)
+        raise MemoryError("no kernel")
+
+    monkeypatch.setattr(door, "wait", fails)
+    workers[0].on_step = ends.set
+    workers[0].waiting.append(3)
+    with pytest.raises(MemoryError, match="no kernel"):
+        for _ in range(3):  # the first call may find it in the old way of waiting
+            crew.work(time.monotonic() + 30.0)
+            workers[1].waiting.append(3)
+    assert crew.is_over
+
+
+def test_a_crew_may_be_closed_twice() -> None:
+    crew, _ = passing(3, 3)
+    crew.close()
+    for turn in crew._turns[1:]:
+        if turn.locked():  # as by a thread that ends without it
+            turn.release()
+    crew.close()
+    assert not crew.is_at_work
+
+
 def test_who_forgets_a_crew_lets_its_threads_end() -> None:
     crew, workers = passing(3, 1)
     workers[1].waiting += [9]
@@ -305,6 +390,29 @@ def test_a_vertex_may_close_what_runs_it_on_whichever_thread() -> None:
         flow.wait()
         with pytest.raises(timely.MisuseError, match="this cluster is closed"):
             flow.seal()
+        crew = cluster._workers._crew  # type: ignore[attr-defined]
+        cluster.close()
+        assert not any(thread.is_alive() for thread in crew._threads), "now that nobody is within"
+
+
+def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = timely.connect(workers=2, threads=True)
+    workers = cluster._workers
+    assert isinstance(workers, EmbeddedWorkers) and workers._crew is not None
+    flow = cluster.install(word_count)
+
+    def is_interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers._servers[0], "handle", is_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            flow.input("lines").insert(["a"])
+            flow.seal()
+    cluster.close()
+    assert not any(thread.is_alive() for thread in workers._crew._threads)
 
 
 def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work() -> None:

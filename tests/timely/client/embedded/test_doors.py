@@ -12,6 +12,7 @@ import pytest
 
 from timely.client.embedded.doors import ThreadNetwork
 from timely.wire.transport import neighbours
+from timely.wire.transport.ring import InboundRing
 
 
 def _descriptors() -> int:
@@ -95,19 +96,6 @@ def test_nobody_sleeps_over_what_is_there_or_awaited() -> None:
     network.close()
 
 
-def test_who_is_called_before_it_falls_asleep_does_not() -> None:
-    """There may be something to do that is no message: nobody would wake it for that again."""
-    network = ThreadNetwork(2)
-    network.transport(1).recv_nowait()
-    began = time.monotonic()
-    network.transport(1).call()
-    network.transport(1).wait(100.0)
-    assert time.monotonic() - began < 50.0
-    network.transport(1).wait(0.01)
-    assert time.monotonic() - began >= 0.01, "once"
-    network.close()
-
-
 def test_many_workers_take_no_more_descriptors_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
@@ -163,4 +151,50 @@ def test_nothing_is_lent_to_who_takes_turns(has_rings: bool) -> None:
         assert door.lend() is None
         door.is_held = False
         assert (door.lend() is None) != has_rings
+    network.close()
+
+
+def test_who_waits_without_the_turn_touches_nothing_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is on its way to sleep while who has the turn takes message after message."""
+    network = ThreadNetwork(2)
+    door = network.transport(1)
+    network.transport(0).recv_nowait()
+    door.recv_nowait()
+    for number in range(6):
+        network.transport(0).send(1, [str(number).encode()])
+    taken: list[bytes] = []
+    has_more = InboundRing.has_more
+
+    def is_taken_meanwhile(ring: InboundRing) -> bool:
+        found = has_more(ring)
+        if found and len(taken) < 6:
+            taken.extend(bytes(frame) for frame in ring.take(len(taken)) or ())
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(InboundRing, "has_more", is_taken_meanwhile)
+        for _ in range(6):
+            door.wait(0.0)
+    assert taken == [str(number).encode() for number in range(6)]
+    network.close()
+
+
+def test_who_waits_without_the_turn_does_not_go_round_the_end_of_a_ring() -> None:
+    network = ThreadNetwork(2)
+    door, other = network.transport(1), network.transport(0)
+    other.recv_nowait()
+    door.recv_nowait()
+    ring = door._neighbours._lines[0].ring
+    assert ring is not None
+    size = ring._size // 8 - 4096
+    seen = set()
+    for _ in range(40):
+        other.send(1, [bytes(size)])
+        head = ring._head
+        door.wait(0.0)
+        door.has_come()
+        assert ring._head == head, "moved by who takes only"
+        seen.add(ring._words[32 + (head & (ring._size - 1)) // 8] < 0)
+        door.recv_nowait()
+    assert seen == {True, False}
     network.close()
