@@ -167,7 +167,7 @@ class Crew:
         self._turns[index].release()
         door.let_go()
         if not self._rests[index]:
-            door.call()
+            door.wake()
 
     def _work_until_all_rest(self, until: float) -> bool:
         """Work as the first worker; whether nothing is left to do."""
