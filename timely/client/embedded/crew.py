@@ -162,11 +162,11 @@ class Crew:
     def _let_go(self, index: int) -> None:
         """Give a worker's turn away. Who has nothing to do is not woken for that."""
         door = self._doors[index]
-        self._rests[index] = self._workers[index].is_at_rest() and not door.has_come()
-        door.is_called = not self._rests[index]
+        door.let_go()  # first: what comes from now on wakes it, what came before is found
+        rests = self._rests[index] = self._workers[index].is_at_rest() and not door.has_come()
+        door.is_called = not rests
         self._turns[index].release()
-        door.let_go()
-        if not self._rests[index]:
+        if not rests:
             door.wake()
 
     def _work_until_all_rest(self, until: float) -> bool:
@@ -231,7 +231,10 @@ def _serve(crew: weakref.ref[Crew], index: int, turn: threading.Lock, door: Door
             return
         has_turn = turn.acquire(timeout=_LOOK_SECONDS)
         found = crew()
-        if found is None or found.is_over:
+        if found is None:
+            door.close()
+            return
+        if found.is_over:
             return
         if has_turn:
             found.work_at(index)

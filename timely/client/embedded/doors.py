@@ -129,8 +129,6 @@ class Door:
         self.is_held = False
         if self._is_asleep:  # who wrote meanwhile has called in vain, and would not call again
             self._neighbours.ask_to_be_woken()
-            if self.has_come():
-                self.wake()
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
