@@ -10,7 +10,7 @@ import functools
 
 import pytest
 
-from differential.columns import update_batch
+from differential.columns import routes, update_batch
 from differential.operators import consolidate, vertices
 from differential.operators.edge import folding, kept_changes
 from differential.operators.waiting import pending, pile
@@ -39,7 +39,8 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (pile, "LOOSE_ROWS_MAX"),
         (pile, "SUMMED_ROWS_MIN"),
         (codecs, "FOLDED_ROWS_MIN"),
-        (update_batch, "_PACKED_ROWS_MIN"),
+        (update_batch, "PACKED_ROWS_MIN"),
+        (routes, "PACKED_ROWS_MIN"),
         (kept_changes, "PACKED_ROWS_MIN"),
     ]:
         assert getattr(module, name) > 0, name

@@ -40,7 +40,7 @@ ROOMS = {
         "tracking checking",
     ],
     "timely": [
-        "own_files counted dictionaries errors limits failure memory",
+        "own_files counted dictionaries errors limits failure giving_back",
         "user_code wire",
         "keys",
         "operators",

@@ -19,9 +19,8 @@ stands behind it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar, Final, Self
 
 import msgpack
@@ -33,12 +32,6 @@ from differential.columns.packed.sent import Sent, received, to_send
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
-from differential.kernels.rows.hashing import (
-    divide_by_key_hash,
-    divide_by_unit,
-    partition_by_key_hash,
-    partition_by_unit,
-)
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
@@ -46,12 +39,10 @@ from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, register
 from timely.wire.claims import shown
-from timely.wire.routing import Routing
 
 __all__ = [
-    "KeyRoute",
+    "PACKED_ROWS_MIN",
     "PackedBatch",
-    "UnitRoute",
     "UpdateBatch",
     "as_batch",
     "parts_of",
@@ -59,7 +50,7 @@ __all__ = [
     "words_of",
 ]
 
-_PACKED_ROWS_MIN: Final = 1 << 16
+PACKED_ROWS_MIN: Final = 1 << 16
 """So many rows of one time are packed where they are divided among workers."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
@@ -357,7 +348,7 @@ def as_batch(found: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
     """Rows that were put in order as they are sent: many of one time are packed."""
     if not isinstance(found, PackedRows):
         return UpdateBatch(found)
-    if found.rows >= _PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
+    if found.rows >= PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
         width = ranges.shape[0] - 2
         sources = [*range(width), width + 1]
         blocks = [
@@ -426,112 +417,3 @@ def words_of(batch: Batch) -> Int64s:
 def parts_of(batch: Batch) -> Iterable[Int64s]:
     """The same in one or more parts, of which each may be dropped before the next is made."""
     return (batch.words,) if isinstance(batch, UpdateBatch) else rows_of(batch).blocks()
-
-
-@dataclass(frozen=True)
-class KeyRoute:
-    """Sends each row to the worker that owns the bucket that its first `kw` words hash to; bucket 0 if there
-    are none.
-
-    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
-    """
-
-    kw: int
-    symbol_words: tuple[int, ...] = ()
-
-    def describe(self) -> str:
-        """Part of the dataflow's fingerprint."""
-        return f"by key of {self.kw} words"
-
-    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
-        workers = routing.workers
-        if workers == 1:
-            return [batch]
-
-        starts, owners = routing.starts, routing.owners
-
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_key_hash(words, self.kw, workers, starts, owners)
-
-        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_key_hash(words, first, rows, self.kw, starts, owners, out, bounds)
-
-        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
-
-
-@dataclass(frozen=True)
-class UnitRoute:
-    """Sends each row to the worker that owns the bucket that its word `at` says: the *unit*, which somebody
-    has chosen for it. By the default routing unit u is at worker u modulo the number of workers.
-
-    Any word does, modulo the number of buckets.
-    """
-
-    symbol_words: tuple[int, ...] = ()
-    at: int = 0
-
-    def describe(self) -> str:
-        """Part of the dataflow's fingerprint."""
-        return f"by unit in word {self.at}" if self.at else "by unit"
-
-    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
-        workers = routing.workers
-        if workers == 1:
-            return [batch]
-
-        starts, owners = routing.starts, routing.owners
-
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_unit(words, self.at, workers, starts, owners)
-
-        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_unit(words, first, rows, self.at, starts, owners, out, bounds)
-
-        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
-
-
-_Grouping = Callable[[Int64s], tuple[Int64s, Int64s]]
-"""Rows in the order of their workers, and where those of each begin and end."""
-
-
-_Dividing = Callable[[Int64s, int, int, Int64s, Int64s], None]
-"""The same of some rows of one time, in memory that is there: see `divided_by_owner`."""
-
-
-def _split(
-    batch: UpdateBatch | PackedBatch,
-    group: _Grouping,
-    divide: _Dividing,
-    workers: int,
-    symbol_words: tuple[int, ...],
-) -> list[Batch | None]:
-    """The rows of each worker. Many of one time are packed as they are found, some at a time."""
-    time = batch.only_time() if batch.rows >= _PACKED_ROWS_MIN else None
-    if time is None:
-        return _parts(*group(batch.words), symbol_words)
-    blocks: list[list[Block]] = [[] for _ in range(workers)]
-    out: Int64s = np.empty(0, np.int64)
-    bounds: Int64s = np.empty(workers + 1, np.int64)
-    columns = 0
-    for words, start, stop in batch.passing():
-        columns = words.shape[0] - 1
-        if out.shape[0] < columns * (stop - start):
-            out = room_for(1, columns * (stop - start))[0]
-        divide(words, start, stop - start, out, bounds)
-        for worker, (first, last) in enumerate(pairwise(bounds.tolist())):
-            if first < last:
-                rows = out[columns * first : columns * last].reshape(columns, last - first)
-                blocks[worker].append(Block(rows))
-    width = columns - 1
-    return [PackedBatch(tuple(each), width, time, None, symbol_words) if each else None for each in blocks]
-
-
-def _parts(words: Int64s, bounds: Int64s, symbol_words: tuple[int, ...]) -> list[Batch | None]:
-    """A batch for each worker, of the rows between two bounds; None for those without rows."""
-    found: list[Batch | None] = []
-    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        part = np.ascontiguousarray(words[:, start:stop]) if stop > start else None
-        found.append(None if part is None else UpdateBatch(part, symbol_words))
-    return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from differential.columns.update_batch import KeyRoute, UnitRoute
+from differential.columns.routes import KeyRoute, UnitRoute
 from differential.kernels.regions.layout import (
     BY_KEY,
     BY_UNIT,

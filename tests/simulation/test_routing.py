@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from reference.monitor import Monitor
 
-from differential.columns.update_batch import KeyRoute, UpdateBatch, words_of
+from differential.columns.routes import KeyRoute
+from differential.columns.update_batch import UpdateBatch, words_of
 from differential.kernels.rows.hashing import hash_of_key
 from progress.arrays import Int64s
 from timely import Batch, Dataflow, Records, Vertex

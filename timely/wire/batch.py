@@ -27,6 +27,15 @@ Frame = bytes | bytearray | memoryview
 """One frame of a message on the wire."""
 
 
+def bytes_of(frame: Frame) -> memoryview:
+    """The bytes of a frame, in the same memory."""
+    view = memoryview(frame)
+    return view.cast("B") if view.nbytes else _NOTHING  # what is empty by a shape cannot be cast
+
+
+_NOTHING: Final = memoryview(b"")
+
+
 class Batch(Protocol):
     """A piece of a stream: some rows, sent together."""
 

@@ -36,6 +36,7 @@ from uuid import uuid4
 
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_told, story_of
+from ..giving_back import GivingBack
 from ..limits import (
     CALLERS_MAX,
     IDLE_SECONDS_MAX,
@@ -44,7 +45,6 @@ from ..limits import (
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
 )
-from ..memory import GivingBack
 from ..running.core import Worker
 from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address

@@ -14,8 +14,8 @@ from timely.building.loop import Feedback, Loop
 from timely.building.stream import Feed, Stream
 from timely.user_code.call_site import CallSite
 
+from ...columns.routes import KeyRoute, UnitRoute
 from ...columns.schema import Column, Schema
-from ...columns.update_batch import KeyRoute, UnitRoute
 from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...linear.placing import UNIT

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from differential.columns.routes import UnitRoute
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UnitRoute
 from differential.linear.placing import placed
 from timely.building.exchange import Broadcast
 from timely.building.loop import Loop

@@ -94,6 +94,17 @@ def test_law_short_numbers_have_the_words_of_long_ones_and_stay_short_until_then
     assert words.tolist() == schema.encode(long).tolist()
 
 
+@pytest.mark.parametrize("kind", ["int", "float", "decimal(12, 2)"])
+@pytest.mark.parametrize("given_type", [pa.int8(), pa.uint16(), pa.int32(), pa.uint32()])
+def test_short_numbers_are_taken_wherever_long_ones_are(kind: str, given_type: pa.DataType) -> None:
+    schema = Schema.of(f"n: {kind}")
+    short = pa.table({"n": pa.array([0, 1, 127], given_type)})
+    long = short.cast(pa.schema({"n": pa.int64()}))
+    assert schema.encode(short).tolist() == schema.encode(long).tolist()
+    empty = pa.Array.from_buffers(given_type, 0, [None, pa.py_buffer(b"")])
+    assert schema.encode(pa.table({"n": empty})).shape == (1, 0)
+
+
 def test_law_chunks_make_no_difference() -> None:
     table = to_table(
         [(1, None, 0.5, True, NOON, "a", b"r", 1), (2, 3, -0.5, None, NOON, None, b"", [1])], EVERY

@@ -1,7 +1,6 @@
-"""Updates in flight: over a wire and back unchanged, shifted along connectors, routed by key.
+"""Updates in flight: over a wire and back unchanged, shifted along connectors.
 
 wire_*    frames, also malformed ones
-route_*   which worker gets which rows
 packed_*  what an update batch is in fewer bytes
 """
 
@@ -12,17 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packed_batches import packed_and_plain
 from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import CODES, rows
 from words_seen import Seen
 
 from differential.columns import update_batch
-from differential.columns.packed.block import Block
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.update_batch import (
-    KeyRoute,
     PackedBatch,
-    UnitRoute,
     UpdateBatch,
     as_batch,
     parts_of,
@@ -31,12 +28,10 @@ from differential.columns.update_batch import (
 from differential.columns.worker_symbols import SYMBOLS
 from differential.expressions.projection import Projection
 from differential.kernels.rows import sort
-from differential.kernels.rows.hashing import hash_of_key
 from differential.kernels.rows.sort import sort_still_packed
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import Records, decode
-from timely.wire.routing import BUCKETS, Routing
 
 
 def _frames(batch: UpdateBatch | PackedBatch) -> list[memoryview]:
@@ -79,61 +74,9 @@ def test_shifting_moves_times_and_nothing_else(some: list[Row]) -> None:
     assert moved == [(row[0], row[1] + code.unit, row[2]) for row in some]
 
 
-@given(rows(2), st.integers(1, 4), st.integers(0, 2))
-def test_route_every_row_once_and_a_key_to_one_worker(some: list[Row], workers: int, kw: int) -> None:
-    parts = KeyRoute(kw).split(UpdateBatch(as_words(some, 4)), 0, Routing.default(workers))
-    assert len(parts) == workers
-    found = [(worker, row) for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))]
-    assert sorted(row for _, row in found) == sorted(some)
-    keys = {(worker, row[:kw]) for worker, row in found}
-    assert len(keys) == len({key for _, key in keys})
-
-
-def test_route_default_buckets_are_the_low_bits_of_the_hash_and_go_round_the_workers() -> None:
-    some = [(key, 0, 0, 1) for key in range(3_000)]
-    words = as_words(some, 4)
-    for workers in (1, 2, 3):
-        parts = KeyRoute(1).split(UpdateBatch(words), 0, Routing.default(workers))
-        found = {row[0]: worker for worker, part in enumerate(parts) if part for row in rows_of(part.words)}
-        assert found == {key: hash_of_key(words, key, 1) % 1_024 % workers for key in range(3_000)}
-
-
-def test_route_the_time_of_a_row_decides_and_not_that_of_its_envelope() -> None:
-    words = as_words([(7, 0, 5, 1), (7, 0, 9, 1), (7, 0, 10, 1)], 4)
-    bucket = hash_of_key(words, 0, 1) % BUCKETS
-    routing = Routing.default(3).changed(9, {bucket: 2}).changed(10, {bucket: 0})
-    parts = KeyRoute(1).split(UpdateBatch(words), 5, routing)
-    found = {row[2]: worker for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))}
-    assert found == {5: bucket % 3, 9: 2, 10: 0}
-
-
-def test_route_by_units_takes_a_word_as_it_is() -> None:
-    words = as_words([(unit, 7, 0, 1) for unit in (0, 1, 2, 3, 4, 1_025, -1)], 4)
-    for workers in (1, 2, 3):
-        parts = UnitRoute().split(UpdateBatch(words), 0, Routing.default(workers))
-        found = {row[0]: worker for worker, part in enumerate(parts) if part for row in rows_of(part.words)}
-        assert found == {unit: unit % 1_024 % workers for unit in (0, 1, 2, 3, 4, 1_025, -1)}
-    behind = as_words([(7, unit, 0, 1) for unit in range(5)], 4)
-    parts = UnitRoute((), 1).split(UpdateBatch(behind), 0, Routing.default(3))
-    assert [len(rows_of(part.words)) if part else 0 for part in parts] == [2, 2, 1]
-    assert UnitRoute((), 1).describe() != UnitRoute().describe()
-
-
-def test_route_by_units_follows_a_routing_that_changes() -> None:
-    routing = Routing.default(3).changed(9, {5: 0})
-    words = as_words([(5, 0, 8, 1), (5, 0, 9, 1)], 4)
-    parts = UnitRoute().split(UpdateBatch(words), 5, routing)
-    found = {row[2]: worker for worker, part in enumerate(parts) if part for row in rows_of(words_of(part))}
-    assert found == {8: 2, 9: 0}
-
-
 def test_other_batches_and_other_arrays_are_refused() -> None:
     with pytest.raises(InternalError):
         words_of(Records([1]))
-    with pytest.raises(InternalError):
-        KeyRoute(1).split(Records([1]), 0, Routing.default(2))
-    with pytest.raises(InternalError):
-        UnitRoute().split(Records([1]), 0, Routing.default(2))
     with pytest.raises(InternalError):
         UpdateBatch(np.zeros((3, 4), np.int64)[:, ::2])
 
@@ -150,18 +93,10 @@ def test_wire_symbols_are_those_that_rows_can_hold_and_go_along_after_a_shift() 
         UpdateBatch.absorb([header, rows_sent, memoryview(two)], 3)
 
 
-def _packed(some: list[Row], word: int, diff: int | None) -> tuple[PackedBatch, UpdateBatch]:
-    """The same rows of two words, at one time, packed in blocks of three, and as words."""
-    words = as_words([(*row[:2], word, row[-1] if diff is None else diff) for row in some], 4)
-    kept = words[[0, 1, 3] if diff is None else [0, 1]]
-    blocks = [Block(np.ascontiguousarray(kept[:, at : at + 3])) for at in range(0, len(some), 3)]
-    return PackedBatch(tuple(blocks), 2, word, diff, (0,)), UpdateBatch(words, (0,))
-
-
 @given(rows(2, wide=True).filter(len), st.sampled_from([1, -1, None]), st.integers(0, 3))
 def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | None, epoch: int) -> None:
     code = CODES[2]
-    packed, plain = _packed(some, code.pack((epoch, 1)), diff)
+    packed, plain = packed_and_plain(some, code.pack((epoch, 1)), diff)
     step = code.pack((1, 0))
     for one, other in (
         (packed, plain),
@@ -194,26 +129,6 @@ def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | 
     assert np.array_equal(np.concatenate([words_of(one) for one in arrived], axis=1), plain.words[[1, 2, 3]])
 
 
-@pytest.mark.parametrize("is_packed", [True, False], ids=["packed", "words"])
-@given(rows(2).filter(len), st.sampled_from([1, None]), st.integers(2, 4))
-def test_route_many_rows_of_one_time_are_divided_as_few_are(
-    is_packed: bool, some: list[Row], diff: int | None, workers: int
-) -> None:
-    packed, plain = _packed(some, CODES[1].pack((2,)), diff)
-    for route in (KeyRoute(1, (1,)), UnitRoute((0, 1))):
-        wanted = route.split(plain, 0, Routing.default(workers))
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(update_batch, "_PACKED_ROWS_MIN", 1)
-            monkeypatch.setattr(update_batch, "BLOCK_ROWS", 3)
-            found = route.split(packed if is_packed else plain, 0, Routing.default(workers))
-        for one, other in zip(found, wanted, strict=True):
-            assert (one is None) == (other is None)
-            if one is not None and other is not None:
-                assert isinstance(one, PackedBatch)
-                assert rows_of(words_of(one)) == rows_of(words_of(other))
-                assert one.symbol_words == route.symbol_words
-
-
 @given(
     rows(2, wide=True).filter(len),
     st.sampled_from([1, -1, None, -(2**63)]),
@@ -224,7 +139,7 @@ def test_packed_rows_are_moved_as_words_are(
     some: list[Row], diff: int | None, sources: list[int], sign: int
 ) -> None:
     word = CODES[2].pack((2, 1))
-    packed, plain = _packed(some, word, diff)
+    packed, plain = packed_and_plain(some, word, diff)
     every = np.concatenate([block.words() for block in packed.packed()], axis=1)
     assert np.array_equal(every, plain.words)
     same = [7 if source < 0 else 0 for source in sources]
@@ -238,14 +153,14 @@ def test_packed_rows_are_moved_as_words_are(
 
 
 def test_packed_rows_that_cannot_be_taken_back_are_left_to_who_says_so() -> None:
-    packed, _ = _packed([(1, 2, 3, 4)], CODES[2].pack((2, 1)), -(2**63))
+    packed, _ = packed_and_plain([(1, 2, 3, 4)], CODES[2].pack((2, 1)), -(2**63))
     assert packed.projected([0], [0], -1, ()) is None
     assert packed.projected([0], [0], 1, ()) is not None
 
 
 def test_packed_rows_that_are_moved_know_by_how_much_their_times_were() -> None:
     """Times among the words of a row are the receiver's to move."""
-    packed, _ = _packed([(1, 2, 3, 4)], CODES[2].pack((2, 1)), 1)
+    packed, _ = packed_and_plain([(1, 2, 3, 4)], CODES[2].pack((2, 1)), 1)
     moved = packed.rebased(8).projected([0], [0], 1, ())
     assert moved is not None and moved.moved == 8
 
@@ -255,7 +170,7 @@ def test_packed_rows_that_are_moved_know_by_how_much_their_times_were() -> None:
 def test_rows_in_order_are_sent_as_they_are(many: int, some: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort, "MANY_ROWS", many)
-        patch.setattr(update_batch, "_PACKED_ROWS_MIN", many)
+        patch.setattr(update_batch, "PACKED_ROWS_MIN", many)
         batch = as_batch(sort_still_packed([as_words(some, 4)]) if some else as_words(some, 4))
     wanted = consolidated(some)
     assert rows_of(batch.words) == wanted

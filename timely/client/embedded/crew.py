@@ -145,7 +145,7 @@ class Crew:
         """End all threads, each after the step that it is in."""
         self.is_over = self._must_pause = True
         for door in self._doors[1:]:
-            door.is_held = False
+            door.is_called, door.is_held = True, False
             door.wake()
 
     def close(self) -> None:

@@ -11,14 +11,13 @@ has woken does so.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...limits import BEAT_SPIN_SECONDS_MAX, RECV_BYTES_MAX, RECV_COUNT_MAX
-from ...wire.batch import Frame
+from ...wire.batch import Frame, bytes_of
 from ...wire.transport import Lent
 from ...wire.transport.neighbours import Neighbours
 from .looking_out import CALLS, looks_within, new_words, sees_another
@@ -27,7 +26,6 @@ __all__ = ["Door", "ThreadNetwork"]
 
 _LOOKS: Final = 10_000
 """Of a kernel, which has the core to itself meanwhile, and not the interpreter's lock."""
-_NOTHING: Final = memoryview(b"")
 
 
 class ThreadNetwork:
@@ -61,7 +59,6 @@ class Door:
         self._index = index
         self._workers = workers
         self._doors: Sequence[Door] = ()
-        self._spins = False
         self._come: list[deque[list[memoryview]]] = [deque() for _ in range(workers)]
         self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
         self.is_held = False
@@ -76,7 +73,6 @@ class Door:
     def join(self, doors: Sequence[Door]) -> None:
         """These are there, itself among them."""
         self._doors = doors
-        self._spins = self._workers <= len(os.sched_getaffinity(0))
         self._neighbours.join([peer for peer in range(self._workers) if peer != self._index])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
@@ -100,7 +96,9 @@ class Door:
             known = int(self._words[CALLS])
             self._neighbours.ask_to_be_woken()
             if not self.has_come() and not is_awaited():
-                if self._spins and sees_another(self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)):
+                if self._neighbours.spins and sees_another(
+                    self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)
+                ):
                     self._bell.acquire(blocking=False)
                 else:
                     self._bell.acquire(timeout=timeout_seconds)
@@ -158,7 +156,7 @@ class Door:
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
         """What does not go by a ring. The sender, whose memory it is, does not write there any more."""
         door = self._doors[peer]
-        door._come[self._index].append([_bytes_of(frame) for frame in frames])
+        door._come[self._index].append([bytes_of(frame) for frame in frames])
         door.wake()
 
     def _wake_peer(self, peer: int) -> None:
@@ -168,8 +166,3 @@ class Door:
         for peer, come in enumerate(self._come):
             while come:
                 self._neighbours.by_socket(peer, come.popleft())
-
-
-def _bytes_of(frame: Frame) -> memoryview:
-    view = memoryview(frame)
-    return view.cast("B") if view.nbytes else _NOTHING

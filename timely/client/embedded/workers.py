@@ -22,8 +22,8 @@ import pyarrow as pa
 from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError, VertexError
 from ...failure import again, story_of
+from ...giving_back import GivingBack
 from ...limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
-from ...memory import GivingBack
 from ...running.core import Worker
 from ...wire.requests import (
     Append,

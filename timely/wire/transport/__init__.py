@@ -1,7 +1,8 @@
-"""How frames get from worker to worker: one protocol, two forms.
+"""How frames get from worker to worker: one protocol, three forms.
 
-`memory` is for several workers in one process (embedded use, tests, simulation); `zeromq` for processes and
-hosts. Both deliver what one worker sends to another in the order in which it was sent.
+`memory` is for several workers that take turns in one process (embedded use, tests, simulation); `zeromq` for
+processes and hosts; `client/embedded/doors.py` for threads of one process. All deliver what one worker sends
+to another in the order in which it was sent.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Lent(NamedTuple):
     lines       int64[peers, LINE]: see `ring.py`
     looks_out   takes a number that grows with each message that was waited for; lets others have the core for
                 a moment, and says whether to look once more for what has not come: soon it pays to sleep
+    looks       how often a kernel looks for a message before that is asked, some tens of nanoseconds each
     """
 
     lines: Int64s

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Final
 
 from ...limits import DIRECT_COUNT_MAX, DIRECT_UNSENT_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX
-from ..batch import Frame
+from ..batch import Frame, bytes_of
 
 __all__ = ["BrokenLineError", "DirectDoor", "DirectLine", "connect", "direct_path"]
 
@@ -91,7 +91,7 @@ class DirectLine:
     def send(self, *messages: Sequence[Frame]) -> None:
         """Send messages, or as much of them as there is room for now. Raises `BrokenLineError`."""
         for frames in messages:
-            views = [_bytes_of(frame) for frame in frames]
+            views = [bytes_of(frame) for frame in frames]
             header = struct.pack(f"<{1 + len(views)}q", len(views), *map(len, views))
             for part in (memoryview(header), *views):
                 if len(part):
@@ -287,8 +287,3 @@ class DirectDoor:
         if self._watched.pop(line.descriptor, None) is not None:
             self._poll.unregister(line.descriptor)
         line.close()
-
-
-def _bytes_of(frame: Frame) -> memoryview:
-    view = memoryview(frame)
-    return view.cast("B") if view.nbytes else memoryview(b"")

@@ -76,7 +76,8 @@ class Neighbours:
         self._rings: list[InboundRing] = []
         self._wake: tuple[int, int] | None = None
         self._has_heard = False
-        self._spins = False
+        self.spins = False
+        """Whether each worker has a core of its own, so that who looks out is in nobody's way."""
         self._awaited = -1
         self._awaited_since = 0.0
         self._in_vain = 0
@@ -100,7 +101,7 @@ class Neighbours:
             return
         if not _has_descriptors(_DESCRIPTORS * len(self._lines) * self._sharing):
             return
-        self._spins = len(self._lines) < len(os.sched_getaffinity(0))
+        self.spins = len(self._lines) < len(os.sched_getaffinity(0))
         size = RING_BYTES_MAX
         while size > _RING_BYTES_MIN and size * len(self._lines) * self._sharing > RINGS_BYTES_MAX:
             size //= 2
@@ -167,7 +168,7 @@ class Neighbours:
         wait for if neither let go of it. Where it was in vain some times, it is tried once in a while.
         """
         is_in_vain = self._in_vain >= _IN_VAIN_MAX and self._in_vain % _TRIES_APART
-        if self._spins and not is_in_vain:
+        if self.spins and not is_in_vain:
             now = time.monotonic()
             if number != self._awaited:
                 self._awaited, self._awaited_since = number, now
@@ -220,7 +221,7 @@ class Neighbours:
         work on an answer is not slept over. Returns whether it has. A client that waits for this core
         has it meanwhile.
         """
-        if not (self._spins and self._has_heard):
+        if not (self.spins and self._has_heard):
             return False
         self._has_heard = False
         until = time.monotonic() + SPIN_SECONDS_MAX

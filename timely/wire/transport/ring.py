@@ -38,7 +38,7 @@ import numpy as np
 from progress.arrays import Int64s
 
 from ...errors import PeerError
-from ..batch import Frame
+from ..batch import Frame, bytes_of
 
 __all__ = [
     "ASLEEP",
@@ -106,7 +106,6 @@ L_SLEEPS: Final = 10
 """Whether who reads was asleep when something was written, and has not been woken."""
 LINE: Final = 11
 
-_NOTHING: Final = memoryview(b"")
 
 _lock = threading.Lock()
 
@@ -272,7 +271,7 @@ class OutboundRing:
 
     def put(self, number: int, frames: Sequence[Frame]) -> bool:
         """Write a record, if there is room for it now, and wake who sleeps; whether there was."""
-        views = [_bytes_of(frame) for frame in frames]
+        views = [bytes_of(frame) for frame in frames]
         sizes = [len(view) for view in views]
         length = _HEADER.size + _WORD * len(sizes) + sum(map(_padded, sizes))
         if length > self._size // RECORD_PARTS or len(sizes) > _FRAMES_MAX:
@@ -338,11 +337,6 @@ def _opened(process: int, descriptor: int, flags: int) -> Iterator[int]:
         yield found
     finally:
         os.close(found)
-
-
-def _bytes_of(frame: Frame) -> memoryview:
-    view = memoryview(frame)
-    return view.cast("B") if view.nbytes else _NOTHING  # what is empty by a shape cannot be cast
 
 
 def _address_of(mapped: mmap.mmap) -> int:

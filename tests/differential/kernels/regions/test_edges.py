@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.columns.update_batch import KeyRoute, UnitRoute, UpdateBatch, words_of
+from differential.columns.routes import KeyRoute, UnitRoute
+from differential.columns.update_batch import UpdateBatch, words_of
 from differential.kernels.regions.edges import EQUAL, LESS, pass_on
 from differential.kernels.regions.layout import (
     BY_KEY,

@@ -14,7 +14,8 @@ from strategies_words import CODES
 
 import differential as dd
 from differential import Collection, col
-from differential.columns.update_batch import KeyRoute, UpdateBatch
+from differential.columns.routes import KeyRoute
+from differential.columns.update_batch import UpdateBatch
 from differential.operators.arrange import Arranged
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged
 from differential.operators.join import LEFT, RIGHT

@@ -9,7 +9,8 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import pytest
@@ -23,6 +24,21 @@ from timely.client.embedded.doors import Door, ThreadNetwork
 from timely.client.embedded.pace import Pace
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
+
+
+@contextmanager
+def interrupted_once(begun: threading.Event) -> Iterator[None]:
+    """Ctrl-C, once that has begun; it must come out of the block."""
+
+    def interrupt() -> None:
+        assert begun.wait(60.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    interrupter.join()
 
 
 def _nothing() -> None:
@@ -101,6 +117,7 @@ def test_all_is_done_when_it_returns_and_nobody_works_after_it(
         assert not crew.has_paused
         assert sum(worker.done for worker in workers) == meant
         assert crew._network.in_flight() == 0
+        assert [door.is_held for door in crew._doors] == [False] + [True] * (count - 1)
     if in_turn is False:
         assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
         assert [crew.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
@@ -175,6 +192,63 @@ def test_it_ends_at_a_moment_that_is_given(who: int, in_turn: bool) -> None:
     crew.close()
 
 
+def test_who_works_without_an_end_hears_of_a_pause_that_another_wants() -> None:
+    wants = threading.Event()
+    crew, workers = passing(2, 3, lambda: threading.get_ident() == workers[1].thread and wants.is_set())
+    workers[0].on_step = lambda: workers[0].waiting.append(0)
+    workers[1].on_step = wants.set
+    workers[1].waiting.append(0)
+    assert crew.work() and crew.has_paused
+    workers[0].on_step = workers[1].on_step = _nothing
+    wants.clear()
+    crew.work()
+    assert not crew.has_paused
+    crew.close()
+
+
+def test_who_is_about_to_sleep_hears_of_a_pause_that_another_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    wants = threading.Event()
+    crew, workers = passing(2, 3, wants.is_set)
+    door, wait, paused = crew._doors[0], crew._doors[0].wait, threading.Event()
+
+    def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
+        wants.set()  # only now: it has seen nothing of it
+        assert paused.wait(60.0)
+        wait(timeout_seconds, is_awaited)
+
+    def is_woken() -> None:
+        if crew._must_pause:
+            paused.set()
+
+    def is_slow() -> None:
+        assert wants.wait(60.0)
+
+    monkeypatch.setattr(door, "wait", waits)
+    monkeypatch.setattr(door, "wake", is_woken)
+    workers[1].on_step = is_slow
+    workers[1].waiting.append(0)
+    crew.work()  # for ever, if it slept
+    assert crew.has_paused
+    crew.close()
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -> None:
+    crew, workers = passing(2, 3, in_turn=in_turn)
+    noted: list[bool] = []
+    crew._pace.note = lambda way, seconds: noted.append(way)  # type: ignore[method-assign]
+    held: list[list[bool]] = []
+    workers[0].on_step = lambda: held.append([door.is_held for door in crew._doors])
+    workers[0].waiting.append(0)
+    assert crew.work()
+    assert noted == [in_turn]
+    assert held[0] == [in_turn] * 2, "who takes turns with all others waits for nobody"
+    workers[0].on_step = _nothing
+    assert not crew.work() and noted == [in_turn], "nothing was done"
+    crew.close()
+
+
 @pytest.mark.parametrize("who", [0, 1])
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
@@ -206,15 +280,8 @@ def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_
     workers[1].on_step = is_long
     workers[1].waiting += [3]
 
-    def interrupt() -> None:
-        assert begun.wait(60.0)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_once(begun):
         crew.work()
-    interrupter.join()
     assert crew.is_at_work
     ends.set()
     for thread in crew._threads:
@@ -253,6 +320,28 @@ def test_who_is_called_on_its_way_to_sleep_does_not_sleep(monkeypatch: pytest.Mo
     crew.work(time.monotonic() + 30.0)
     assert not crew.has_paused and workers[1].done == 1
     crew.close()
+
+
+def test_who_is_about_to_sleep_ends_where_all_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    network = _introduced(2)
+    door = network.transport(1)
+    wait, on_its_way, is_over = door.wait, threading.Event(), threading.Event()
+
+    def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
+        on_its_way.set()
+        assert is_over.wait(60.0)
+        wait(timeout_seconds, is_awaited)
+
+    monkeypatch.setattr(door, "wait", waits)
+    workers = [Passes(network.transport(index), index, 2, 5) for index in range(2)]
+    crew = Crew(cast("list[Worker]", workers), network, bool)
+    assert on_its_way.wait(60.0)
+    crew.call_off()
+    is_over.set()
+    crew._turns[1].release()
+    crew._threads[0].join(30.0)
+    assert not crew.is_at_work
 
 
 def test_what_comes_while_turns_are_given_away_is_not_slept_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +460,11 @@ def _on(worker: int, ask: Callable[[], object]) -> Callable[[timely.Dataflow], o
     return lambda flow: flow.input("x").stage("asks", lambda: Asks(ask), exchange=timely.ToWorker(worker))
 
 
-def test_a_vertex_that_asks_its_own_cluster_is_told_so_on_whichever_thread() -> None:
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_vertex_that_asks_its_own_cluster_is_told_so_on_whichever_thread(
+    in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "begins_in_turn", lambda self: in_turn)
     with timely.connect(workers=3, threads=True) as cluster:
         for worker in range(3):
             flow = cluster.install(_on(worker, cluster.stats))
@@ -381,7 +474,11 @@ def test_a_vertex_that_asks_its_own_cluster_is_told_so_on_whichever_thread() -> 
                 flow.wait()
 
 
-def test_a_vertex_may_close_what_runs_it_on_whichever_thread() -> None:
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_vertex_may_close_what_runs_it_on_whichever_thread(
+    in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "begins_in_turn", lambda self: in_turn)
     for worker in range(3):
         cluster = timely.connect(workers=3, threads=True)
         flow = cluster.install(_on(worker, cluster.close))
@@ -415,7 +512,10 @@ def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
     assert not any(thread.is_alive() for thread in workers._crew._threads)
 
 
-def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work() -> None:
+def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Pace, "begins_in_turn", lambda self: False)  # else who waits may be in that step
     begun, ends = threading.Event(), threading.Event()
 
     def is_long() -> None:
@@ -429,16 +529,14 @@ def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work() ->
     flow.input("x").insert([0])
     flow.seal()
 
-    def interrupt() -> None:
-        assert begun.wait(60.0)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_once(begun):
         flow.wait()
-    interrupter.join()
     assert workers.at_rest() is None
+    with timely.connect(workers=2, threads=True) as other:
+        other.install(word_count)
+        idle = other._workers
+        assert isinstance(idle, EmbeddedWorkers)
+        assert idle.at_rest() == idle._workers, "that has threads, too, and nobody asks"
     ends.set()
     while workers.at_rest() is None:
         time.sleep(0.01)
@@ -466,6 +564,24 @@ def test_a_process_that_is_forked_has_not_the_threads_and_is_told_so() -> None:
         assert os.waitstatus_to_exitcode(status) == 0
         flow.wait()
         assert flow.output("counts").changes() == [(0, ("a", 1))]
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_what_is_asked_is_done_however_often_a_pause_is_wanted(
+    in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "begins_in_turn", lambda self: in_turn)
+    with timely.connect(workers=3, threads=True) as cluster:
+        workers = cluster._workers
+        assert isinstance(workers, EmbeddedWorkers) and workers._crew is not None
+        flow = cluster.install(word_count)
+        for wants in (True, False) * 3:
+            monkeypatch.setattr(workers._crew, "_wants_pause", lambda wants=wants: wants)
+            flow.input("lines").insert(["a b c d e f g"])
+            flow.seal()
+            workers.work_off()
+            assert all(worker.is_at_rest() for worker in workers._workers)
+            assert workers.at_rest() == workers._workers, "no message is under way"
 
 
 def test_threads_end_with_their_cluster() -> None:

@@ -8,8 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from timely.client.embedded import doors
 from timely.client.embedded.doors import ThreadNetwork
 from timely.wire.transport import neighbours
 from timely.wire.transport.ring import InboundRing
@@ -56,6 +58,27 @@ def test_what_is_large_is_handed_over_without_a_copy() -> None:
     ((_, (frame,)),) = network.transport(1).recv_nowait()
     large[7] = 1
     assert frame[7] == 1
+    network.close()
+
+
+@pytest.mark.parametrize("count", [3, 300_000])
+def test_frames_are_bytes_whatever_the_memory_is_of(count: int, has_rings: bool) -> None:
+    network, numbers = ThreadNetwork(2), np.arange(count, dtype=np.int64)
+    network.transport(0).send(1, [numbers.data])
+    ((_, (frame,)),) = network.transport(1).recv_nowait()
+    assert len(frame) == numbers.nbytes and bytes(frame) == numbers.tobytes()
+    network.close()
+
+
+def test_what_there_was_no_more_room_for_has_come(has_rings: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "RECV_COUNT_MAX", 1)
+    network = ThreadNetwork(2)
+    for size in (3_000_000, 2_000_000, 1):
+        network.transport(0).send(1, [bytes(size)])
+    door, sizes = network.transport(1), []
+    while door.has_come():
+        sizes += [len(frame) for _, (frame,) in door.recv_nowait()]
+    assert sizes == [3_000_000, 2_000_000, 1]
     network.close()
 
 
@@ -122,6 +145,8 @@ def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has
     """What came meanwhile, and was taken by who had the turn, had asked in vain for it to be woken."""
     network = ThreadNetwork(2)
     door, heard = network.transport(1), threading.Event()
+    for each in network.doors:
+        each.recv_nowait()  # else nothing goes by a ring yet
     door.is_held = True
 
     def listen() -> None:

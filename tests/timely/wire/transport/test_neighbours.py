@@ -324,7 +324,7 @@ def test_looking_out_for_more_is_short_and_only_after_something_came(
 ) -> None:
     host.meet()
     writer, reader = host.workers
-    reader._spins = True  # whatever this machine has
+    reader.spins = True  # whatever this machine has
     started = time.monotonic()
     assert not reader.spin()
     assert time.monotonic() - started < 10 * SPIN_SECONDS_MAX + 0.01
@@ -335,7 +335,7 @@ def test_looking_out_for_more_is_short_and_only_after_something_came(
     assert len(reader.take(9, 1 << 30)) == 1
     writer.send(1, [b"y"])
     assert reader.spin()
-    reader._spins = False
+    reader.spins = False
     assert not reader.spin(), "there are not cores for all"
 
 
@@ -345,7 +345,7 @@ def test_nobody_looks_out_where_there_are_not_cores_for_all(monkeypatch: pytest.
     for peers, spins in (([1, 2], True), ([1, 2, 3], False)):
         worker = Neighbours(0, lambda peer, frames: None)
         worker.join(peers)
-        assert worker._spins == spins
+        assert worker.spins == spins
         worker.close()
 
 
@@ -438,9 +438,9 @@ def test_who_waits_in_vain_looks_out_once_in_a_while(host: Host, monkeypatch: py
         first.take_back()
         return count
 
-    first._spins = False
+    first.spins = False
     assert looks(1) == 0, "there are too few cores"
-    first._spins, first._in_vain = True, 0
+    first.spins, first._in_vain = True, 0
     assert [looks(1) > 8 for _ in range(36)] == [True] * 4 + [place % 16 == 0 for place in range(4, 36)]
     second.send(0, [b"x"])
     lines = first.lend()

@@ -10,10 +10,10 @@ from dataflows import word_count
 
 import timely
 from bench.memory import resident_mib
-from timely import memory
+from timely import giving_back
 from timely.client.embedded.workers import EmbeddedWorkers
+from timely.giving_back import GivingBack
 from timely.limits import GIVE_BACK_ROWS_MIN
-from timely.memory import GivingBack
 
 _HAS_TRIM = hasattr(ctypes.CDLL(None), "malloc_trim")
 
@@ -42,7 +42,7 @@ def test_what_was_freed_in_the_middle_is_given_back() -> None:
 
 
 def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(giving_back.ctypes, "CDLL", lambda name: object())
     giving = GivingBack()
     giving.add(GIVE_BACK_ROWS_MIN)
     assert giving.look()
@@ -52,7 +52,7 @@ def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPat
 def test_an_embedded_cluster_gives_back_after_much_work(
     threads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "GIVE_BACK_ROWS_MIN", 100)
+    monkeypatch.setattr(giving_back, "GIVE_BACK_ROWS_MIN", 100)
     with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         workers = cluster._workers
         assert isinstance(workers, EmbeddedWorkers)

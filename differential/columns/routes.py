@@ -1,0 +1,137 @@
+"""Which worker gets which rows of a batch?
+
+By the hash of their key, or by a word that says it; the routing says whose a bucket is, by the time of each
+row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from differential.columns.packed.block import Block
+from differential.columns.update_batch import PACKED_ROWS_MIN, PackedBatch, UpdateBatch, rows_of
+from differential.kernels.rows.hashing import (
+    divide_by_key_hash,
+    divide_by_unit,
+    partition_by_key_hash,
+    partition_by_unit,
+)
+from differential.kernels.rows.room import room_for
+from progress.arrays import Int64s
+from timely.wire.batch import Batch
+from timely.wire.routing import Routing
+
+__all__ = ["KeyRoute", "UnitRoute"]
+
+
+@dataclass(frozen=True)
+class KeyRoute:
+    """Sends each row to the worker that owns the bucket that its first `kw` words hash to; bucket 0 if there
+    are none.
+
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
+    """
+
+    kw: int
+    symbol_words: tuple[int, ...] = ()
+
+    def describe(self) -> str:
+        """Part of the dataflow's fingerprint."""
+        return f"by key of {self.kw} words"
+
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        workers = routing.workers
+        if workers == 1:
+            return [batch]
+
+        starts, owners = routing.starts, routing.owners
+
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_key_hash(words, self.kw, workers, starts, owners)
+
+        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
+            divide_by_key_hash(words, first, rows, self.kw, starts, owners, out, bounds)
+
+        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
+
+
+@dataclass(frozen=True)
+class UnitRoute:
+    """Sends each row to the worker that owns the bucket that its word `at` says: the *unit*, which somebody
+    has chosen for it. By the default routing unit u is at worker u modulo the number of workers.
+
+    Any word does, modulo the number of buckets.
+    """
+
+    symbol_words: tuple[int, ...] = ()
+    at: int = 0
+
+    def describe(self) -> str:
+        """Part of the dataflow's fingerprint."""
+        return f"by unit in word {self.at}" if self.at else "by unit"
+
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        workers = routing.workers
+        if workers == 1:
+            return [batch]
+
+        starts, owners = routing.starts, routing.owners
+
+        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
+            return partition_by_unit(words, self.at, workers, starts, owners)
+
+        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
+            divide_by_unit(words, first, rows, self.at, starts, owners, out, bounds)
+
+        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
+
+
+_Grouping = Callable[[Int64s], tuple[Int64s, Int64s]]
+"""Rows in the order of their workers, and where those of each begin and end."""
+
+
+_Dividing = Callable[[Int64s, int, int, Int64s, Int64s], None]
+"""The same of some rows of one time, in memory that is there: see `divided_by_owner`."""
+
+
+def _split(
+    batch: UpdateBatch | PackedBatch,
+    group: _Grouping,
+    divide: _Dividing,
+    workers: int,
+    symbol_words: tuple[int, ...],
+) -> list[Batch | None]:
+    """The rows of each worker. Many of one time are packed as they are found, some at a time."""
+    time = batch.only_time() if batch.rows >= PACKED_ROWS_MIN else None
+    if time is None:
+        return _parts(*group(batch.words), symbol_words)
+    blocks: list[list[Block]] = [[] for _ in range(workers)]
+    out: Int64s = np.empty(0, np.int64)
+    bounds: Int64s = np.empty(workers + 1, np.int64)
+    columns = 0
+    for words, start, stop in batch.passing():
+        columns = words.shape[0] - 1
+        if out.shape[0] < columns * (stop - start):
+            out = room_for(1, columns * (stop - start))[0]
+        divide(words, start, stop - start, out, bounds)
+        for worker, (first, last) in enumerate(pairwise(bounds.tolist())):
+            if first < last:
+                rows = out[columns * first : columns * last].reshape(columns, last - first)
+                blocks[worker].append(Block(rows))
+    width = columns - 1
+    return [PackedBatch(tuple(each), width, time, None, symbol_words) if each else None for each in blocks]
+
+
+def _parts(words: Int64s, bounds: Int64s, symbol_words: tuple[int, ...]) -> list[Batch | None]:
+    """A batch for each worker, of the rows between two bounds; None for those without rows."""
+    found: list[Batch | None] = []
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        part = np.ascontiguousarray(words[:, start:stop]) if stop > start else None
+        found.append(None if part is None else UpdateBatch(part, symbol_words))
+    return found
