@@ -1,18 +1,28 @@
-"""What has been freed: when does the system get it back?
+"""What has been freed: who keeps it while there is work, and when does the system get it back?
 
-The C library keeps what is freed, to hand it out again, and gives back only what lies at the end of its
-memory. After a load that is half of all that a process holds. So whoever has done much says so.
+The system hands out pages one by one, as they are touched, each at the price of reading hundreds of rows. So
+what is freed is kept while there is work, by the C library and by `mapped.py`. After a load it is half of
+all that a process holds, and the C library gives back only what lies at the end: so whoever has done much
+says so.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import os
+from typing import Final
 
 import pyarrow as pa
 
-from .limits import GIVE_BACK_ROWS_MIN
+from .limits import FREED_BYTES_MAX, FREED_PIECE_BYTES_MAX, GIVE_BACK_ROWS_MIN
+from .mapped import release_kept
 
 __all__ = ["GivingBack"]
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Parameters of glibc's `mallopt`."""
 
 
 class GivingBack:
@@ -20,6 +30,7 @@ class GivingBack:
 
     def __init__(self) -> None:
         self._rows = 0
+        _keep_freed()
 
     def add(self, rows: int) -> None:
         """So many have come in."""
@@ -32,7 +43,23 @@ class GivingBack:
         if self._rows < GIVE_BACK_ROWS_MIN:
             return False
         self._rows = 0
+        release_kept()
         pa.default_memory_pool().release_unused()
         if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:  # only glibc has it
             trim(0)
         return True
+
+
+@functools.cache
+def _keep_freed() -> bool:
+    """Let the C library keep what is freed; whether it does now. By itself it gives back, at each call that
+    frees, whatever is above twice the largest piece that it has freed so far. Who starts the process with
+    settings of its own is not overruled.
+    """
+    if any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get(
+        "GLIBC_TUNABLES", ""
+    ):
+        return False
+    if (change := getattr(ctypes.CDLL(None), "mallopt", None)) is None:  # only glibc has it
+        return False
+    return bool(change(_MMAP_THRESHOLD, FREED_PIECE_BYTES_MAX) and change(_TRIM_THRESHOLD, FREED_BYTES_MAX))

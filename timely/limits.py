@@ -121,6 +121,18 @@ READER_SECONDS_MAX: Final = 3600.0
 GIVE_BACK_ROWS_MIN: Final = 1 << 18
 """After so many rows a worker that has nothing to do gives back memory that it has freed."""
 
+KEPT_MEMORY_BYTES_MIN: Final = 16 * MIB
+KEPT_MEMORY_BYTES_MAX: Final = 64 * MIB
+KEPT_MEMORY_COUNT_MAX: Final = 64
+"""Large memory that was dropped and is kept for who asks for as much, of a process while there is work: so
+much, but no more than a quarter of what is in use; beyond that, up to the bound, as far as no more is held
+than was in use at once; in no more than so many pieces."""
+
+FREED_BYTES_MAX: Final = 64 * MIB
+FREED_PIECE_BYTES_MAX: Final = 32 * MIB
+"""What the C library keeps of freed memory at the end of its own while there is work, and the largest piece
+of which it keeps anything. It takes no more for the latter."""
+
 OWED_EPOCHS_MAX: Final = 1_024
 """Epochs that an embedded cluster lets wait, sealed and not worked on, for a call that needs their work."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from dataflows import word_count
+from house import ROOT
 
 import timely
 from bench.memory import resident_mib
@@ -46,6 +50,43 @@ def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPat
     giving = GivingBack()
     giving.add(GIVE_BACK_ROWS_MIN)
     assert giving.look()
+
+
+_FREED = """
+import numpy as np
+from bench.memory import resident_mib
+from timely.giving_back import GivingBack
+from timely.limits import GIVE_BACK_ROWS_MIN
+giving = GivingBack()
+held = [np.ones(1 << 17, np.int64) for _ in range(40)]
+before = resident_mib()
+held.clear()
+freed = resident_mib()
+giving.add(GIVE_BACK_ROWS_MIN)
+giving.look()
+print(int(before - freed), int(before - resident_mib()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="a C library that cannot be told")
+@pytest.mark.parametrize(
+    "setting", ["", "MALLOC_TRIM_THRESHOLD_=131072", "GLIBC_TUNABLES=glibc.malloc.perturb=0"]
+)
+def test_what_is_freed_is_kept_until_there_is_nothing_to_do_unless_the_process_has_settings(
+    setting: str,
+) -> None:
+    names = dict([setting.split("=", 1)]) if setting else {}
+    run = subprocess.run(
+        [sys.executable, "-c", _FREED],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | names,
+    )
+    freed, given_back = map(int, run.stdout.split())
+    assert (freed < 10) == (not setting)
+    assert given_back > 30
 
 
 @pytest.mark.parametrize("threads", [False, True])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from differential.kernels.rows.columns import decode_column, encode_words
 from differential.kernels.rows.memory import HEADER, ROWS
 from differential.kernels.rows.packing import survey
-from differential.kernels.rows.room import mapped_bytes
+from differential.kernels.rows.room import mapped_bytes, room_for
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
 
@@ -38,7 +38,7 @@ back to the system when it is dropped (`MAPPED_BYTES_MIN` of `kernels/rows/room.
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
     """A line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
 
-    Memory that is never written costs nothing where it is mapped.
+    Memory that is never written costs nothing where it is mapped for the first time.
     """
     columns = ranges.shape[0]
     line = np.zeros(HEADER + 3 * columns, np.int64)
@@ -161,7 +161,7 @@ class Block:
 
     def words(self) -> Int64s:
         """All rows."""
-        words: Int64s = np.empty((self.columns, self.rows), np.int64)
+        words = room_for(self.columns, self.rows)
         for column in range(self.columns):
             self.write(column, words[column])
         return words

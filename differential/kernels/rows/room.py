@@ -1,41 +1,32 @@
-"""Room for many rows, which the system has back as soon as it is dropped.
+"""Room for many rows: mapped (`timely/mapped.py`), so that what is behind the rows can go back to the system.
 
-What a load sorts, packs and sends on is large and short-lived. Python's and numpy's own memory comes from an
-allocator that keeps what was large once for what may be large later; of that there is more than of all that
-is kept for good.
+mapped_bytes  for what stays
+room_for      for rows on their way
+shortened     with as many rows as it has come to hold
+lengthened    for more of them
+give_back     a part that nobody reads any more
 """
 
 from __future__ import annotations
 
-import mmap
 from typing import Final
 
 import numpy as np
 
 from progress.arrays import Int64s
+from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of
 
 __all__ = ["MAPPED_BYTES_MIN", "give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 MAPPED_BYTES_MIN: Final = 1 << 18
-"""Memory from this size on is mapped, so that dropping it gives it back to the system at once."""
-
-_HUGE_PAGE_BYTES: Final = 1 << 21
-"""Memory of two such pages and more asks for them: touching small pages first costs more than filling them.
-"""
-
-_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-_HUGE: Final[int | None] = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
-_DONTNEED: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""Memory from this size on is mapped."""
 
 
 def mapped_bytes(size: int) -> Int64s:
-    """Memory for `size` bytes, contents undefined. What is never touched of it is not there."""
+    """Memory for `size` bytes that are there to stay, contents undefined."""
     if size < MAPPED_BYTES_MIN:
         return np.empty((size + 7) // 8, np.int64)
-    memory = mmap.mmap(-1, (size + mmap.PAGESIZE - 1) // mmap.PAGESIZE * mmap.PAGESIZE, flags=_PRIVATE)
-    if size >= 2 * _HUGE_PAGE_BYTES and _HUGE is not None:
-        memory.madvise(_HUGE)
-    return np.frombuffer(memory, np.int64)
+    return mapped(size, stays=True)
 
 
 def room_for(columns: int, rows: int) -> Int64s:
@@ -46,9 +37,11 @@ def room_for(columns: int, rows: int) -> Int64s:
     """
     count = columns * rows
     size = 8 * count
-    if _HUGE_PAGE_BYTES <= size < 2 * _HUGE_PAGE_BYTES:
-        size = 2 * _HUGE_PAGE_BYTES
-    return mapped_bytes(size)[:count].reshape(columns, rows)
+    if size < MAPPED_BYTES_MIN:
+        return np.empty((columns, rows), np.int64)
+    if HUGE_PAGE_BYTES <= size < 2 * HUGE_PAGE_BYTES:
+        size = 2 * HUGE_PAGE_BYTES
+    return mapped(size, stays=False)[:count].reshape(columns, rows)
 
 
 def shortened(room: Int64s, rows: int) -> Int64s:
@@ -56,18 +49,18 @@ def shortened(room: Int64s, rows: int) -> Int64s:
     is behind them goes back to the system. Nobody else may hold `room`.
     """
     columns, width = room.shape
-    memory = _memory_of(room)
+    memory = mapping_of(room)
     if rows == width:
         return room
-    if memory is None or _DONTNEED is None:
+    if memory is None:
         return room[:, :rows].copy()
     flat = room.reshape(-1)
     for column in range(1, columns):
         flat[column * rows : (column + 1) * rows] = flat[column * width : column * width + rows]
         # Up to where the next column begins: what was moved lies before.
         start = max(8 * (column + 1) * rows, 8 * column * width)
-        _give_back(memory, start, 8 * (column + 1) * width)
-    _give_back(memory, 8 * columns * rows, len(memory))
+        give_back_pages(memory, start, 8 * (column + 1) * width)
+    give_back_pages(memory, 8 * columns * rows, len(memory))
     return flat[: columns * rows].reshape(columns, rows)
 
 
@@ -76,36 +69,18 @@ def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
     column as they are copied. Nobody else may hold it.
     """
     columns, width = room.shape
-    larger, memory = room_for(columns, rows), _memory_of(room)
+    larger, memory = room_for(columns, rows), mapping_of(room)
     for column in range(columns):
         larger[column, :held] = room[column, :held]
         if memory is not None:
-            _give_back(memory, 8 * column * width, 8 * (column + 1) * width)
+            give_back_pages(memory, 8 * column * width, 8 * (column + 1) * width)
     return larger
-
-
-def _memory_of(array: Int64s) -> mmap.mmap | None:
-    """The mapped memory in which an array lies, if there is one."""
-    base: object = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, memoryview):
-        base = base.obj
-    return base if isinstance(base, mmap.mmap) else None
 
 
 def give_back(part: Int64s) -> None:
     """Let the system have the memory of a part of what `mapped_bytes` gave, as far as it is whole pages: what
     stands there is undefined then.
     """
-    if (memory := _memory_of(part)) is not None and part.flags.c_contiguous:
+    if (memory := mapping_of(part)) is not None and part.flags.c_contiguous:
         start = part.ctypes.data - int(np.frombuffer(memory, np.uint8).ctypes.data)
-        _give_back(memory, start, start + part.nbytes)
-
-
-def _give_back(memory: mmap.mmap, start: int, stop: int) -> None:
-    """Whole pages from byte `start` to `stop`."""
-    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-    length = min(stop, len(memory)) // mmap.PAGESIZE * mmap.PAGESIZE - first
-    if length > 0 and _DONTNEED is not None:
-        memory.madvise(_DONTNEED, first, length)
+        give_back_pages(memory, start, start + part.nbytes)

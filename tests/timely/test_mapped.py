@@ -1,0 +1,187 @@
+"""Large memory is used again by who asks for as much, never by two at once, and no more is kept than there
+may be.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from collections.abc import Iterator
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from bench.memory import resident_mib
+from progress.arrays import Int64s
+from timely import mapped as module
+from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_COUNT_MAX
+from timely.mapped import give_back_pages, mapped, mapping_of, release_kept
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    gc.collect()
+    release_kept()
+    yield
+    release_kept()
+
+
+def _kept() -> list[int]:
+    return [len(memory) for memory in module._KEPT._kept]
+
+
+def _where(array: Int64s) -> int:
+    return int(array.ctypes.data)
+
+
+def test_what_was_dropped_is_used_again() -> None:
+    array = mapped(MIB, stays=False)
+    where = _where(array)
+    array[:] = 1
+    del array
+    assert _kept() == [MIB]
+    assert _where(mapped(MIB, stays=False)) == where
+
+
+def test_it_is_not_while_a_view_of_it_is_there() -> None:
+    array = mapped(MIB, stays=False)
+    array[:] = 7
+    view = memoryview(array[5:10].reshape(5, 1))
+    del array
+    other = mapped(MIB, stays=False)
+    other[:] = 8
+    assert np.asarray(view).tolist() == [[7]] * 5
+    assert not _kept()
+    del view
+    assert _kept() == [MIB]
+
+
+def test_it_has_as_many_words_as_were_asked_for() -> None:
+    larger = mapped(2 * MIB, stays=False)
+    del larger
+    for size in (MIB, MIB + 1, MIB + 4096, 2 * MIB - 8):
+        array = mapped(size, stays=False)
+        memory = mapping_of(array[3:])
+        assert array.shape == (-(-size // 8),) and array.dtype == np.int64
+        assert memory is not None and len(memory) == 2 * MIB
+        array[:] = -1
+        del array, memory
+
+
+def test_the_least_that_is_enough_is_taken_and_nothing_of_more_than_twice_the_size() -> None:
+    arrays = [mapped(size * MIB, stays=False) for size in (8, 3, 5, 4)]
+    wanted = _where(arrays[3])
+    arrays.clear()
+    found = mapped(4 * MIB, stays=False)
+    assert _where(found) == wanted
+    memory = mapping_of(mapped(MIB, stays=False))
+    assert memory is not None and len(memory) == MIB
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_stays_holds_no_more_than_it_needs(stays: bool) -> None:
+    larger = mapped(32 * MIB // 2, stays=False)
+    larger[:] = 1
+    del larger
+    before = resident_mib()
+    array = mapped(8 * MIB, stays=stays)
+    assert array.shape == (MIB,)
+    assert (before - resident_mib() > 7) == stays
+
+
+def test_what_is_kept_has_bounds() -> None:
+    for size, count in ((8 * MIB, 40), (1 << 18, 200)):
+        arrays = [mapped(size, stays=False) for _ in range(count)]
+        arrays.clear()
+        assert sum(_kept()) <= KEPT_MEMORY_BYTES_MAX and len(_kept()) <= KEPT_MEMORY_COUNT_MAX
+    release_kept()
+    assert not _kept()
+    del arrays
+    array = mapped(KEPT_MEMORY_BYTES_MAX, stays=False)
+    del array
+    assert not _kept(), "nothing would have room beside it"
+
+
+def test_no_more_is_held_than_was_in_use_at_once_but_for_little() -> None:
+    """In use: 40 MiB, then 20; kept 20, none of which fits. For 20 that are asked for they have to go."""
+    arrays = [mapped(10 * MIB, stays=False) for _ in range(4)]
+    del arrays[2:]
+    assert sum(_kept()) == 20 * MIB
+    more = [mapped(30 * MIB, stays=False)]
+    assert sum(_kept()) <= 10 * MIB
+    del more
+
+
+def test_as_long_as_less_is_in_use_than_was_what_does_not_fit_stays() -> None:
+    arrays = [mapped(10 * MIB, stays=False) for _ in range(6)]
+    del arrays[3:]
+    assert sum(_kept()) == 30 * MIB
+    more = mapped(3 * MIB // 2, stays=False)
+    assert sum(_kept()) >= 20 * MIB
+    del more
+
+
+def test_given_back_pages_are_gone_and_the_others_are_there() -> None:
+    array = mapped(MIB, stays=False)
+    array[:] = 3
+    memory = mapping_of(array)
+    assert memory is not None
+    give_back_pages(memory, 1, 3 * 4096 + 5)
+    assert array[:512].tolist() == [3] * 512
+    assert not array[512 : 3 * 512].any()
+    assert (array[3 * 512 :] == 3).all()
+    give_back_pages(memory, 4096, 4096)
+    assert mapping_of(np.zeros(4, np.int64)) is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.booleans(), st.integers(0, 5)), max_size=40))
+def test_no_two_lie_in_the_same_memory(steps: list[tuple[int, bool, int]]) -> None:
+    """Each has its own number in all its words, whatever was dropped in between."""
+    held: list[tuple[int, Int64s]] = []
+    for number, (size, stays, drop) in enumerate(steps):
+        array = mapped(size << 18, stays=stays)
+        array[:: 512 if size > 2 else 1] = number
+        held.append((number, array))
+        if drop < len(held):
+            del held[drop]
+        assert all((array[:: 512 if len(array) > 1 << 16 else 1] == number).all() for number, array in held)
+
+
+def test_threads_that_take_and_drop_at_once_never_have_the_same() -> None:
+    wrong: list[int] = []
+
+    def take_and_drop(number: int) -> None:
+        for turn in range(400):
+            arrays = [mapped(((turn + k) % 3 + 1) << 18, stays=bool(k)) for k in range(3)]
+            for array in arrays:
+                array[::512] = number
+            if any((array[::512] != number).any() for array in arrays):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=take_and_drop, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_an_interrupt_that_comes_as_an_array_ends_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    array = mapped(MIB, stays=False)
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        monkeypatch.setattr(module._Kept, "_bytes", interrupted)
+        del array
+        monkeypatch.undo()
+        assert seen == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
