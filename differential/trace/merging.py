@@ -7,6 +7,7 @@ for a large merge. While a merge is under way the trace lists its two sources.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,9 @@ from progress.times.word_order import word_glb, word_lub
 PACKED_BITS: Final = 63
 """So many bits of a word are of use: what is packed is compared as a number ≥ 0."""
 
+_TIME_BASE: Final = -4
+"""In a line: what is added to what stands for a time, in the column before the last."""
+
 
 class Merging:
     """Merges `older` and `newer` while advancing times to `since` (at least one time).
@@ -31,7 +35,9 @@ class Merging:
     """
 
     __slots__ = (
+        "_compacted",
         "_guards",
+        "_lub",
         "_memory",
         "_packing",
         "_progress",
@@ -46,7 +52,10 @@ class Merging:
     def __init__(self, older: Run, newer: Run | None, since: Int64s, guards: int) -> None:
         self.older = older
         self.newer = newer
-        self._since = since
+        self._compacted = since.tobytes()
+        # Advancing takes the larger field, chain by chain, and the least of what several bounds make of it:
+        # as if by one bound, of the least fields of all.
+        self._since = functools.reduce(lambda one, other: int(word_glb(one, other, guards)), since.tolist())
         self._guards = guards
         self._start(wide=False)
 
@@ -59,13 +68,18 @@ class Merging:
             np.minimum(ranges[:, 0], source.ranges[:, 0], out=ranges[:, 0])
             np.maximum(ranges[:, 1], source.ranges[:, 1], out=ranges[:, 1])
             lub = int(word_lub(lub, int(source.line[LUB]), self._guards))
-        # An advanced time is no earlier than it was, nor than what all of since have before them; and no
-        # later than its lub with any one of them. The order of words extends the order of times.
-        meet = int(self._since[0])
-        for time in self._since[1:]:
-            meet = int(word_glb(meet, int(time), self._guards))
-        ranges[-2, 0] = max(int(ranges[-2, 0]), meet)
-        ranges[-2, 1] = word_lub(lub, int(self._since[0]), self._guards)
+        since = self._since
+        spans = [source.ranges[-2] for source in sources]
+        found = [moved_by(int(span[0]), int(span[1]), since, self._guards) for span in spans]
+        moves = [by for by in found if by is not None]
+        is_moved = len(moves) == len(spans)
+        if is_moved:
+            spans = [span + by for span, by in zip(spans, moves, strict=True)]
+            ranges[-2] = min(span[0] for span in spans), max(span[1] for span in spans)
+        else:
+            # An advanced time is no earlier than it was, nor than since, and no later than its lub with it.
+            # The order of words extends the order of times.
+            ranges[-2] = max(int(ranges[-2, 0]), since), word_lub(lub, since, self._guards)
         low, high = int(ranges[-1, 0]), int(ranges[-1, 1])
         reach = max(4 * abs(low), 4 * abs(high), 127)  # sums of diffs, mostly
         if wide or reach >= 1 << 31:
@@ -80,9 +94,10 @@ class Merging:
             self._tables[index] = source.line
         self._tables[2] = line
         self._progress = np.zeros(5, np.int64)
-        are_settled = all(source.ranges[-2, 0] == source.ranges[-2, 1] for source in sources)
-        is_one_time = self._since.shape[0] == 1 and ranges[-2, 0] == ranges[-2, 1]
-        self._packing = _packing(ranges) if are_settled and is_one_time else None
+        self._lub = int(word_lub(lub, since, self._guards))
+        self._packing = _packing(ranges) if is_moved else None
+        if self._packing is not None:  # who reads the times of a run has them advanced
+            self._tables[: len(sources), _TIME_BASE] += moves
         self._tightening: Tightening | None = None
 
     @property
@@ -113,10 +128,9 @@ class Merging:
         if self._tightening is not None:
             return self._tightening.work(budget)
         if self._packing is not None:
-            time = int(self._ranges[-2, 0])
-            done = merge_words(self._tables, self._progress, self._packing, time, budget)
+            done = merge_words(self._tables, self._progress, self._packing, self._lub, budget)
         else:
-            done = merge_runs(self._tables, self._progress, self._since, self._guards, budget)
+            done = merge_runs(self._tables, self._progress, np.array([self._since]), self._guards, budget)
         if self._progress[4]:
             self._start(wide=True)
         elif self.rows == 0 and self._progress[2]:
@@ -140,12 +154,33 @@ class Merging:
         assert self.is_done
         if (made := self._tightening) is None:
             return None
-        return Run(made.line, made.ranges, made.memory, self._since.tobytes())
+        return Run(made.line, made.ranges, made.memory, self._compacted)
+
+
+def moved_by(first: int, last: int, since: int, guards: int) -> int | None:
+    """What is added to the word of every time from `first` to `last`, in the order of words, when it is
+    advanced to `since`; None: not the same for all, perhaps.
+
+    Times of one epoch, as iterations of a loop leave them, have their first chains in common, up to the first
+    in which they differ; that is at least what it is in `first`, and those behind it are at least 0. Where
+    since is no later than that, but for what all have in common, advancing changes only that.
+    """
+    floor, own = first, 0
+    if first != last:
+        top = 1 << ((first ^ last).bit_length() - 1)
+        behind = (guards & (top - 1)).bit_length()  # bits of the chains behind the first one that differs
+        floor = first >> behind << behind
+        own = (guards >> behind << behind) & -(guards >> behind << behind)
+        own -= 1  # bits of that chain and of those behind it
+    advanced = int(word_lub(floor, since, guards))
+    return None if (advanced ^ floor) & own else advanced - floor
 
 
 def _packing(ranges: Int64s) -> Int64s | None:
-    """How keys and values of these ranges become one word (`merging/merge_words.py`); None: they do not."""
-    packing = np.zeros((3, ranges.shape[0] - 2), np.int64)
+    """How keys, values and times of these ranges become one word (`merging/merge_words.py`); None: they do
+    not.
+    """
+    packing = np.zeros((3, ranges.shape[0] - 1), np.int64)
     shift = 0
     for column in range(packing.shape[1] - 1, -1, -1):
         low, high = int(ranges[column, 0]), int(ranges[column, 1])

@@ -1,12 +1,13 @@
 """Two sorted runs become one where each row is one word and a difference.
 
-Mostly each run is at one time, and both are advanced to the same one: then there is nothing to do of what
-`merge_runs.py` does for times, and for several rows of one key and value in a run. If, besides, the ranges of
-keys and values take 63 bits or fewer together, a row is *packed* into one word, whose order is that of rows:
-merging compares two words, whatever the columns are, and has no branch on what they are.
+Mostly advancing adds the same to all times of a run: they are of one epoch, as iterations of a loop leave
+them, or are not advanced at all. Then there is nothing to do of what `merge_runs.py` does for rows of one key
+and value, whose order does not change. If, besides, the ranges of keys, values and times take 63 bits or
+fewer together, a row is *packed* into one word, whose order is that of rows: merging compares two words,
+whatever the columns are, and has no branch on what they are.
 
-    packing   int64[3, keys and values]: what is taken off the words of a column, by how many bits they are
-              shifted then, and the mask of their bits before that
+    packing   int64[3, keys, values and time]: what is taken off the words of a column, by how many bits they
+              are shifted then, and the mask of their bits before that
 """
 
 from __future__ import annotations
@@ -43,10 +44,7 @@ def pack_block(
         else:
             for row in range(rows):
                 words[run, row] |= load(address, width, base, start + row) << shift
-    if columns == 0:
-        for row in range(rows):
-            words[run, row] = 0
-    at = HEADER + 3 * (columns + 1)
+    at = HEADER + 3 * columns
     address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
     for row in range(rows):
         diffs[run, row] = load(address, width, base, start + row)
@@ -96,7 +94,7 @@ def copy_block(
 def write_packed(out: Int64s, rows: int, packing: Int64s, table: Int64s, at: int) -> bool:
     """Write rows to line 2, from row `at` on; False if a difference does not fit its column."""
     columns = packing.shape[1]
-    entry = HEADER + 3 * (columns + 1)
+    entry = HEADER + 3 * columns
     address, width, base = table[2, entry], table[2, entry + 1], table[2, entry + 2]
     if width < 8:
         beyond = np.int64(0)
@@ -116,8 +114,10 @@ def write_packed(out: Int64s, rows: int, packing: Int64s, table: Int64s, at: int
 
 
 @kernel
-def merge_words(tables: Int64s, progress: Int64s, packing: Int64s, time: int, budget: int) -> int:
-    """`merge_runs` where packing is possible, and all times become `time`. Cost: about 7 ns a row."""
+def merge_words(tables: Int64s, progress: Int64s, packing: Int64s, lub: int, budget: int) -> int:
+    """`merge_runs` where packing is possible, and the lines of `tables` say times as they are advanced, up to
+    `lub`. Cost: about 8 ns a row.
+    """
     block = max(64, min(BLOCK_ROWS, budget))
     words, diffs = np.empty((2, block), np.int64), np.empty((2, block), np.int64)
     out, ends = np.empty((2, 2 * block), np.int64), np.zeros(4, np.int64)
@@ -143,5 +143,5 @@ def merge_words(tables: Int64s, progress: Int64s, packing: Int64s, time: int, bu
         progress[0] += ends[0] - before_a
         progress[1] += ends[2] - before_b
         progress[2] += made
-        progress[3] = time if progress[2] > 0 else 0
+        progress[3] = lub if progress[2] > 0 else 0
     return progress[0] + progress[1] - started

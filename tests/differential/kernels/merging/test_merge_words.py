@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, lub, rows_of
-from strategies_words import CODES
+from strategies_words import CODES, Int64s, antichain, frontiers
 
 from differential.kernels.merging.merge_runs import BLOCK_ROWS
 from differential.kernels.merging.merge_words import merge_words
 from differential.trace import merging as merging_module
-from differential.trace.merging import Merging
+from differential.trace.merging import Merging, moved_by
 from differential.trace.run import Run
+from progress.times.timestamp import Timestamp
+from progress.times.word_order import word_advance
 
 GUARDS = CODES[2].guards
 EARLIER, LATER, SINCE = (CODES[2].pack(time) for time in ((0, 3), (2, 0), (2, 3)))
@@ -75,6 +79,88 @@ def test_blocks_that_end_before_others_lose_no_row(budget: int) -> None:
 def test_rows_without_keys_and_values_are_one_row() -> None:
     assert _merged([(EARLIER, 5)], [(LATER, -2)], 9, packed=True) == ([(SINCE, 3)], True)
     assert _merged([(EARLIER, 5)], [(LATER, -5)], 9, packed=True) == ([], True)
+
+
+def _times_of_an_epoch(depth: int) -> st.SearchStrategy[list[int]]:
+    """Times that have their first coordinates in common, as those of some iterations."""
+    in_common = st.lists(st.integers(0, 4), min_size=1, max_size=depth)
+    coordinate = st.integers(0, 4)
+
+    def behind(first: list[int]) -> st.SearchStrategy[list[int]]:
+        rest = st.tuples(*[coordinate] * (depth - len(first)))
+        return st.lists(rest.map(lambda time: CODES[depth].pack((*first, *time))), min_size=1, max_size=6)
+
+    return in_common.flatmap(behind)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@given(data=st.data())
+def test_times_that_all_move_by_the_same_are_packed_and_become_what_advancing_makes_of_each(
+    depth: int, data: st.DataObject
+) -> None:
+    guards = CODES[depth].guards
+    since = data.draw(frontiers(depth).filter(len))
+    tables = [
+        consolidated(
+            data.draw(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(times), diffs), max_size=30))
+        )
+        for times in (data.draw(_times_of_an_epoch(depth)), data.draw(_times_of_an_epoch(depth)))
+    ]
+    if not all(tables):
+        return
+    runs = [Run.from_words(as_words(table, 3), guards, packed=True) for table in tables]
+    moves = []
+    for table in tables:
+        times = [row[1] for row in table]
+        moves.append(moved_by(min(times), max(times), _least_fields(since, guards), guards))
+        for time in times:
+            assert moves[-1] in (None, word_advance(time, since, guards) - time)
+    merge = Merging(runs[0], runs[1], since, guards)
+    assert merge.is_packed == (None not in moves)
+    while not merge.is_done:
+        assert merge.work(data.draw(st.integers(1, 40))) > 0
+    result = merge.result()
+    wanted = consolidated(
+        (row[0], int(word_advance(row[1], since, guards)), row[2]) for row in tables[0] + tables[1]
+    )
+    assert wanted == ([] if result is None else rows_of(result.words()))
+    if result is not None:
+        assert all(lub(time, int(result.line[1]), guards) == result.line[1] for time in result.words()[-2])
+        assert result.compacted == since.tobytes()
+
+
+def _least_fields(since: Int64s, guards: int) -> int:
+    return functools.reduce(lambda one, other: one + other - lub(one, other, guards), since.tolist())
+
+
+@pytest.mark.parametrize(
+    ("depth", "one", "other", "since"),
+    [
+        pytest.param(2, [(0, 0), (0, 3)], [(0, 4), (0, 7)], [(0, 8), (1, 0)], id="while the loop goes round"),
+        pytest.param(2, [(0, 0), (0, 7)], [(1, 0), (1, 9)], [(2, 0)], id="two epochs that are complete"),
+        pytest.param(2, [(0, 2), (0, 7)], [(5, 1)], [(6, 1)], id="one of several times, one of one"),
+        pytest.param(3, [(0, 2, 0), (0, 2, 9)], [(0, 3, 1)], [(0, 4, 0), (1, 0, 0)], id="in an inner loop"),
+        pytest.param(3, [(0, 1, 5), (0, 2, 0)], [(1, 0, 0), (1, 7, 1)], [(3, 0, 0)], id="in both loops"),
+    ],
+)
+def test_iterations_of_an_epoch_are_packed(
+    depth: int, one: list[Timestamp], other: list[Timestamp], since: list[Timestamp]
+) -> None:
+    code = CODES[depth]
+    runs = [
+        Run.from_words(as_words(consolidated((1, code.pack(time), 1) for time in times), 3), code.guards)
+        for times in (one, other)
+    ]
+    bounds = antichain(since, code)
+    merge = Merging(runs[0], runs[1], bounds, code.guards)
+    assert merge.is_packed
+    while not merge.is_done:
+        merge.work(10)
+    result = merge.result()
+    assert result is not None
+    assert rows_of(result.words()) == consolidated(
+        (1, int(word_advance(code.pack(time), bounds, code.guards)), 1) for time in one + other
+    )
 
 
 def test_several_times_and_large_words_take_the_other_way() -> None:
