@@ -145,6 +145,9 @@ OWED_BYTES_MAX: Final = 64 * MIB
 OWED_SECONDS_MAX: Final = 0.1
 """How long they wait at most, when somebody seals again."""
 
+IN_TURN_ROWS_MAX: Final = 4_096
+"""Of more rows embedded workers with threads begin at the same time what there is to do."""
+
 EARLY_COUNT_MAX: Final = 65_536
 """Messages kept for a dataflow that has not begun on this worker."""
 

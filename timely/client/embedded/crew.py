@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
+from ...limits import IN_TURN_ROWS_MAX
 from ...running.core import Worker
 from .doors import Door, ThreadNetwork
 from .pace import Pace
@@ -88,14 +89,18 @@ class Crew:
         """Whether something is left to do, for all that `work` has returned."""
         return self._must_pause
 
-    def work(self, until: float = inf) -> bool:
+    def work(self, until: float = inf, rows: int = 0) -> bool:
         """Work until nothing is left to do, or until that moment of the monotonic clock, or until a pause is
         wanted; whether anything was done. Raises what has come out of a worker; then, and after an
         interrupt, all is over.
+
+        `rows`: how many have come in. What is to be done for many begins at once: a step that has begun in
+        turn is not left in its midst, and of many rows it may be half of all there is to do.
         """
         self._has_moved = self._must_pause = False
         began = time.monotonic()
-        in_turn = self._pace.begins_in_turn()
+        is_much = rows > IN_TURN_ROWS_MAX
+        in_turn = not is_much and self._pace.begins_in_turn()
         try:
             is_done = in_turn and self._work_in_turn(min(until, began + _IN_TURN_SECONDS))
             if not is_done and not self._must_pause:
@@ -106,7 +111,7 @@ class Crew:
         if self._failure is not None:
             self.call_off()
             raise self._failure
-        if self._has_moved:
+        if self._has_moved and not is_much:
             self._pace.note(in_turn, time.monotonic() - began)
         return self._has_moved
 

@@ -412,7 +412,7 @@ class EmbeddedWorkers:
         moved = False
         try:
             if self._crew is not None:
-                moved = self._crew.work(until) or self._crew.has_paused
+                moved = self._crew.work(until, self._owed.rows) or self._crew.has_paused
             else:
                 for worker in self._workers:
                     moved = worker.step() or moved
