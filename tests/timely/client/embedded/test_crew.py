@@ -23,7 +23,6 @@ from timely.client.embedded.crew import Crew
 from timely.client.embedded.doors import Door, ThreadNetwork
 from timely.client.embedded.pace import Pace
 from timely.client.embedded.workers import EmbeddedWorkers
-from timely.limits import IN_TURN_ROWS_MAX
 from timely.running.core import Worker
 
 
@@ -248,33 +247,6 @@ def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -
     workers[0].on_step = _nothing
     assert not crew.work() and noted == [in_turn], "nothing was done"
     crew.close()
-
-
-@pytest.mark.parametrize("rows", [0, IN_TURN_ROWS_MAX, IN_TURN_ROWS_MAX + 1])
-def test_what_is_to_be_done_for_many_rows_begins_at_once_and_says_nothing_of_small_calls(rows: int) -> None:
-    crew, workers = passing(2, 3, in_turn=True)
-    noted: list[bool] = []
-    crew._pace.note = lambda way, seconds: noted.append(way)  # type: ignore[method-assign]
-    workers[1].waiting.append(0)
-    assert crew.work(rows=rows)
-    is_much = rows > IN_TURN_ROWS_MAX
-    assert (workers[1].thread != threading.get_ident()) == is_much
-    assert noted == ([] if is_much else [True])
-    crew.close()
-
-
-def test_a_load_of_an_embedded_cluster_begins_at_once() -> None:
-    with timely.connect(workers=2, threads=True) as cluster:
-        flow = cluster.install(word_count)
-        crew = cluster._workers._crew  # type: ignore[attr-defined]
-        begun: list[int] = []
-        work = crew.work
-        crew.work = lambda until, rows: begun.append(rows) or work(until, rows)
-        flow.input("lines").insert(["a"] * 5_000)
-        flow.wait(flow.seal())
-        flow.input("lines").insert(["a"])
-        flow.wait(flow.seal())
-        assert [rows for rows in begun if rows] == [5_000, 1]
 
 
 @pytest.mark.parametrize("who", [0, 1])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from dataflows import word_count
 
+import timely
+from timely.client.embedded.crew import Crew
 from timely.client.embedded.pace import Pace
+from timely.limits import IN_TURN_ROWS_MAX
 
 
 def _taken(pace: Pace, in_turn: float, at_once: float, calls: int, rng: random.Random) -> float:
@@ -43,3 +47,24 @@ def test_what_is_alike_is_not_changed_to_and_fro() -> None:
         pace.note(ways[-1], rng.uniform(0.9, 1.1))
     changes = sum(one != other for one, other in zip(ways, ways[1:], strict=False))
     assert changes < 2 * len(ways) / 50
+
+
+@pytest.mark.parametrize("rows", [1, IN_TURN_ROWS_MAX, IN_TURN_ROWS_MAX + 1])
+def test_what_is_to_be_done_for_many_rows_begins_at_once_and_says_nothing_of_small_calls(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with timely.connect(workers=2, threads=True) as cluster:
+        flow = cluster.install(word_count)
+        begun: list[bool] = []
+        noted: list[bool] = []
+        in_turn = Crew._work_in_turn
+        monkeypatch.setattr(Pace, "begins_in_turn", lambda pace: True)
+        monkeypatch.setattr(Pace, "note", lambda pace, way, seconds: noted.append(way))
+        monkeypatch.setattr(
+            Crew, "_work_in_turn", lambda crew, until: begun.append(True) or in_turn(crew, until)
+        )
+        flow.input("lines").insert(["a"] * rows)
+        flow.wait(flow.seal())
+        is_much = rows > IN_TURN_ROWS_MAX
+        assert (not begun, not noted) == (is_much, is_much)
+        assert [counts for _, counts in flow.output("counts").changes()] == [("a", rows)]
