@@ -45,6 +45,10 @@ class FlowOutput:
         self._reader = uuid4().hex
         self._place = 0
 
+    def __repr__(self) -> str:
+        """Of which dataflow, and what is in it."""
+        return f"FlowOutput({self.name!r} of {self._flow.name!r}: {self.description})"
+
     @property
     def is_records(self) -> bool:
         """Whether it carries Python records; otherwise tables."""

@@ -69,6 +69,16 @@ class Flow(Installed):
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
         return f"Flow({self.name!r}, epoch {self.epoch}, {ends})"
 
+    @property
+    def inputs(self) -> list[str]:
+        """The names of its inputs."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of its outputs."""
+        return list(self._outputs)
+
     def input(self, name: str) -> FlowInput:
         """The input of that name."""
         found = self._inputs.get(name)
@@ -213,6 +223,10 @@ class FlowInput:
         self._numbers = count()
         self._large_numbers = count()
         self._row_numbers = count()
+
+    def __repr__(self) -> str:
+        """Of which dataflow, and what goes in."""
+        return f"FlowInput({self.form.name!r} of {self._flow.name!r}: {self.form.description})"
 
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
