@@ -135,7 +135,8 @@ class Flow(Installed):
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
 
-        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
+        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
+        embedded workers it comes at once where no other thread of the program could seal the epoch.
         """
         wanted = self.epoch - 1 if epoch is None else epoch
         seconds = seconds_of(timeout)

@@ -307,8 +307,14 @@ def test_waiting_for_what_cannot_come_is_an_error_at_once(threads: bool) -> None
         flow = cluster.install(word_count)
         with pytest.raises(
             timely.WaitTimeoutError, match=r"is not complete on worker \d: it is not sealed yet"
-        ):
-            flow.wait(0)
+        ) as late:
+            flow.wait(0, timeout=30)
+        assert (
+            "it was not waited for: these workers work while this program asks them"
+            in (late.value.__notes__[0])
+        )
+        with pytest.raises(timely.WaitTimeoutError):
+            next(flow.output("counts").follow())
         flow.seal()
         flow.wait(0)
 
