@@ -359,9 +359,10 @@ class EmbeddedWorkers:
         if self._broken is None:
             return
         if isinstance(self._broken, TimelyError):
-            raise self._broken
+            raise again(self._broken)  # not itself: each thread that is told has a traceback of its own
         raise MisuseError(
-            f"this cluster was interrupted by {self._broken!r}: connect again"
+            f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
+            "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"
         ) from self._broken
 
     def _check_running(self, dataflow: int) -> None:
