@@ -36,7 +36,9 @@ __all__ = ["Conforming", "Place", "conform_table"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands, for messages."""
+    """Where a value stands, for messages; without the name of an input it is in a lone row, which who shows
+    the error knows.
+    """
 
     input_name: str
     column: str
@@ -44,10 +46,10 @@ class Place:
 
     def error(self, row: int, value: object, why: str, mend: str) -> SchemaError:
         """The error about one value."""
-        return SchemaError(
-            f"input {self.input_name!r}, column {self.column!r} ({self.type}), row {row}: "
-            f"{shown(value)} {why}.\n  {mend}"
-        )
+        where = f"column {self.column!r} ({self.type})"
+        if self.input_name:
+            where = f"input {self.input_name!r}, {where}, row {row}"
+        return SchemaError(f"{where}: {shown(value)} {why}.\n  {mend}")
 
     def null_error(self, row: int) -> SchemaError:
         """The error about a null where none is allowed."""

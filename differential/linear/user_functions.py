@@ -23,7 +23,7 @@ that shows the record, the operator and the line, and has the function's excepti
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -110,7 +110,9 @@ def _map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> In
     except Exception as error:
         raise _raised(step, shown(record), error) from error
     out = np.empty((step.schema_out.width + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
-    out[:-TRAILING_WORDS] = _encode(step, results, symbols)
+    out[:-TRAILING_WORDS] = _encode(
+        step, results, symbols, lambda place: _record_shown(step, make, words, place, symbols)
+    )
     out[-TRAILING_WORDS:] = words[-TRAILING_WORDS:]
     return out
 
@@ -131,7 +133,14 @@ def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) 
     if not results:
         return None
     out = np.empty((step.schema_out.width + TRAILING_WORDS, len(results)), dtype=np.int64)
-    out[:-TRAILING_WORDS] = _encode(step, results, symbols)
+    out[:-TRAILING_WORDS] = _encode(
+        step,
+        results,
+        symbols,
+        lambda place: _record_shown(
+            step, make, words, int(np.searchsorted(np.cumsum(counts), place, side="right")), symbols
+        ),
+    )
     out[-TRAILING_WORDS:] = np.repeat(words[-TRAILING_WORDS:], counts, axis=1)
     return out
 
@@ -181,13 +190,33 @@ def _multiplicity(step: UserStep, number: int, said: object) -> int:
     return int(said)
 
 
-def _encode(step: UserStep, results: list[object], symbols: SymbolTable) -> Int64s:
-    """The words of what the function gave."""
-    rows = [_as_row(step, result) for result in results]
+def _encode(
+    step: UserStep, results: list[object], symbols: SymbolTable, where: Callable[[int], str]
+) -> Int64s:
+    """The words of what the function gave; `where` shows the record for which it gave the result of that
+    place.
+    """
     try:
-        return encode_rows(step.schema_out, rows, symbols, f"result of {name_of(step.function)}")
-    except SchemaError as error:
-        raise step.error("a record", f"its result does not fit {step.schema_out}: {error}") from error
+        return encode_rows(step.schema_out, [_as_row(step, result) for result in results], symbols)
+    except SchemaError:
+        place, error = next(_misfits(step, results, symbols))
+        raise step.error(where(place), str(error)) from error
+
+
+def _misfits(
+    step: UserStep, results: list[object], symbols: SymbolTable
+) -> Iterator[tuple[int, SchemaError]]:
+    """Which results are no rows of the declared columns, and why, one by one."""
+    for place, result in enumerate(results):
+        try:
+            row = _as_row(step, result)
+        except SchemaError as error:
+            yield place, error
+            continue
+        try:
+            encode_rows(step.schema_out, [row], symbols, "")
+        except SchemaError as error:
+            yield place, SchemaError(f"its result does not fit {step.schema_out}: {error}")
 
 
 def _as_row(step: UserStep, result: object) -> Row:
@@ -199,10 +228,15 @@ def _as_row(step: UserStep, result: object) -> Row:
         return tuple(result[column.name] for column in columns)
     if len(columns) == 1 and not isinstance(result, tuple | list | Mapping):
         return (result,)
-    raise step.error(
-        "a record",
-        f"it gave {shown(result)}; a record of {step.schema_out} is a tuple in that order, or a dict",
+    raise SchemaError(
+        f"it gave {shown(result)}; a record of {step.schema_out} is a tuple in that order, or a dict"
     )
+
+
+def _record_shown(step: UserStep, make: _Make, words: Int64s, place: int, symbols: SymbolTable) -> str:
+    """One of the records that the function was called with."""
+    (row,) = decode_rows(step.schema_in, np.ascontiguousarray(words[:, place : place + 1]), symbols)
+    return shown(make(row))
 
 
 def _raised(step: UserStep, where: str, error: Exception) -> UserFunctionError:

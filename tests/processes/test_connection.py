@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -273,3 +274,32 @@ def test_a_silence_is_told_to_who_starts_workers() -> None:
         timely.connect("127.0.0.1:1", silence_seconds=30.0)
     with pytest.raises(timely.MisuseError, match="embedded ones run in this one"):
         timely.connect(workers=1, embedded=True, silence_seconds=30.0)
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["cluster of this program", "cluster that runs"])
+@pytest.mark.parametrize("call", ["wait", "follow", "snapshot of what is computed", "seal and seal"])
+def test_who_waits_in_a_thread_is_told_that_another_one_has_closed_the_cluster(
+    call: str, is_own: bool
+) -> None:
+    """Its sockets used to be closed while it looked at them, which ZeroMQ does not bear."""
+    with timely.connect(workers=1) as running:
+        flow = running.install("dataflows:sleeps_on", seconds=2.0)
+        cluster = running if is_own else timely.connect(*running.addresses)
+        mine = cluster.flow(flow.index)
+        if call == "snapshot of what is computed":
+            mine.input("words").insert(["slow"])
+            mine.seal()
+        asks: dict[str, Callable[[], object]] = {
+            "wait": lambda: mine.wait(7),
+            "follow": lambda: list(mine.output("words").follow()),
+            "snapshot of what is computed": lambda: mine.output("words").changes(),
+            "seal and seal": lambda: [mine.seal() for _ in range(10**9)],
+        }
+        with ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(asks[call])
+            time.sleep(0.3)
+            cluster.close()
+            with pytest.raises(timely.MisuseError, match="this cluster is closed: connect again"):
+                waits.result(60)
+        with pytest.raises(timely.MisuseError, match="this cluster is closed: connect again"):
+            mine.seal()

@@ -175,15 +175,21 @@ class RemoteWorkers:
         """
         if not self._process.is_here:
             return
+        broken = self._broken
+        closed = MisuseError("this cluster is closed: connect again")
+        self._break(closed)  # first: another thread that goes on and on would have to be waited for
         try:
             # A worker that computes takes them up afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):
-                self.settle(CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
+                if broken is not None:
+                    raise again(broken)
+                self._settle(None, CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
         except TimelyError as error:
             _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
-        self._break(MisuseError("this cluster is closed: connect again"))
         with self._lock:
             channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.end(broken or closed)
         for channel in channels:
             channel.close()
         if self._launcher is not None:

@@ -11,6 +11,7 @@ another.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isnan
@@ -44,6 +45,10 @@ class FlowOutput:
         self.schema = schema
         self._reader = uuid4().hex
         self._place = 0
+
+    def __repr__(self) -> str:
+        """Of which dataflow, and what is in it."""
+        return f"FlowOutput({self.name!r} of {self._flow.name!r}: {self.description})"
 
     @property
     def is_records(self) -> bool:
@@ -98,7 +103,8 @@ class FlowOutput:
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
                 these may be very many. A snapshot comes also if it has no rows.
-            timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete.
+            timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete. With
+                embedded workers it comes at once where no other thread of the program could seal one.
         """
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
@@ -209,12 +215,14 @@ class FlowOutput:
         waited = 0.0
         while True:
             slice_seconds = _PULSE_SECONDS if timeout is None else min(_PULSE_SECONDS, timeout - waited)
+            until = time.monotonic() + slice_seconds
             try:
                 replies = flow.ask_all(Wait(flow.index, self.name, self._place, slice_seconds), slice_seconds)
             except WaitTimeoutError:
                 waited += slice_seconds
-                if flow.is_embedded or (timeout is not None and waited >= timeout):
-                    raise  # embedded workers have done all that they could
+                is_hopeless = flow.is_embedded and time.monotonic() < until  # not even waited for
+                if is_hopeless or (timeout is not None and waited >= timeout):
+                    raise
                 with suppress(WaitTimeoutError):  # a worker that computes hears it later
                     self._read(self._place, self._place, 0.0, takes_place=True)
                 continue

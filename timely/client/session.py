@@ -69,6 +69,16 @@ class Flow(Installed):
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
         return f"Flow({self.name!r}, epoch {self.epoch}, {ends})"
 
+    @property
+    def inputs(self) -> list[str]:
+        """The names of its inputs."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of its outputs."""
+        return list(self._outputs)
+
     def input(self, name: str) -> FlowInput:
         """The input of that name."""
         found = self._inputs.get(name)
@@ -125,7 +135,8 @@ class Flow(Installed):
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
 
-        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile.
+        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
+        embedded workers it comes at once where no other thread of the program could seal the epoch.
         """
         wanted = self.epoch - 1 if epoch is None else epoch
         seconds = seconds_of(timeout)
@@ -213,6 +224,10 @@ class FlowInput:
         self._numbers = count()
         self._large_numbers = count()
         self._row_numbers = count()
+
+    def __repr__(self) -> str:
+        """Of which dataflow, and what goes in."""
+        return f"FlowInput({self.form.name!r} of {self._flow.name!r}: {self.form.description})"
 
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and

@@ -10,7 +10,7 @@ import pytest
 
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
-from differential.errors import ExpressionError, UserFunctionError
+from differential.errors import ExpressionError, SchemaError, UserFunctionError
 from differential.linear.chain import LinearChain
 from differential.testing import Update, Updates, updates, updates_from_words, updates_to_words
 
@@ -102,13 +102,36 @@ def _broken(row: object) -> object:
         (OVER.flat_map(lambda row: row.nope), r"<lambda> at test_\w+.py:\d+\).*no attribute 'nope'"),
         (OVER.map(lambda row: 5, "a: int, b: int"), "gave 5; a record of a: int, b: int is a tuple"),
         (OVER.map(lambda row: (1,), "a: int, b: int"), r"gave \(1,\); a record"),
-        (OVER.map(lambda row: "x", "a: int"), "column 'a' .*row 0: 'x' is a str, not int"),
+        (OVER.map(lambda row: "x", "a: int"), r"Record\(a=1, .*column 'a' \(int\): 'x' is a str, not int"),
         (OVER.map(lambda row: None, "a: int"), "None is null"),
     ],
 )  # fmt: skip
 def test_user_failures_name_the_record_the_operator_and_the_line(chain: LinearChain, said: str) -> None:
     with pytest.raises(UserFunctionError, match=f"(?s){said}"):
         run(chain)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("many", "its result does not fit x: int: column 'x' (int): 'many' is a str, not int."),
+        (2**63, "its result does not fit x: int: column 'x' (int): 9223372036854775808 is out of range."),
+        (None, "its result does not fit x: int: column 'x' (int): None is null"),
+        ((1, 2), "it gave (1, 2); a record of x: int is a tuple in that order, or a dict"),
+    ],
+)
+@pytest.mark.parametrize("bad", [1, 2, 3])
+def test_a_result_that_does_not_fit_is_shown_with_the_record_that_gave_it(
+    result: object, said: str, bad: int
+) -> None:
+    """Of many records of one batch, and where a record gives none, or several results."""
+    of_each = OVER.map(lambda row: result if row.a == bad else row.a, "x: int")
+    of_many = OVER.flat_map(lambda row: [result] if row.a == bad else [row.a] * (row.a - 1), "x: int")
+    for chain in (of_each, of_many):
+        with pytest.raises(UserFunctionError) as caught:
+            run(chain)
+        assert f" failed on Record(a={bad}, " in str(caught.value)
+        assert said in str(caught.value) and isinstance(caught.value.__cause__, SchemaError)
 
 
 def test_user_failures_keep_the_cause() -> None:

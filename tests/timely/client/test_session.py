@@ -174,6 +174,9 @@ def test_reading_names_that_do_not_exist_are_told_with_those_that_do(flow: Flow)
     with pytest.raises(timely.MisuseError, match="has no output 'in': there are 'out'"):
         flow.output("in")
     assert "inputs ['in'], outputs ['out']" in repr(flow)
+    assert (flow.inputs, flow.outputs) == (["in"], ["out"])
+    assert repr(flow.output("out")) == f"FlowOutput('out' of {flow.name!r}: a: int)"
+    assert repr(flow.input("in")) == f"FlowInput('in' of {flow.name!r}: a: int)"
     assert flow.stages[1].startswith("stage 0 'input in'") and len(flow.fingerprint) == 64
 
 

@@ -30,8 +30,9 @@ from ...running.core import Worker
 from .doors import Door, ThreadNetwork
 from .pace import Pace
 
-__all__ = ["Crew"]
+__all__ = ["Crew", "is_of_a_crew"]
 
+_NAME: Final = "naiad-worker-"
 _IN_TURN_SECONDS: Final = 1e-3
 """So long what begins in turn goes on so."""
 _LOOK_SECONDS: Final = 1.0
@@ -67,7 +68,7 @@ class Crew:
             threading.Thread(
                 target=_serve,
                 args=(myself, index, self._turns[index], self._doors[index]),
-                name=f"naiad-worker-{index}",
+                name=f"{_NAME}{index}",
                 daemon=True,
             )
             for index in range(1, len(workers))
@@ -223,6 +224,11 @@ class Crew:
         self._failure = self._failure or error
         self._must_pause = True
         self._doors[0].wake()
+
+
+def is_of_a_crew(thread: threading.Thread) -> bool:
+    """Whether a worker works in a thread, of this crew or of another one."""
+    return thread.name.startswith(_NAME)
 
 
 def _serve(crew: weakref.ref[Crew], index: int, turn: threading.Lock, door: Door) -> None:

@@ -5,8 +5,9 @@ and in the same order each time. Or each has a thread of its own (`crew.py`), so
 time, and what comes first is chance.
 
 Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
-then do all that there is. Who gives rows and seals epochs does not wait for that: small epochs cost half
-if many are worked on at once. What may wait is bounded (`owed.py`).
+then do all that there is; what has not come by that only another thread can bring (`others.py`). Who gives
+rows and seals epochs does not wait for that: small epochs cost half if many are worked on at once. What may
+wait is bounded (`owed.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError, VertexError
-from ...failure import again, story_of
+from ...failure import add_note, again, story_of
 from ...giving_back import GivingBack
 from ...limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
@@ -46,6 +47,7 @@ from ..installed import OwnProcess
 from ..posting import Behind, Poster, Refusals
 from .crew import Crew
 from .doors import ThreadNetwork
+from .others import Others
 from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
@@ -84,6 +86,7 @@ class EmbeddedWorkers:
         self._broken: BaseException | None = None
         self._lock = threading.Lock()
         self._busy = 0  # the thread whose turn it is
+        self._others = Others()
         self._owed = Owed(self)
         self._giving_back = GivingBack()
         self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
@@ -103,19 +106,30 @@ class EmbeddedWorkers:
         """Do what is asked of each worker, and, if the answers depend on work, all of that before.
 
         What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here, or
-        out of the next call that asks the dataflow for anything. There is no waiting: what does not come by
-        working never comes, and is an error at once, whatever the timeout.
+        out of the next call that asks the dataflow for anything. What does not come by working is waited for
+        only if another thread may bring it (`others.py`); else it is an error at once, whatever the timeout.
         """
         del timeout_seconds
-        with self._turn():
-            try:
-                self._begin_turn()
-                return self._ask(requests)
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._end_turn()
+        answers: _Answers | None = None
+        while True:
+            with self._turn():
+                try:
+                    self._begin_turn()
+                    if answers is None:
+                        answers = self._begin(requests)
+                        self._others.wake()
+                    else:
+                        self._check()
+                        self._work_off()
+                    if self._settle(answers):
+                        return answers.replies
+                    news, seconds = self._others.lie_down(), self._patience(answers)
+                except BaseException as error:
+                    self._note(error)
+                    raise
+                finally:
+                    self._end_turn()
+            news.wait(seconds)  # an interrupt here leaves nothing half done
 
     def post(
         self,
@@ -193,6 +207,7 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         begin_turn()
         self._busy = threading.get_ident()
+        self._others.note_me()
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -201,6 +216,7 @@ class EmbeddedWorkers:
         if not isinstance(error, Exception):
             self._broken = error
             self._owed.clear()
+            self._others.wake()
         elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
             story = story_of(error)
             self._untold = {one: each for one, each in self._untold.items() if not self._is_in(story, one)}
@@ -233,7 +249,8 @@ class EmbeddedWorkers:
             return []
         return None if self._network.in_flight() else self._workers
 
-    def _ask(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> list[Reply]:
+    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> _Answers:
+        """Hand out requests, after the work that their answers depend on."""
         self._check()
         waits = not all(isinstance(request, _OF_NO_WORK) for _, request, _ in requests)
         if waits:
@@ -253,7 +270,7 @@ class EmbeddedWorkers:
             if isinstance(request, Seal | Close) and self._owed.is_too_much():
                 self._work_off()
                 self._check_running(request.dataflow)
-        return self._settle(answers)
+        return _Answers(answers)
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
         if isinstance(request, InsertRows):
@@ -290,8 +307,12 @@ class EmbeddedWorkers:
                 answers = [
                     server.install(dataflow, spec, builder, arguments, old) for server in self._servers
                 ]
+                self._others.wake()
+                waited = _Answers(answers)
                 try:
-                    return self._settle(answers, inf if timeout is None else time.monotonic() + timeout)[0]
+                    if not self._settle(waited, inf if timeout is None else time.monotonic() + timeout):
+                        raise waited.late()
+                    return waited.replies[0]
                 except TimelyError:
                     # Whatever ends it now or later, the caller hears of it here.
                     self._failed_installs.add(dataflow)
@@ -317,6 +338,7 @@ class EmbeddedWorkers:
         if not is_within:  # else a vertex closes what runs it
             self.work_off()
         self._broken = MisuseError("this cluster is closed: connect again")
+        self._others.wake()
         if not is_within:
             self._end_threads()
         for error in self._untold.values():
@@ -337,9 +359,10 @@ class EmbeddedWorkers:
         if self._broken is None:
             return
         if isinstance(self._broken, TimelyError):
-            raise self._broken
+            raise again(self._broken)  # not itself: each thread that is told has a traceback of its own
         raise MisuseError(
-            f"this cluster was interrupted by {self._broken!r}: connect again"
+            f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
+            "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"
         ) from self._broken
 
     def _check_running(self, dataflow: int) -> None:
@@ -369,32 +392,37 @@ class EmbeddedWorkers:
             self._giving_back.look()
         self._owed.clear()
 
-    def _settle(self, answers: Sequence[Reply | Later], until: float = inf) -> list[Reply]:
-        settled: list[Reply] = []
-        waiting: dict[int, Later] = {}
-        for position, answer in enumerate(answers):
-            settled.append(answer if isinstance(answer, Reply) else Reply())
-            if isinstance(answer, Later):
-                waiting[position] = answer
-        failure: TimelyError | None = None
-        while waiting:
+    def _settle(self, answers: _Answers, until: float = inf) -> bool:
+        """Work until all answers are known, or there is nothing to do; whether they are. Raises what they
+        are not known for.
+        """
+        while answers.waiting:
             moved = self._step(until)
-            for position, later in list(waiting.items()):
-                try:
-                    reply = later.ready()
-                except TimelyError as error:
-                    # The others may still have something to hear of it; the first error is the cause.
-                    failure = failure if isinstance(failure, VertexError) else error
-                    del waiting[position]
-                    continue
-                if reply is not None:
-                    settled[position] = reply
-                    del waiting[position]
-            if waiting and (not moved or time.monotonic() > until):
-                raise next(iter(waiting.values())).late()
-        if failure is not None:
-            raise failure
-        return settled
+            answers.take()
+            if answers.waiting and (not moved or time.monotonic() > until):
+                return False
+        if answers.failure is not None:
+            raise answers.failure
+        return True
+
+    def _patience(self, answers: _Answers) -> float | None:
+        """For how long other threads may bring what these wait for, None: for ever. Raises that it is late,
+        at once where nobody could bring it, or what some are not known for.
+        """
+        if answers.failure is not None:
+            raise answers.failure
+        if not self._others.may_ask():
+            late = answers.late()
+            add_note(
+                late,
+                "it was not waited for: these workers work while this program asks them, and no other thread "
+                "of it does. Seal first, or ask for what is sealed",
+            )
+            raise late
+        seconds = min(later.deadline for later in answers.waiting.values()) - time.monotonic()
+        if seconds <= 0:
+            raise answers.late()
+        return None if seconds == inf else seconds
 
     def _run_until_idle(self) -> None:
         if self._crew is None:
@@ -424,3 +452,30 @@ class EmbeddedWorkers:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         return moved or self._network.in_flight() > 0
+
+
+class _Answers:
+    """What a call was answered, in the order of its requests, as far as it is known."""
+
+    def __init__(self, answers: Sequence[Reply | Later]) -> None:
+        self.replies = [answer if isinstance(answer, Reply) else Reply() for answer in answers]
+        self.waiting = {place: answer for place, answer in enumerate(answers) if isinstance(answer, Later)}
+        self.failure: TimelyError | None = None
+
+    def take(self) -> None:
+        """Take up what is known by now."""
+        for place, later in list(self.waiting.items()):
+            try:
+                reply = later.ready()
+            except TimelyError as error:
+                # The others may still have something to hear of it; the first error is the cause.
+                self.failure = self.failure if isinstance(self.failure, VertexError) else error
+                del self.waiting[place]
+                continue
+            if reply is not None:
+                self.replies[place] = reply
+                del self.waiting[place]
+
+    def late(self) -> TimelyError:
+        """What to raise if no more is waited for."""
+        return next(iter(self.waiting.values())).late()

@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
+from ...failure import again
 from ...limits import FORESEEN_SECONDS_MAX, FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, VERDICT_SECONDS_MAX
 from ...wire.batch import Frame
 from ...wire.keys import ClientKeys
@@ -63,6 +64,9 @@ class Channel:
         self._lock = lock
         self.sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
+        self._in_use = threading.RLock()
+        """Held while the sockets are used: they must not be closed meanwhile."""
+        self._over: TimelyError | None = None
         self.posts = Posts(self._send, self._answer)
         self._foreseen = Foreseen(len(addresses), self._send_alone)
         self._descriptors = [] if launcher is None else launcher.descriptors
@@ -77,6 +81,16 @@ class Channel:
     ) -> list[Reply]:
         """See `RemoteWorkers.ask`."""
         self.posts.settle()  # from now on this thread alone looks at the sockets
+        with self._in_use:
+            return self._ask(requests, timeout_seconds, reach_seconds)
+
+    def _ask(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        timeout_seconds: float,
+        reach_seconds: float,
+    ) -> list[Reply]:
+        self._check_goes_on()
         if (wait := self._foreseen.find(requests)) is not None:
             started = time.monotonic()
             if (found := self._await(wait, timeout_seconds)) is not None:
@@ -122,20 +136,23 @@ class Channel:
 
     def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
         """Send what nobody waits for now."""
-        self._number += 1
-        frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
-        self.sockets.forgive(worker)
-        self.sockets.send(worker, frames)
-        number = self._number
-        if isinstance(request, Seal):
-            self._foreseen.on_seal(request)
-        return number
+        with self._in_use:
+            self._check_goes_on()
+            self._number += 1
+            frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
+            self.sockets.forgive(worker)
+            self.sockets.send(worker, frames)
+            number = self._number
+            if isinstance(request, Seal):
+                self._foreseen.on_seal(request)
+            return number
 
     def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
         """Wait for the answer to what was sent so; raises where there is none."""
         pending = {(worker, number): 0}
         try:
-            (reply,) = self._gather(pending, timeout_seconds, float("inf"))
+            with self._in_use:
+                (reply,) = self._gather(pending, timeout_seconds, float("inf"))
         except TimelyError as error:
             if pending or isinstance(error, PeerError):
                 raise
@@ -144,8 +161,13 @@ class Channel:
 
     def join(self, timeout_seconds: float) -> None:
         """See `RemoteWorkers.join`."""
+        with self._in_use:
+            self._join(timeout_seconds)
+
+    def _join(self, timeout_seconds: float) -> None:
         deadline = time.monotonic() + timeout_seconds
         while absent := self._absent():
+            self._check_goes_on()
             left = deadline - time.monotonic()
             for worker in absent:
                 if refusal := self.sockets.refusal(worker):
@@ -158,9 +180,18 @@ class Channel:
                 )
             self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
 
+    def end(self, error: TimelyError) -> None:
+        """Let whoever waits for answers raise this within half a second; called in any thread."""
+        self._over = error
+
     def close(self) -> None:
-        """Let go of the sockets."""
-        self.sockets.close()
+        """Let go of the sockets, once nobody uses them: see `end`."""
+        with self._in_use:
+            self.sockets.close()
+
+    def _check_goes_on(self) -> None:
+        if self._over is not None:
+            raise again(self._over)
 
     def _absent(self) -> list[int]:
         """Workers that are not reached, or not any more."""
@@ -187,8 +218,10 @@ class Channel:
         failures: list[tuple[int, TimelyError]] = []
         grace = apart = deadline
         patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
+        self._check_goes_on()
         self._take_soon(pending, replies, failures, deadline)
         while pending or failures:
+            self._check_goes_on()
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
                 self._take(worker, pending, replies, failures)
             if not pending and not failures:
@@ -213,7 +246,8 @@ class Channel:
                 late = {worker for worker, _ in pending}
                 why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
                 raise WaitTimeoutError(
-                    f"no answer from worker {self._listed(late)} within {timeout_seconds:g} s: {why}"
+                    f"no answer from worker {self._listed(late)} within "
+                    f"{round(timeout_seconds, 2):g} s: {why}"
                 )
             pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
             self.sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
@@ -236,7 +270,7 @@ class Channel:
             return
         while pending and not failures and (left := deadline - time.monotonic()) > 0:
             heard = sockets.wait(min(_SHORT_WAIT_SECONDS, left))
-            if heard is None:
+            if heard is None or self._over is not None:
                 return
             for worker in heard:
                 for frames in sockets.heard(worker):

@@ -141,8 +141,11 @@ class Outputs:
             complete = self._complete(dataflow, output, epoch)
             return answer(complete) if complete > epoch else None
 
+        begun = self._clock()
+
         def late() -> TimelyError:
             complete = self._complete(dataflow, output)
+            waited = f" after {seconds:g} s" if 0 <= seconds <= self._clock() - begun else ""
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
             opened = open_epoch(self._replacements.instance(dataflow))
             why = (
@@ -152,7 +155,7 @@ class Outputs:
             )
             return WaitTimeoutError(
                 f"epoch {epoch} of {where} is not complete on worker "
-                f"{self._worker.index}{f' after {seconds:g} s' * (seconds >= 0)}: {why}; "
+                f"{self._worker.index}{waited}: {why}; "
                 f"complete are the epochs before {complete}"
             )
 

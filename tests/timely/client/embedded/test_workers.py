@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable
 
@@ -307,10 +308,30 @@ def test_waiting_for_what_cannot_come_is_an_error_at_once(threads: bool) -> None
         flow = cluster.install(word_count)
         with pytest.raises(
             timely.WaitTimeoutError, match=r"is not complete on worker \d: it is not sealed yet"
-        ):
-            flow.wait(0)
+        ) as late:
+            flow.wait(0, timeout=30)
+        assert (
+            "it was not waited for: these workers work while this program asks them"
+            in (late.value.__notes__[0])
+        )
+        with pytest.raises(timely.WaitTimeoutError):
+            next(flow.output("counts").follow())
         flow.seal()
         flow.wait(0)
+
+
+def test_each_call_of_a_closed_cluster_has_an_error_of_its_own(threads: bool) -> None:
+    """One error for all of them had the lines of all calls, of other threads too, and kept what they held."""
+    cluster = timely.connect(workers=2, threads=threads, embedded=True)
+    flow = cluster.install(word_count)
+    cluster.close()
+    told: list[timely.MisuseError] = []
+    for _ in range(3):
+        with pytest.raises(timely.MisuseError, match="this cluster is closed: connect again") as caught:
+            flow.seal()
+        told.append(caught.value)
+    assert len({id(error) for error in told}) == 3
+    assert len({len(traceback.extract_tb(error.__traceback__)) for error in told}) == 1
 
 
 def test_different_dataflows_are_refused_here_too(threads: bool) -> None:

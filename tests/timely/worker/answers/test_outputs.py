@@ -45,6 +45,9 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
     server, _, clock = serving()
     later = server.handle(Wait(0, "counts", 3, 2.5))
     assert isinstance(later, Later) and later.deadline == clock.now + 2.5
+    with pytest.raises(timely.WaitTimeoutError, match=r"not complete on worker \d: it is not sealed yet"):
+        raise later.late()  # of who does not wait for so long
+    clock.now = later.deadline
     with pytest.raises(
         timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
     ):

@@ -1,0 +1,194 @@
+"""Threads of one program at one embedded cluster: each waits for what another may bring, and no longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from dataflows import fails_on, word_count
+
+import timely
+from timely.client.embedded.others import Others
+
+SOON = 60
+
+
+@pytest.fixture(params=[False, True], ids=["in turn", "threads"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
+    """Two workers, each with a thread or not."""
+    with timely.connect(workers=2, embedded=True, threads=bool(request.param)) as cluster:
+        yield cluster
+
+
+@contextmanager
+def beside(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Iterator[Future[object]]:
+    """`call` in a thread of its own, and what it has come to; begins once it has lain down to wait."""
+    lies, lie_down = threading.Event(), Others.lie_down
+
+    def told(others: Others) -> threading.Event:
+        event = lie_down(others)
+        lies.set()
+        return event
+
+    def carry_out() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    monkeypatch.setattr(Others, "lie_down", told)
+    future: Future[object] = Future()
+    threading.Thread(target=carry_out, daemon=True).start()
+    assert lies.wait(SOON)
+    yield future
+
+
+def test_what_another_thread_seals_is_waited_for(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = cluster.install(word_count)
+    calls: list[Callable[[], object]] = [
+        lambda: flow.wait(0),
+        lambda: flow.output("counts").changes(0, 2),
+        lambda: flow.wait(2, timeout=SOON),
+    ]
+    given: list[object] = [0, [(0, ("a", 1)), (1, ("a", 2))], 2]
+    for epoch, call in enumerate(calls):
+        with beside(call, monkeypatch) as waits:
+            flow.input("lines").insert(["a"])
+            assert not waits.done(), "a row completes nothing"
+            assert flow.seal() == epoch
+            assert waits.result(SOON) == given[epoch]
+
+
+def test_who_follows_is_given_each_epoch_that_another_thread_seals(cluster: timely.Cluster) -> None:
+    flow = cluster.install(word_count)
+
+    def feeds() -> None:
+        for _ in range(50):
+            flow.input("lines").insert(["a"])
+            flow.seal()
+        flow.input("lines").close()
+
+    with ThreadPoolExecutor(2) as pool:
+        # Whoever is first: the one that follows may begin before anything is sealed, and the other way round.
+        follows = [pool.submit(lambda: list(cluster.flow(flow.index).output("counts").follow(timeout=SOON)))]
+        pool.submit(feeds).result(SOON)
+        given = follows[0].result(SOON)
+    assert [(epoch, changes) for epoch, changes in given if epoch < 50] == [
+        (epoch, [("a", epoch + 1)]) for epoch in range(50)
+    ]
+
+
+def test_who_begins_to_wait_as_the_other_thread_is_started_waits(cluster: timely.Cluster) -> None:
+    flow = cluster.install(word_count)
+    may_seal = threading.Event()
+
+    def seals() -> None:
+        may_seal.wait(SOON)
+        flow.seal()
+
+    thread = threading.Thread(target=seals)
+    thread.start()  # it has not asked for anything yet
+    threading.Timer(0.05, may_seal.set).start()
+    assert flow.wait(0) == 0
+    thread.join()
+
+
+def test_a_limit_is_that_of_the_waiting_where_another_thread_could_seal(cluster: timely.Cluster) -> None:
+    flow = cluster.install(word_count)
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        for call in (
+            lambda: flow.wait(0, timeout=0.05),
+            lambda: next(flow.output("counts").follow(timeout=0.05)),
+        ):
+            with pytest.raises(timely.WaitTimeoutError, match=r"after 0\.05 s: it is not sealed yet") as late:
+                call()
+            assert not hasattr(late.value, "__notes__")
+    finally:
+        done.set()
+        thread.join()
+    with pytest.raises(timely.WaitTimeoutError, match=r"on worker \d: it is not sealed yet"):
+        flow.wait(0, timeout=SOON)
+
+
+def test_who_waits_is_told_of_what_ends_the_dataflow(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, other = cluster.install(fails_on, word="bad"), cluster.install(word_count)
+    with beside(lambda: flow.wait(5), monkeypatch) as waits:
+        flow.input("words").insert(["bad"])
+        flow.seal()
+        with pytest.raises(timely.VertexError):
+            flow.wait(0)
+        with pytest.raises(timely.VertexError):
+            waits.result(SOON)
+    other.wait(other.seal())
+
+
+def test_who_waits_is_told_that_the_cluster_is_closed(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = cluster.install(word_count)
+    with beside(lambda: flow.wait(0), monkeypatch) as waits:
+        cluster.close()
+        with pytest.raises(timely.MisuseError, match="this cluster is closed"):
+            waits.result(SOON)
+
+
+def test_an_interrupt_of_who_only_waits_breaks_nothing(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same call an interrupt of the work would have ended the cluster."""
+    flow = cluster.install(word_count)
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Others, "may_ask", lambda _: True)
+        patch.setattr(Others, "lie_down", lambda _: Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            flow.wait(0)
+    flow.input("lines").insert(["a"])
+    flow.seal()
+    assert flow.output("counts").changes() == [(0, ("a", 1))]
+
+
+def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() -> None:
+    done, has_asked = threading.Event(), threading.Event()
+    asks = threading.Event()
+
+    def earlier() -> None:
+        asks.wait(SOON)
+        others.note_me()
+        has_asked.set()
+        done.wait(SOON)
+
+    before = threading.Thread(target=earlier)
+    before.start()
+    others = Others()
+    try:
+        assert not others.may_ask()
+        crew = threading.Thread(target=done.wait, name="naiad-worker-1")
+        crew.start()
+        assert not others.may_ask(), "a worker's thread works for who asks"
+        asks.set()
+        assert has_asked.wait(SOON) and others.may_ask()
+    finally:
+        asks.set()
+        done.set()
+        before.join()
+        crew.join()
+    assert not others.may_ask()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result(SOON)
+        assert others.may_ask(), "one that was started since"
+    assert not others.may_ask()
