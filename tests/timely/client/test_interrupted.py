@@ -88,9 +88,9 @@ def test_who_is_interrupted_between_the_frames_of_a_table_may_go_on(
 
         monkeypatch.setattr(zmq.Socket, "send_multipart", send_multipart)
         with pytest.raises(KeyboardInterrupt):
-            flow.input("rows").insert(pa.table({"k": [1], "v": [6]}))
+            flow.input("rows").insert(pa.table({"k": pa.array([1], pa.int32()), "v": [6]}))
         monkeypatch.undo()
-        flow.input("rows").insert(pa.table({"k": [2], "v": [7]}))
+        flow.input("rows").insert(pa.table({"k": pa.array([2], pa.int32()), "v": [7]}))
         flow.wait(flow.seal())
         assert _read(flow) == {(2, 1, 7)} | ({(1, 1, 6)} if frames == 2 else set())
 

@@ -222,7 +222,8 @@ class InputHandle:
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)
         if self._ordered is not None:
-            return self.insert(epoch, [self._plain.encode_rows(plain, [diff] * len(plain), word)], identity)
+            batches = [self._plain.encode_rows(plain, [diff] * len(plain), word)] if plain else []
+            return self.insert(epoch, batches, identity)
         if entered != self._few_epoch or len(self._few) >= FEW_ROWS_MAX:
             self._keep_few()
             self._few_epoch = entered

@@ -10,6 +10,8 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from timely.limits import PLAIN_TEXT_CHARS_MAX, PLAIN_VALUES_MAX
 from timely.operators.inputs.plain_rows import PlainRows
@@ -80,6 +82,48 @@ def test_other_values_are_left_to_tables(at: int, value: object) -> None:
         assert known.of([ROW]) == [ROW]
 
 
+def test_no_rows_are_plain_where_there_could_be_some() -> None:
+    assert PlainRows(SCHEMA).of([]) == []
+    assert PlainRows(SCHEMA).of(SCHEMA.empty_table()) == []
+    assert PlainRows(pa.schema([("at", pa.timestamp("us"))])).of([(1,)]) is None
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.none() | st.floats(allow_nan=False)), max_size=40))
+def test_a_table_of_few_rows_is_read(rows: list[tuple[int, float | None]]) -> None:
+    fields = [pa.field("n", pa.int64(), nullable=False), pa.field("x", pa.float64())]
+    known = PlainRows(pa.schema(fields, metadata={"of": "the input"}))
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], []]
+    for schema in (pa.schema(fields), pa.schema([field.with_nullable(True) for field in fields])):
+        table = pa.table(columns, schema=schema.with_metadata({"pandas": "something"}))
+        table = pa.concat_tables([table.slice(0, 3), table.slice(3)])
+        assert known.of(table) == (rows if len(rows) <= 32 else None)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"n": pa.array([1], pa.int32()), "e": [b""]}),
+        pa.table({"n": [1]}),
+        pa.table({"e": [b""], "n": [1]}),
+        pa.table({"n": [1], "e": [b""], "diff": [1]}),
+        pa.table({"n": [None], "e": [b""]}, schema=pa.schema({"n": pa.int64(), "e": pa.binary()})),
+        pa.table(
+            {"n": [1], "e": [b""]},
+            schema=pa.schema(
+                [("n", pa.int64()), pa.field("e", pa.binary(), metadata={"differential.type": "any"})]
+            ),
+        ),
+        pa.table({"n": [1], "e": pa.array([b""], pa.large_binary())}),
+        pa.RecordBatch.from_pydict({"n": [1], "e": [b""]}),
+    ],
+    ids=str,
+)
+def test_other_tables_stay_tables(table: object) -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("e", pa.binary())])
+    assert PlainRows(schema).of(table) is None
+    assert PlainRows(schema).of(pa.table({"n": [1], "e": [b""]})) == [(1, b"")]
+
+
 @pytest.mark.parametrize("n", [-(1 << 63), (1 << 63) - 1])
 def test_all_integers_of_64_bits_are_plain(n: int) -> None:
     assert PlainRows(SCHEMA.remove(4).remove(3).remove(2).remove(1)).of([(n,)]) == [(n,)]
@@ -88,7 +132,6 @@ def test_all_integers_of_64_bits_are_plain(n: int) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        [],
         (ROW,),
         pytest.param(iter([ROW]), id="an iterator"),
         [ROW[:4]],
