@@ -52,7 +52,8 @@ class Accumulate:
 
         def accumulate(words: Int64s) -> Int64s | None:
             try:
-                made = _together(components_of(rows, self.key_words, makers) for rows in self._blocks(words))
+                blocks = (components_of(rows, self.key_words, makers) for rows in self._blocks(words))
+                made = _together(block for block in blocks if block.shape[1])  # in one all rows may cancel
                 if made is None:
                     return None
                 if not is_consolidated(made):

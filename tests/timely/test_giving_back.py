@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from dataflows import word_count
 from house import ROOT
@@ -43,6 +44,21 @@ def test_what_was_freed_in_the_middle_is_given_back() -> None:
     assert giving.look()
     assert before - resident_mib() > 60
     assert kept[0] == 1
+
+
+def test_what_arrow_keeps_of_what_was_freed_is_given_back() -> None:
+    held = [pa.allocate_buffer(2**12) for _ in range(30_000)]
+    for buffer in held:
+        np.frombuffer(buffer, np.uint8)[:] = 1
+    kept = held[::100]
+    before = resident_mib()
+    held.clear()
+    del buffer
+    giving = GivingBack()
+    giving.add(GIVE_BACK_ROWS_MIN)
+    assert giving.look()
+    assert before - resident_mib() > 60
+    assert all(buffer.to_pybytes()[7] == 1 for buffer in kept)
 
 
 def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:

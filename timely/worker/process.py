@@ -40,6 +40,7 @@ from ..giving_back import GivingBack
 from ..limits import (
     CALLERS_MAX,
     IDLE_SECONDS_MAX,
+    POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
     STOP_SECONDS_MAX,
     WAITING_COUNT_MAX,
@@ -293,6 +294,15 @@ class WorkerProcess:
         """Answer, behind what was kept for this client."""
         self._clients.send(client, *self._kept.pop(client, ()), frames)
 
+    def _keep(self, client: bytes, frames: list[Frame]) -> None:
+        """Send an answer later (`_send_kept`). Nobody posts more than so many without having heard of them:
+        who does so all the same is not to leave more here than on his connection, where it is noticed.
+        """
+        kept = self._kept.setdefault(client, [])
+        kept.append(frames)
+        if len(kept) >= POSTED_COUNT_MAX:
+            self._clients.send(client, *self._kept.pop(client))
+
     def _send_kept(self, but: Collection[bytes] = ()) -> None:
         """Send the answers that nobody waits for, as far as this knows, to all `but` these: to insertions of
         a client, who will insert more, or seal, next. They go with the next answer to him; or when he asks
@@ -320,7 +330,7 @@ class WorkerProcess:
         answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):
             if self._posted.note(client, number, request, answer):
-                self._kept.setdefault(client, []).append(encode_reply(number, answer))
+                self._keep(client, encode_reply(number, answer))
             else:
                 self._send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:

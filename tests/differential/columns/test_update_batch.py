@@ -17,7 +17,9 @@ from strategies_words import CODES, rows
 from words_seen import Seen
 
 from differential.columns import update_batch
+from differential.columns.packed.block import Block
 from differential.columns.symbols.entries import SymbolEntries
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import (
     PackedBatch,
     UpdateBatch,
@@ -91,6 +93,38 @@ def test_wire_symbols_are_those_that_rows_can_hold_and_go_along_after_a_shift() 
     two = SymbolEntries((1, 2), (b"a", b"b")).to_bytes()
     with pytest.raises(PeerError, match="sent 2 symbols with 2 values, for rows that hold 1 at most"):
         UpdateBatch.absorb([header, rows_sent, memoryview(two)], 3)
+
+
+@pytest.mark.parametrize("diff", [1, None])
+@pytest.mark.parametrize("is_early", [False, True])
+def test_wire_symbols_of_packed_rows_are_told_once_and_learned_whatever_becomes_of_the_rows(
+    is_early: bool, diff: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, receiver = SymbolTable(), SymbolTable()
+    values = ["one", "two", "one", "three"]
+    words = np.stack([np.arange(4), sender.intern(values), np.full(4, 5)])[: 2 if diff else 3]
+    batch = PackedBatch((Block(np.ascontiguousarray(words)),), 2, 8, diff, (1,))
+    monkeypatch.setattr(update_batch, "SYMBOLS", sender)
+    frames = _frames(batch)
+    assert len(_frames(batch)) == len(frames) == 3, "not told before it is sent"
+    batch.on_sent(1)
+    assert len(_frames(batch)) == 2
+    monkeypatch.setattr(update_batch, "SYMBOLS", receiver)
+    if is_early:
+        left = PackedBatch.absorb(frames, 0)
+        assert left == frames[:2]
+    arrived = PackedBatch.from_frames(frames[:2] if is_early else frames, 0)
+    assert np.array_equal(arrived.words, batch.words)
+    assert receiver.lookup(words[1]) == values
+    few = PackedBatch((Block(np.ascontiguousarray(words[:, :1])),), 2, 8, diff)
+    with pytest.raises(PeerError, match="sent 3 symbols with 3 values, for rows that hold 2 at most"):
+        PackedBatch.absorb([*_frames(few), frames[2]], 3)
+
+
+def test_wire_a_packed_batch_is_sent_a_block_at_a_time() -> None:
+    packed, _ = packed_and_plain([(1, 2, 3, 4)] * 3, 8, 1)
+    with pytest.raises(InternalError, match="a packed batch of 2 blocks was to be sent as one message"):
+        packed.to_frames(1)
 
 
 @given(rows(2, wide=True).filter(len), st.sampled_from([1, -1, None]), st.integers(0, 3))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 
+from differential.columns.packed.block import Block
 from differential.columns.schema import Schema
 from differential.errors import SumOverflowError
 from differential.kernels.rows.sort import MANY_ROWS
@@ -71,6 +72,26 @@ def test_rows_that_cancel_leave_nothing() -> None:
     many = np.repeat(few, MANY_ROWS, axis=1)
     for words in (few, many):
         assert Accumulate(1, COUNT_AND_SUM, SCHEMA).compile()(words) is None
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_rows_that_cancel_within_their_groups_leave_nothing_of_a_block(
+    left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a group differ, so that all are there until they are added up."""
+
+    def packs(words: Int64s) -> Block:
+        assert words.shape[1], "without rows there is no first one, which is read"
+        return Block(words)
+
+    monkeypatch.setattr(accumulating, "_BLOCK_ROWS", 3_000)
+    monkeypatch.setattr(accumulating, "Block", packs)
+    some: list[Row] = [(key, 5, 0, 1) for key in range(-left, 0)]
+    for key in range(MANY_ROWS // 3 + 1):
+        some += [(key, 1, 0, 1), (key, 2, 0, -2), (key, 3, 0, 1)]
+    some += [(MANY_ROWS, 5, 0, 1)] * left
+    assert _made(as_words(some, 4), 1) == _plainly(some, 1)
+    assert len(_plainly(some, 1)) == 4 * left
 
 
 @pytest.mark.parametrize("copies", [1, MANY_ROWS])

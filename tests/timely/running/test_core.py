@@ -1,6 +1,7 @@
 """The worker's loop, alone and with others in one process.
 
 together_*   several workers over a network in memory
+rest_*       when a step would do nothing
 install_*    dataflows come one after the other, on each worker at its own pace
 refusing_*   what a peer may not send
 """
@@ -70,6 +71,21 @@ def test_together_an_epoch_is_complete_only_when_all_workers_have_sealed_it() ->
     instances[0].input("lines").seal()
     settle(group)
     assert [instance.output("counts").complete_before for instance in instances] == [0, 0]
+
+
+def test_rest_is_none_while_somebody_waits_for_dataflows_to_get_somewhere() -> None:
+    """Who lets a thread sleep whose worker rests would not look any more whether they have."""
+    (worker,) = make(1)
+    worker.install(frozen_word_count().freeze())
+    worker.run_until_idle()
+    assert worker.is_at_rest()
+    looks = [False, True]
+    worker.on_step = looks.pop
+    assert not worker.is_at_rest()
+    assert worker.step() and not worker.step()
+    assert not worker.is_at_rest()
+    worker.on_step = None
+    assert worker.is_at_rest()
 
 
 def test_install_messages_of_a_faster_worker_wait_for_the_slower_one() -> None:

@@ -93,7 +93,7 @@ class Channel:
         self._check_goes_on()
         if (wait := self._foreseen.find(requests)) is not None:
             started = time.monotonic()
-            if (found := self._await(wait, timeout_seconds)) is not None:
+            if (found := self._await(wait, timeout_seconds, _patience_of(requests[0][1]))) is not None:
                 return found
             seconds = time.monotonic() - started
             requests = [(worker, _shortened(request, seconds), None) for worker, request, _ in requests]
@@ -113,7 +113,7 @@ class Channel:
         pending = {(worker, number): number - first for worker, number, _ in encoded}
         return self._gather(pending, timeout_seconds, reach_seconds)
 
-    def _await(self, wait: ForeseenWait, timeout_seconds: float) -> list[Reply] | None:
+    def _await(self, wait: ForeseenWait, timeout_seconds: float, soon_seconds: float) -> list[Reply] | None:
         """The answers to a wait that was foreseen; None if they do not come soon, or are errors: whoever asks
         now is told of the same ones.
         """
@@ -121,8 +121,10 @@ class Channel:
         if not pending:
             return [wait.replies[worker] for worker in sorted(wait.replies)]
         missing = sorted(pending.values())
+        for worker in missing:  # what was lost with a connection that has come back is asked for again
+            self.sockets.forgive(worker)
         try:
-            found = self._gather(pending, min(timeout_seconds, FORESEEN_SECONDS_MAX), float("inf"))
+            found = self._gather(pending, timeout_seconds, float("inf"), soon_seconds)
         except PeerError:
             raise
         except TimelyError:
@@ -210,16 +212,24 @@ class Channel:
         return ", ".join(f"{worker} at {self._addresses[worker]}" for worker in sorted(workers))
 
     def _gather(
-        self, pending: dict[tuple[int, int], int], timeout_seconds: float, reach_seconds: float
+        self,
+        pending: dict[tuple[int, int], int],
+        timeout_seconds: float,
+        reach_seconds: float,
+        soon_seconds: float = float("inf"),
     ) -> list[Reply]:
+        """The answers to what is pending, by position. `soon_seconds`: for so long it is waited for while
+        nothing has failed; who looks for the cause of a failure has until the timeout.
+        """
         started = time.monotonic()
         deadline, reach_by = started + timeout_seconds, started + reach_seconds
+        soon = min(deadline, started + soon_seconds)
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
         grace = apart = deadline
         patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
         self._check_goes_on()
-        self._take_soon(pending, replies, failures, deadline)
+        self._take_soon(pending, replies, failures, soon)
         while pending or failures:
             self._check_goes_on()
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
@@ -242,7 +252,8 @@ class Channel:
                 reach_by = float("inf")
                 if not failures:
                     self._check_reached({worker for worker, _ in pending}, reach_seconds, timeout_seconds)
-            if now >= deadline:
+            until = deadline if failures else soon
+            if now >= until:
                 late = {worker for worker, _ in pending}
                 why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
                 raise WaitTimeoutError(
@@ -250,7 +261,7 @@ class Channel:
                     f"{round(timeout_seconds, 2):g} s: {why}"
                 )
             pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
-            self.sockets.wait(min(pause, max(0.0, min(deadline, grace, reach_by) - now)))
+            self.sockets.wait(min(pause, max(0.0, min(until, grace, reach_by) - now)))
         if failures:
             raise self._judge(failures)
         return [replies[position] for position in sorted(replies)]
@@ -375,6 +386,12 @@ class Channel:
         if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
             error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
         return error
+
+
+def _patience_of(request: Request) -> float:
+    """How long answers that were foreseen are waited for in place of those to this request."""
+    seconds = request.timeout_seconds if isinstance(request, Wait) else FORESEEN_SECONDS_MAX
+    return FORESEEN_SECONDS_MAX if seconds < 0 else min(seconds, FORESEEN_SECONDS_MAX)
 
 
 def _shortened(request: Request, seconds: float) -> Request:

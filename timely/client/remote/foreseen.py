@@ -6,8 +6,9 @@ are there, or on their way, when the client calls `wait`. It is the same request
 foreseen wrongly costs its messages, and is not foreseen again before the client has waited for what it has
 sealed.
 
-Nothing depends on it: where the answers do not come soon, are errors, or have been here for a while (the
-dataflow may have ended since), workers are asked as if nothing had been.
+Nothing depends on it: where the answers do not come soon, are errors, or may have been here for a while (the
+dataflow may have ended since), workers are asked as if nothing had been. How long an answer has lain here
+before it is read nobody knows; but it is no older than its question.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ...wire.requests import Reply, Request, Seal, Wait
 __all__ = ["Foreseen", "ForeseenWait"]
 
 _FRESH_SECONDS: Final = 0.1
-"""For so long nobody can tell an answer that has come from one that comes."""
+"""What was asked no longer ago is as good as what is asked now."""
 
 
 class ForeseenWait:
@@ -32,19 +33,19 @@ class ForeseenWait:
 
     pending   (worker, number) of the requests without an answer, and the worker once more
     replies   by worker
+    asked_at  when, at the earliest
     """
 
-    def __init__(self, epoch: int, pending: Mapping[tuple[int, int], int]) -> None:
+    def __init__(self, epoch: int, pending: Mapping[tuple[int, int], int], asked_at: float) -> None:
         self.epoch = epoch
         self.pending = dict(pending)
         self.replies: dict[int, Reply] = {}
         self._is_refused = False
-        self._answered_at = 0.0
+        self._asked_at = asked_at
 
     def take(self, worker: int, number: int, answer: Reply | Exception) -> None:
         """A worker has answered."""
         del self.pending[worker, number]
-        self._answered_at = time.monotonic()
         if isinstance(answer, Reply):
             self.replies[worker] = answer
         else:
@@ -52,9 +53,7 @@ class ForeseenWait:
 
     def is_good(self) -> bool:
         """Whether its answers are as good as those to a request that is sent now."""
-        if self._is_refused:
-            return False
-        return bool(self.pending) or time.monotonic() - self._answered_at <= _FRESH_SECONDS
+        return not self._is_refused and time.monotonic() - self._asked_at <= _FRESH_SECONDS
 
 
 class _Sealer:
@@ -88,16 +87,18 @@ class Foreseen:
         """A seal has just been sent: send the wait for it, if one is foreseen."""
         sealer = self._sealers.setdefault(seal.dataflow, _Sealer())
         sealer.sealed = seal.epoch
-        if not sealer.is_awaited or len(self._expected) >= FORESEEN_COUNT_MAX * self._workers:
+        if not sealer.is_awaited or self._outstanding() >= FORESEEN_COUNT_MAX:
             return
-        if sealer.wait is not None and sealer.wait.pending:
-            return  # it was sealed in vain, or nobody has waited for the answer: one is enough
         sealer.is_awaited = False
-        request = Wait(seal.dataflow, "", seal.epoch, -1.0)
+        request, asked_at = Wait(seal.dataflow, "", seal.epoch, -1.0), time.monotonic()
         # The one that has the seal first: another one that is woken may take the core from who wakes it.
         pending = {(worker, self._send(worker, request)): worker for worker in range(self._workers)}
-        sealer.wait = ForeseenWait(seal.epoch, pending)
+        sealer.wait = ForeseenWait(seal.epoch, pending, asked_at)
         self._expected.update(dict.fromkeys(pending, sealer.wait))
+
+    def _outstanding(self) -> int:
+        """How many waits have no answer of some worker yet: it may be the same one that all are asked of."""
+        return len(set(map(id, self._expected.values())))
 
     def expects(self, worker: int, number: int) -> bool:
         """Whether an answer is to something foreseen."""
@@ -130,10 +131,9 @@ class Foreseen:
         not expected here until `give_up`.
         """
         for at in wait.pending:
-            del self._expected[at]
+            self._expected.pop(at, None)  # who was interrupted (Ctrl-C) may have noted one and not the other
         return wait.pending.copy()
 
     def give_up(self, wait: ForeseenWait, missing: Mapping[tuple[int, int], int]) -> None:
         """These are not waited for any more, though they may come."""
-        wait.pending = dict(missing)
         self._expected.update(dict.fromkeys(missing, wait))

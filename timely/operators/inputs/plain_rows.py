@@ -77,7 +77,7 @@ class PlainRows:
         self._schemas = pa.schema(own), pa.schema([field.with_nullable(True) for field in own])
 
     def of(self, data: object) -> list[PlainRow] | None:
-        """The rows of `data`, a list of tuples, lists or dicts or a table, if there are few and all are plain."""
+        """The rows of `data`, a list of tuples, lists or dicts or a table, if they are few and plain."""
         if type(data) is _Plain and data.columns == self._columns:
             return data
         if type(data) is pa.Table:

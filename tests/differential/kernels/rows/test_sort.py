@@ -65,6 +65,30 @@ def test_any_rows_are_unpacked_in_blocks_that_keep_keys_together(
         assert len(block) <= at_a_time
         if block[-1][:columns] == following[0][:columns]:  # one key has more rows than a block
             assert {row[:columns] for row in block} == {following[0][:columns]}
+            assert len(block) == at_a_time
+        else:  # the next key had no room
+            more = sum(row[:columns] == following[0][:columns] for row in consolidated(some))
+            assert len(block) + more > at_a_time
+
+
+@pytest.mark.parametrize(
+    ("at_a_time", "columns", "sizes"),
+    [
+        (3, 0, [3, 3, 3, 1]),
+        (3, 1, [3, 3, 1, 3]),
+        (7, 1, [7, 3]),
+        (9, 1, [7, 3]),
+        (1, 1, [1] * 10),
+        (10, 1, [10]),
+    ],
+)
+def test_blocks_are_as_large_as_they_may_be(at_a_time: int, columns: int, sizes: list[int]) -> None:
+    some = [(5, value, 0, 1) for value in range(7)] + [(6, value, 0, -1) for value in range(3)]
+    packed = sort_many([as_words(some, 4)])
+    assert isinstance(packed, PackedRows)
+    blocks = [rows_of(block) for block in packed.blocks(at_a_time, columns)]
+    assert [len(block) for block in blocks] == sizes
+    assert [row for block in blocks for row in block] == some
 
 
 @pytest.mark.parametrize("count", [25, 300, 5_000, MANY_ROWS + 17])

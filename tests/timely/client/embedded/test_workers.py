@@ -303,6 +303,29 @@ def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
             flow.seal()
 
 
+def test_what_is_under_way_in_a_pause_is_taken_in_so_that_something_may_be_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with timely.connect(workers=2, threads=True) as cluster:
+        own = cluster._workers
+        assert isinstance(own, EmbeddedWorkers) and own._crew is not None
+        cluster.install(word_count)
+        resting: list[object] = []
+
+        def pauses(*_: object) -> bool:
+            own._servers[1].greet()  # as one message of many that are under way
+            return True
+
+        with monkeypatch.context() as patched:
+            patched.setattr(own._crew, "work", pauses)
+            patched.setattr(workers, "forget_together", lambda group: resting.append(group.at_rest()))
+            own._step()
+            assert resting == [] and own.at_rest() is None, "nothing is to be forgotten"
+            patched.setattr(workers, "is_full", lambda: True)
+            own._step()
+        assert resting == [own._workers]
+
+
 def test_waiting_for_what_cannot_come_is_an_error_at_once(threads: bool) -> None:
     with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         flow = cluster.install(word_count)

@@ -44,6 +44,35 @@ def test_a_line_is_used_once_it_is_chosen_after_its_greeting_and_not_for_large_t
     lines.close()
 
 
+def test_what_a_look_finds_is_taken_once_and_who_has_said_it_is_known_while_his_line_is_there(
+    door: DirectDoor, address: str
+) -> None:
+    """The number of a descriptor goes to the next one that is opened."""
+    poller = Poller()
+    lines = DirectLines([address + "-nobody", address], poller)
+    lines.choose(1)
+    door.recv_nowait(9)
+    lines.choose(1)
+    ((descriptor, worker),) = lines.speakers.items()
+    assert worker == 1
+    assert lines.send(1, [b"?"])
+    ((client, _),) = door.recv_nowait(9)
+    door.send(client, [b"1"], [b"2", b"more"])
+    assert poller.wait(5) == [descriptor]
+    assert [texts(message) for message in lines.take(1)] == [[b"1"], [b"2", b"more"]]
+    assert lines.take(1) == [] and not lines.has_arrived()
+    door.send(client, [b"3"], [b"4"])
+    assert poller.wait(5) == [descriptor]
+    assert texts(lines.recv_nowait(1) or []) == [b"3"]
+    assert lines.has_arrived(), "read, and not asked for"
+    assert [texts(message) for message in lines.take(1)] == [[b"4"]]
+    assert not lines.has_arrived()
+    door.close()
+    assert lines.take(1) == []
+    assert lines.speakers == {}
+    lines.close()
+
+
 def test_a_line_that_breaks_is_given_up_and_what_has_come_is_still_read(
     door: DirectDoor, address: str
 ) -> None:

@@ -1,0 +1,179 @@
+"""What a worker process keeps of its answers: those to insertions, which nobody waits for yet; and in which
+order they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import timely
+from timely.client.tables import InputForm
+from timely.limits import POSTED_COUNT_MAX
+from timely.wire.batch import Frame
+from timely.wire.requests import (
+    FAREWELL,
+    Describe,
+    Insert,
+    Reply,
+    Request,
+    Seal,
+    Wait,
+    decode_reply,
+    encode_request,
+    number_of,
+)
+from timely.wire.transport.server_socket import ServerSocket
+from timely.worker.answers.later import Later
+from timely.worker.process import WorkerProcess
+from timely.worker.settings import local_settings
+
+A, B = b"a", b"b"
+LINES = InputForm("lines", "records").to_table(["a b"])
+
+
+class Clients:
+    """In place of the socket for clients: what they ask, and what they are sent, by the numbers of it."""
+
+    def __init__(self) -> None:
+        self.come: list[tuple[bytes, list[memoryview]]] = []
+        self.sent: list[tuple[bytes, list[int]]] = []
+        self.answers: dict[tuple[bytes, int], Reply | timely.TimelyError] = {}
+        self.gone: list[bytes] = []
+
+    def asks(self, client: bytes, *requests: tuple[int, Request]) -> None:
+        for number, request in requests:
+            table = LINES if isinstance(request, Insert) else None
+            self.come.append((client, [*map(memoryview, encode_request(number, request, table))]))
+
+    def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
+        come, self.come = self.come, []
+        return come
+
+    def send(self, client: bytes, *answers: list[Frame]) -> None:
+        frames = [[*map(memoryview, each)] for each in answers]
+        self.sent.append((client, [number_of(each) for each in frames]))
+        for each in frames:
+            self.answers[client, number_of(each)] = decode_reply(each)
+
+    def taken_away(self) -> list[bytes]:
+        gone, self.gone = self.gone, []
+        return gone
+
+    def refusal(self, client: bytes) -> str:
+        return ""
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[WorkerProcess]:
+    """One whose clients are `Clients`, and what they insert waits for the seal."""
+    (settings,) = local_settings(1, tmp_path)
+    made = WorkerProcess(replace(settings, token=""), lambda said: None)
+    answer = made._server.install_at_start(0, "dataflows:word_count")
+    while isinstance(answer, Later):
+        made._worker.step()
+        answer = answer.ready() or answer
+    made._worker.run_until_idle()
+    socket, made._clients = made._clients, cast("ServerSocket", Clients())
+    yield made
+    made._clients = socket
+    made._close()
+
+
+@pytest.fixture
+def clients(process: WorkerProcess) -> Clients:
+    return cast("Clients", process._clients)
+
+
+def _insert(sequence: int, writer: str = "w", name: str = "lines") -> Insert:
+    return Insert(0, name, 0, writer, sequence, 1)
+
+
+def test_answers_to_insertions_leave_once_a_client_asks_nothing_more(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)), (2, _insert(1)))
+    assert process._serve()
+    clients.asks(A, (3, _insert(2)))
+    assert process._serve()
+    assert clients.sent == [], clients.answers
+    assert not process._serve()
+    assert clients.sent == [(A, [1, 2, 3])]
+    assert not process._serve() and len(clients.sent) == 1
+
+
+def test_answers_to_insertions_leave_with_the_next_one_and_before_it(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)))
+    process._serve()
+    clients.asks(A, (2, _insert(1)), (3, Seal(0, 0, [1, 2])), (4, Describe(0)))
+    process._serve()
+    assert clients.sent == [(A, [1, 2, 3]), (A, [4])]
+    assert clients.answers[A, 3] == Reply({"open": 1, "sealed": 0})
+
+
+def test_what_another_client_asks_keeps_nobody_s_answers(process: WorkerProcess, clients: Clients) -> None:
+    clients.asks(A, (1, _insert(0)))
+    process._serve()
+    clients.asks(B, (1, _insert(0, "other")))
+    process._serve()
+    assert clients.sent == [(A, [1])]
+    process._serve()
+    assert clients.sent == [(A, [1]), (B, [1])]
+
+
+def test_answers_are_not_kept_over_other_work(process: WorkerProcess, clients: Clients) -> None:
+    clients.asks(A, (1, _insert(0)), (2, Seal(0, 0)), (3, _insert(1)))
+    process._serve()
+    assert process._worker.has_work()
+    assert clients.sent == [(A, [1, 2]), (A, [3])]
+
+
+def test_a_refusal_comes_behind_what_was_done_before(process: WorkerProcess, clients: Clients) -> None:
+    clients.asks(A, (1, _insert(0)), (2, _insert(1, name="none")), (3, _insert(2)))
+    process._serve()
+    assert clients.sent == [(A, [1, 2])]
+    assert isinstance(clients.answers[A, 2], timely.MisuseError)
+    process._serve()
+    assert clients.sent[1:] == [(A, [3])]
+
+
+def test_no_more_is_kept_of_one_client_than_may_be_outstanding(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    """Who asks without a pause, and reads nothing, is to have it on his connection."""
+    for number in range(3 * POSTED_COUNT_MAX + 1):
+        clients.asks(A, (number + 1, _insert(0)))  # which counts once
+        process._serve()
+    assert [len(numbers) for _, numbers in clients.sent] == [POSTED_COUNT_MAX] * 3
+    assert [number for _, numbers in clients.sent for number in numbers] == [
+        *range(1, 3 * POSTED_COUNT_MAX + 1)
+    ]
+
+
+def test_what_is_kept_leaves_before_the_last_word(process: WorkerProcess, clients: Clients) -> None:
+    clients.asks(A, (1, _insert(0)))
+    clients.asks(B, (1, Wait(0, "", 0, -1.0)), (2, _insert(0, "other")))
+    process._serve()
+    assert clients.sent == [], clients.answers
+    clients.asks(B, (3, _insert(1, "other")))
+    process._tell_clients(timely.PeerError("it ends"))
+    assert clients.sent[:3] == [(B, [2, 1]), (A, [1, FAREWELL]), (B, [FAREWELL])]
+    assert clients.sent[3:] == [(B, [3])], "who still asks is told"
+    assert isinstance(clients.answers[B, 3], timely.PeerError)
+
+
+def test_what_is_kept_leaves_before_a_key_is_told_to_be_taken_away(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    clients.asks(A, (1, _insert(0)))
+    clients.asks(B, (1, _insert(0, "other")))
+    process._serve()
+    clients.gone = [A]
+    process._serve()
+    assert clients.sent == [(A, [1, FAREWELL]), (B, [1])]
