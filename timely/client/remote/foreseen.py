@@ -127,10 +127,10 @@ class Foreseen:
 
     def begin(self, wait: ForeseenWait) -> dict[tuple[int, int], int]:
         """Somebody waits for the answers that are missing: to which requests, and of which workers. They are
-        not expected here until `give_up`.
+        not expected here until `give_up`; some may not have been, where this was interrupted (Ctrl-C).
         """
         for at in wait.pending:
-            del self._expected[at]
+            self._expected.pop(at, None)
         return wait.pending.copy()
 
     def give_up(self, wait: ForeseenWait, missing: Mapping[tuple[int, int], int]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from timely.client.remote.foreseen import Foreseen
+import pytest
+
+from timely.client.remote.foreseen import Foreseen, ForeseenWait
 from timely.errors import MisuseError
 from timely.limits import FORESEEN_COUNT_MAX
 from timely.wire.requests import Reply, Request, Seal, Wait
@@ -53,3 +55,25 @@ def test_no_more_are_outstanding_than_a_worker_lets_wait() -> None:
         wire.wait(0, dataflow)
         wire.foreseen.on_seal(Seal(dataflow, 1))
     assert len(wire.sent) == 2 * FORESEEN_COUNT_MAX
+
+
+class _Interrupts(dict[tuple[int, int], ForeseenWait]):
+    """Whoever enters something is interrupted before it is there."""
+
+    def update(self, *_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_before_answers_are_expected_may_wait() -> None:
+    wire = _Wire()
+    wire.foreseen.on_seal(Seal(0, 0))
+    wire.wait(0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(wire.foreseen, "_expected", _Interrupts())
+        with pytest.raises(KeyboardInterrupt):
+            wire.foreseen.on_seal(Seal(0, 1))
+    found = wire.foreseen.find([(worker, Wait(0, "", 1, -1.0), None) for worker in range(2)])
+    assert found is not None
+    assert wire.foreseen.begin(found) == {(0, 0): 0, (1, 1): 1}
+    wire.foreseen.give_up(found, {(1, 1): 1})
+    assert wire.foreseen.expects(1, 1) and not wire.foreseen.expects(0, 0)
