@@ -140,8 +140,8 @@ class Posts:
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
         self._lock = threading.Lock()
         self._is_in_doubt = False
-        """Whether an answer may be lost, since who sent something, or took an answer, was interrupted (Ctrl-C):
-        it has come, or never will.
+        """Whether an answer may be lost, which has come or never will, since who sent something or took an
+        answer was interrupted (Ctrl-C).
         """
 
     def __bool__(self) -> bool:
