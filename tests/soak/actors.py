@@ -190,7 +190,9 @@ class Writer(Actor):
         """In which epoch it is, or, if nobody has waited for the answer, between which."""
         with self.call(model, name):
             first = call()
-            waited = flow.is_embedded or len(operation.rows) > SPREAD_ROWS_MIN
+            # A single worker gets no parts: there many rows, too, may be so few bytes that they are posted.
+            in_parts = flow.workers > 1 and len(operation.rows) > SPREAD_ROWS_MIN
+            waited = flow.is_embedded or in_parts
             last = first if waited else flow.refresh()
             if first == last:
                 operation.epoch = first

@@ -57,20 +57,23 @@ class Round:
         self.is_embedded = self.choose.random() < 0.25
         self.mishap = self.choose.choice(_MISHAPS[:4] if self.is_embedded else _MISHAPS)
         self.queries = self.choose.sample(QUERIES, self.choose.randint(1, 3))
+        self.has_threads = (
+            self.is_embedded and self.workers > 1 and random.Random(f"{seed} threads").random() < 0.5
+        )
         self.failures: list[BaseException] = []
         self._stop = threading.Event()
 
     @property
     def title(self) -> str:
         """What it is about."""
-        kind = "embedded" if self.is_embedded else "processes"
+        kind = "threads" if self.has_threads else "embedded" if self.is_embedded else "processes"
         names = ", ".join(query.name for query in self.queries)
         return f"{self.workers} workers, {kind}: {names}; {self.mishap}"
 
     def run(self) -> Verdict:
         """All of it; raises what went wrong."""
         if self.is_embedded:
-            with timely.connect(workers=self.workers, embedded=True) as cluster:
+            with timely.connect(workers=self.workers, embedded=True, threads=self.has_threads) as cluster:
                 return self._play(cluster, [], None)
         with started(self.workers) as (process, addresses):
             with timely.connect(addresses[0]) as cluster:

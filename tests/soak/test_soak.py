@@ -17,7 +17,9 @@ FILTERED = next(query for query in QUERIES if query.name == "filtered")
 ROUNDS = {
     "embedded, a row that is an error": 62,
     "processes, a record that is an error": 3,
-    "embedded, inputs are closed": 18,
+    "embedded, inputs are closed": 22,
+    "threads, a row that is an error": 78,
+    "threads, inputs are closed": 18,
     "processes, one is killed": 82,
     "processes, one is stopped": 93,
 }

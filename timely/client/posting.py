@@ -140,7 +140,9 @@ class Posts:
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
         self._lock = threading.Lock()
         self._is_in_doubt = False
-        """Whether an answer may have come and be lost, since who took it was interrupted (Ctrl-C)."""
+        """Whether an answer may be lost, which has come or never will, since who sent something or took an
+        answer was interrupted (Ctrl-C).
+        """
 
     def __bool__(self) -> bool:
         """Whether any answer is outstanding."""
@@ -164,9 +166,10 @@ class Posts:
             # Who is interrupted as it sends may have lost the connection by which answers were to come.
             is_in_doubt, self._is_in_doubt = self._is_in_doubt, True
             number = self._send(worker, request, rows)
-            self._is_in_doubt = is_in_doubt
             self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
+            # Not before it is known that an answer to it is one: until then that would be thrown away.
+            self._is_in_doubt = is_in_doubt
         if is_apart:
             self.settle()
 
@@ -191,8 +194,8 @@ class Posts:
                 for post in self._waiting
                 if post.worker == worker and post.poster.index == poster.index
             ]
-            number = self._send(worker, request(behind), None)
-            with self._doubting():
+            with self._doubting():  # as in `post`
+                number = self._send(worker, request(behind), None)
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)
         if not isinstance(answer, Reply):
@@ -236,7 +239,7 @@ class Posts:
 
     @contextmanager
     def _doubting(self) -> Iterator[None]:
-        """While answers are taken; an error is no interrupt."""
+        """While something is sent, or answers are taken; an error is no interrupt."""
         self._is_in_doubt = True
         try:
             yield

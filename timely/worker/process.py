@@ -144,7 +144,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Work until told to end; returns the exit status."""
-        begin_turn()
+        begin_turn(self)
         try:
             self._gather()
             self._install()
@@ -159,7 +159,7 @@ class WorkerProcess:
             return self._fail(as_told(error, where), EXIT_FAILED)
         finally:
             self._close()
-            end_turn()
+            end_turn(self)
         return 0
 
     def at_rest(self) -> None:

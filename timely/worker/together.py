@@ -35,12 +35,15 @@ class Group(Protocol):
 
 
 class _Process:
-    """Which groups there are, and how many are in a turn."""
+    """Which groups there are, and which are in a turn."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.groups: WeakSet[Group] = WeakSet()
-        self.turns = 0
+        self.at_work: set[int] = set()
+        """By identity. A turn that is begun, or ended, twice is one: whoever was interrupted (Ctrl-C) cannot
+        know which of it was done.
+        """
 
 
 _process = _Process()
@@ -52,17 +55,16 @@ def join(group: Group) -> None:
         _process.groups.add(group)
 
 
-def begin_turn() -> None:
+def begin_turn(group: Group) -> None:
     """A group begins to work; waits while something is being forgotten."""
     with _process.lock:
-        _process.turns += 1
+        _process.at_work.add(id(group))
 
 
-def end_turn() -> None:
-    """It stops."""
+def end_turn(group: Group) -> None:
+    """It stops, if it has begun."""
     with _process.lock:
-        assert _process.turns > 0
-        _process.turns -= 1
+        _process.at_work.discard(id(group))
 
 
 def is_full() -> bool:
@@ -78,7 +80,7 @@ def forget_together(group: Group) -> bool:
     some other group is at work.
     """
     with _process.lock:
-        if _process.turns > 1:
+        if len(_process.at_work) > 1:
             return False
         resting = [other.at_rest() for other in _process.groups]
         workers = [worker for some in resting for worker in some or ()]
@@ -94,7 +96,7 @@ def forget_alone(group: Group, forget: Callable[[], object]) -> bool:
     """`forget`, in a turn of `group`; False if some other group is in this process, which may hold words."""
     with _process.lock:
         others = [other for other in _process.groups if other is not group]
-        if _process.turns > 1 or any(other.at_rest() != [] for other in others):
+        if len(_process.at_work) > 1 or any(other.at_rest() != [] for other in others):
             return False
         forget()
         return True

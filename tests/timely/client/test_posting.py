@@ -249,6 +249,43 @@ def test_who_is_interrupted_as_it_sends_may_have_lost_answers_to_what_it_sent_be
     assert wire.answered == [2, 3, 4] and len(wire.sent) == 5
 
 
+def test_who_is_interrupted_as_he_sends_something_behind_may_have_lost_answers_too() -> None:
+    wire = _Wire()
+    wire.post(2)
+    real = wire.posts._send
+
+    def interrupted(worker: int, request: Request, rows: Frame | None) -> int:
+        real(worker, request, rows)
+        raise KeyboardInterrupt
+
+    wire.posts._send = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        wire.posts.ask_behind(1, wire, lambda _: Describe(1))
+    wire.posts._send = real
+    wire.posts.settle()
+    assert len(wire.sent) == 5 and wire.answered == [3, 4]
+
+
+class _Interrupts(set[tuple[int, int]]):
+    """Whoever adds something is interrupted before it is there."""
+
+    def add(self, element: tuple[int, int], /) -> None:
+        raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_before_an_answer_is_expected_does_not_wait_for_what_was_thrown_away() -> None:
+    """It comes along with the answer to what is asked next, for all that nobody has noted its number."""
+    wire = _Wire()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(wire.posts, "_expected", _Interrupts())
+        with pytest.raises(KeyboardInterrupt):
+            wire.post(1)
+    wire.post(1)
+    wire.posts.settle()
+    assert wire.sent == [(1, 0), (1, 1), (1, 2)], "the first one once more, by another number"
+    assert wire.answered == [1, 2]
+
+
 class _Lock:
     """Whoever calls `acquire` is interrupted as it returns, as it may be in any function of Python."""
 

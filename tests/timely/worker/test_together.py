@@ -39,11 +39,11 @@ def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) ->
     groups = [Some([Worker()]), Some([Worker()]), Some([])]
     for group in groups:
         join(group)
-    begin_turn()
+    begin_turn(groups[0])
     assert is_full()
-    begin_turn()  # of another group
+    begin_turn(groups[1])
     assert not forget_together(groups[0])
-    end_turn()
+    end_turn(groups[1])
     groups[1].workers = None
     assert not forget_together(groups[0]) and len(table) == 2
     groups[1].workers = [Worker()]
@@ -51,12 +51,24 @@ def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) ->
     assert len(table) == 0 and not is_full()
 
 
+def test_a_turn_that_is_begun_or_ended_twice_is_one(table: SymbolTable) -> None:
+    group, other = Some([Worker()]), Some([Worker()])
+    join(group)
+    join(other)
+    begin_turn(group)
+    for _ in range(2):
+        begin_turn(other)
+    for _ in range(2):
+        end_turn(other)
+    assert forget_together(group) and len(table) == 0
+
+
 def test_a_worker_with_a_process_to_itself_forgets_alone(table: SymbolTable) -> None:
     del table
     own, other = Some(None), Some([Worker()])
     done: list[str] = []
     join(own)
-    begin_turn()
+    begin_turn(own)
     assert forget_alone(own, lambda: done.append("first"))
     join(other)
     assert not forget_alone(own, lambda: done.append("never"))

@@ -205,8 +205,8 @@ class EmbeddedWorkers:
         return self._busy == thread or (self._crew is not None and self._crew.has(thread))
 
     def _begin_turn(self) -> None:
-        begin_turn()
         self._busy = threading.get_ident()
+        begin_turn(self)
         self._others.note_me()
 
     def _note(self, error: BaseException) -> None:
@@ -237,9 +237,8 @@ class EmbeddedWorkers:
         tell(dataflow, error)
 
     def _end_turn(self) -> None:
-        if self._busy:  # else interrupted before it began
-            self._busy = 0
-            end_turn()
+        self._busy = 0
+        end_turn(self)
 
     def at_rest(self) -> list[Worker] | None:
         """Its workers, as long as no message is between them: see `together.py`."""

@@ -14,6 +14,7 @@ from progress.times.timestamp import Timestamp
 from timely.client.embedded import owed, workers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
+from timely.worker import together
 
 
 @pytest.fixture(params=[False, True], ids=["in turn", "threads"])
@@ -283,12 +284,17 @@ def test_an_interrupt_between_two_steps_of_a_call_leaves_nothing_to_go_on_with(
             flow.input("lines").insert(["one"], writer="w", sequence=0)
 
 
+@pytest.mark.parametrize("has_begun", [False, True])
 def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
-    monkeypatch: pytest.MonkeyPatch, threads: bool
+    monkeypatch: pytest.MonkeyPatch, threads: bool, has_begun: bool
 ) -> None:
-    """Else the next call waited for ever, and so did the end of the program."""
+    """Else the next call waited for ever, and so did the end of the program; or no cluster of this process
+    forgot anything any more.
+    """
 
-    def interrupted() -> None:
+    def interrupted(group: together.Group) -> None:
+        if has_begun:
+            together.begin_turn(group)
         raise KeyboardInterrupt
 
     with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
@@ -299,6 +305,7 @@ def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
                 flow.seal()
         assert isinstance(cluster._workers, workers.EmbeddedWorkers)
         assert not cluster._workers._lock.locked()
+        assert id(cluster._workers) not in together._process.at_work
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
 
