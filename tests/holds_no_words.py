@@ -64,7 +64,7 @@ def _is_own(node: ast.Attribute) -> bool:
 HOLDS_NO_WORDS = {
     "ArrangeVertex": "arrangement",
     "ArrangedBatch": "sequence",
-    "Arrivals": "_anchor _enqueue _late _layout _worker ways",
+    "Arrivals": "_anchor _enqueue _layout _worker late ways",
     "AssertEmptyVertex": "_columns _what",
     "Block": "_line _memory",
     "CaptureVertex": "complete_before places",

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from .limits import FREED_BYTES_MAX, FREED_PIECE_BYTES_MAX, GIVE_BACK_ROWS_MIN
-from .mapped import release_kept
+from .mapped import has_kept, release_kept
 
 __all__ = ["GivingBack"]
 
@@ -42,12 +42,24 @@ class GivingBack:
         """
         if self._rows < GIVE_BACK_ROWS_MIN:
             return False
+        self._give_back()
+        return True
+
+    def rest(self) -> bool:
+        """Nothing has come for a while: give back whatever is kept for more to come, from wherever it came;
+        whether there was anything.
+        """
+        if not has_kept():
+            return False
+        self._give_back()
+        return True
+
+    def _give_back(self) -> None:
         self._rows = 0
         release_kept()
         pa.default_memory_pool().release_unused()
         if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:  # only glibc has it
             trim(0)
-        return True
 
 
 @functools.cache

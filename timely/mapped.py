@@ -8,7 +8,8 @@ what is held at the most does not grow by it. `release_kept` lets go of it when 
     mapped           memory for so many bytes
     mapping_of       the memory in which an array lies
     give_back_pages  some of it, to the system
-    release_kept     all that is kept
+    has_kept         whether anything is kept
+    release_kept     nothing is any more
 
 Not the C library's, which keeps small pages, and what was large once for what may be large later.
 """
@@ -27,7 +28,7 @@ from progress.arrays import Int64s
 
 from .limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEMORY_COUNT_MAX
 
-__all__ = ["HUGE_PAGE_BYTES", "give_back_pages", "mapped", "mapping_of", "release_kept"]
+__all__ = ["HUGE_PAGE_BYTES", "give_back_pages", "has_kept", "mapped", "mapping_of", "release_kept"]
 
 HUGE_PAGE_BYTES: Final = 1 << 21
 """Memory of two such pages and more asks for them: touching small pages first costs more than filling them.
@@ -110,6 +111,10 @@ class _Kept:
             self._drop_oldest()
         return None
 
+    def __bool__(self) -> bool:
+        """Whether anything is kept."""
+        return bool(self._kept)
+
     def release(self) -> None:
         """Let go of all."""
         self._kept.clear()
@@ -163,6 +168,11 @@ def give_back_pages(memory: mmap.mmap, start: int, stop: int) -> None:
     length = min(stop, len(memory)) // mmap.PAGESIZE * mmap.PAGESIZE - first
     if length > 0 and _DONTNEED is not None:
         memory.madvise(_DONTNEED, first, length)
+
+
+def has_kept() -> bool:
+    """Whether anything is kept for who may ask for as much."""
+    return bool(_KEPT)
 
 
 def release_kept() -> None:

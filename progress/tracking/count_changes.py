@@ -55,7 +55,7 @@ class CountChanges:
             return []
         changes = self.consolidated()
         self._deltas.clear()
-        assert not self, "what is taken is not told twice"
+        assert not self._deltas, "what is taken is not told twice"
         return changes
 
     def rebase(self, by: Rebase) -> None:

@@ -19,6 +19,7 @@ from timely import giving_back
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.giving_back import GivingBack
 from timely.limits import GIVE_BACK_ROWS_MIN
+from timely.mapped import has_kept, mapped, release_kept
 
 _HAS_TRIM = hasattr(ctypes.CDLL(None), "malloc_trim")
 
@@ -31,6 +32,18 @@ def test_it_gives_back_once_after_many_rows() -> None:
     giving.add(1)
     assert giving.look()
     assert not giving.look()
+
+
+def test_at_rest_it_gives_back_whatever_is_kept() -> None:
+    giving = GivingBack()
+    giving.look()
+    release_kept()
+    assert not giving.rest()
+    array = mapped(1 << 20, stays=False)
+    assert not giving.rest()
+    del array
+    assert giving.rest() and not has_kept()
+    assert not giving.rest()
 
 
 @pytest.mark.skipif(not _HAS_TRIM, reason="a C library that cannot be asked")
@@ -73,6 +86,7 @@ import numpy as np
 from bench.memory import resident_mib
 from timely.giving_back import GivingBack
 from timely.limits import GIVE_BACK_ROWS_MIN
+from timely.mapped import has_kept, mapped, release_kept
 giving = GivingBack()
 held = [np.ones(1 << 17, np.int64) for _ in range(40)]
 before = resident_mib()

@@ -237,11 +237,13 @@ class Vertex:
             )
         records = list(message)
         if records:
-            self._runner.send(edge, Records(records), self.code.pack(time))
+            runner = self._runner
+            runner.send(edge, Records(records), runner.code.pack(time))
 
     def notify_at(self, time: Timestamp) -> None:
         """Ask for `on_notify(time)`; asking twice for one time gives one call."""
-        self._runner.request(self.code.pack(time))
+        runner = self._runner
+        runner.request(runner.code.pack(time))
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send a batch at the time `word`, which must be at or after a time that the vertex received now or

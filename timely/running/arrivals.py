@@ -60,7 +60,7 @@ class Arrivals:
         self._anchor = anchor
         self._enqueue = enqueue
         self.ways = list(ways)
-        self._late: list[tuple[int, int, Batch, int]] = []
+        self.late: list[tuple[int, int, Batch, int]] = []
         """Messages of workers whose anchor is ahead: way, word, batch, and which anchor they need."""
 
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
@@ -84,34 +84,29 @@ class Arrivals:
         `needed`: ahead of it is as much room, then, as where it was sent, or as of rows of an input.
         """
         if needed > self._anchor.epoch:
-            self._late.append((number, word, batch, needed))
+            self.late.append((number, word, batch, needed))
         else:
             way = self.ways[number]
             self._enqueue(way.target, way.port, way.location, word, batch.rebased(word))
 
-    @property
-    def wait(self) -> bool:
-        """Whether any message waits for the anchor."""
-        return bool(self._late)
-
     def needed(self) -> Iterator[int]:
         """The anchors that messages wait for."""
-        return (needed for *_, needed in self._late)
+        return (needed for *_, needed in self.late)
 
     def rebase(self, by: Rebase) -> None:
         """The anchor has moved: what has waited for that arrives."""
-        late, self._late = self._late, []
+        late, self.late = self.late, []
         for number, word, batch, needed in late:
             self._arrive(number, by.word(word), batch, needed)
 
     def late_words(self) -> list[tuple[int, int]]:
         """The messages that are counted and wait for the anchor, as (location, word)."""
-        found = [(self.ways[number].location, word) for number, word, _, _ in self._late]
+        found = [(self.ways[number].location, word) for number, word, _, _ in self.late]
         return [(location, word) for location, word in found if location >= 0]
 
     def batches(self) -> Iterator[Batch]:
         """Those that wait."""
-        return (batch for _, _, batch, _ in self._late)
+        return (batch for _, _, batch, _ in self.late)
 
     def symbols(self, mark: Mark) -> None:
         """What waits for the anchor."""
@@ -120,9 +115,9 @@ class Arrivals:
 
     def compared(self) -> object:
         """All that decides what it will do."""
-        return self._late
+        return self.late
 
     def drop(self) -> None:
         """The dataflow has ended."""
-        self._late.clear()
+        self.late.clear()
         self.ways.clear()

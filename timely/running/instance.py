@@ -370,7 +370,7 @@ class Instance:
 
     def can_follow(self) -> bool:
         """Whether the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
-        waits = self._awaiting or self.arrivals.wait or self.far.pointstamps
+        waits = self._awaiting or self.arrivals.late or self.far.pointstamps
         return bool(waits) and self._room_ahead() > 0
 
     def follow(self) -> None:

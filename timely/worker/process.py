@@ -181,6 +181,7 @@ class WorkerProcess:
                 self._rest_at = float("inf")
                 self._is_resting = True
                 self._worker.rest()
+                self._giving_back.rest()
             if not (worked or served):
                 self._giving_back.look()
                 self._tidying.look()

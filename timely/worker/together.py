@@ -47,6 +47,7 @@ class _Process:
 
 
 _process = _Process()
+_known = dictionaries()
 
 
 def join(group: Group) -> None:
@@ -69,7 +70,7 @@ def end_turn(group: Group) -> None:
 
 def is_full() -> bool:
     """Whether some dictionary has so much that it is worth looking for what may be forgotten."""
-    for dictionary in dictionaries():  # asked at every step: no generator
+    for dictionary in _known:  # asked at every step: no generator, and no call
         if dictionary.is_full:
             return True
     return False

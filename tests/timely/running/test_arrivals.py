@@ -57,13 +57,13 @@ def test_of_one_that_is_behind_is_said_in_words_of_here() -> None:
 def test_of_one_that_is_ahead_waits_for_the_anchor() -> None:
     came, last = _Came(0), LAYOUT.epochs - 1
     came.arrivals.receive(0, 0, _rows(0, last), 5)
-    assert came.found == [] and came.arrivals.wait
+    assert came.found == [] and came.arrivals.late
     (needed,) = came.arrivals.needed()
     assert 0 < needed <= 5
     assert came.arrivals.late_words() == [(7, 5 << SHIFT)]
     came.anchor.epoch = needed
     came.arrivals.rebase(Rebase(needed, SHIFT))
-    assert not came.arrivals.wait and came.arrivals.late_words() == []
+    assert not came.arrivals.late and came.arrivals.late_words() == []
     ahead = 5 - needed
     assert came.found == [("counted", 2, 7, ahead << SHIFT, [ahead << SHIFT, (ahead + last) << SHIFT])]
 
@@ -76,7 +76,7 @@ def test_it_waits_until_the_anchor_is_there_and_no_longer() -> None:
     for moved, waits in ((needed - 1, True), (1, False)):
         came.anchor.epoch += moved
         came.arrivals.rebase(Rebase(moved, SHIFT))
-        assert came.arrivals.wait == waits and len(came.found) == (not waits)
+        assert bool(came.arrivals.late) == waits and len(came.found) == (not waits)
 
 
 def test_before_the_anchor_is_refused_if_it_brings_rows_or_is_counted() -> None:
@@ -98,5 +98,5 @@ def test_what_is_not_counted_and_brings_no_rows_arrives_at_once(anchor: int) -> 
 def test_what_waits_and_is_not_counted_is_not_told_of() -> None:
     came = _Came(0)
     came.arrivals.receive(1, 0, _rows(LAYOUT.epochs - 1), 5)
-    assert came.arrivals.wait and came.arrivals.late_words() == []
+    assert came.arrivals.late and came.arrivals.late_words() == []
     assert [words_of(batch).shape[1] for batch in came.arrivals.batches()] == [1]

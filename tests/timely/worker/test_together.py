@@ -31,7 +31,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> SymbolTable:
     found.intern(["a", "b"])
     monkeypatch.setattr(together, "_process", together._Process())
     for module in (forgetting, together):
-        monkeypatch.setattr(module, "dictionaries", lambda: [found])
+        monkeypatch.setattr(module, "_known", [found])
     return found
 
 
