@@ -30,8 +30,8 @@ def table(monkeypatch: pytest.MonkeyPatch) -> SymbolTable:
     found = SymbolTable(full_from=2)
     found.intern(["a", "b"])
     monkeypatch.setattr(together, "_process", together._Process())
-    for module in (forgetting, together):
-        monkeypatch.setattr(module, "_known", [found])
+    monkeypatch.setattr(forgetting, "dictionaries", lambda: [found])
+    monkeypatch.setattr(together, "_known", [found])
     return found
 
 
