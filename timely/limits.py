@@ -122,7 +122,7 @@ GIVE_BACK_ROWS_MIN: Final = 1 << 18
 """After so many rows a worker that has nothing to do gives back memory that it has freed."""
 
 KEPT_MEMORY_BYTES_MIN: Final = 16 * MIB
-KEPT_MEMORY_BYTES_MAX: Final = 64 * MIB
+KEPT_MEMORY_BYTES_MAX: Final = 32 * MIB
 KEPT_MEMORY_COUNT_MAX: Final = 64
 """Large memory that was dropped and is kept for who asks for as much, of a process while there is work: so
 much, but no more than a quarter of what is in use; beyond that, up to the bound, as far as no more is held
