@@ -19,6 +19,7 @@ from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.symbols.packing import unpack
 from differential.columns.symbols.table import SymbolTable
+from differential.errors import SchemaError, shown
 from timely.wire.arrow import (
     binary_array,
     number_array,
@@ -99,7 +100,13 @@ def _interned(array: pa.DictionaryArray, type_: ColumnType, symbols: SymbolTable
     """The words of a dictionary's values."""
     if array.dictionary.type == pa.int64():
         return numbers_of(array.dictionary, np.int64)
-    values = array.dictionary.to_pylist()
+    try:
+        values = array.dictionary.to_pylist()
+    except UnicodeDecodeError as error:  # Arrow does not look
+        raise SchemaError(
+            f"a text of a column of strings is no UTF-8: {shown(error.object)}. Decode it before, or declare "
+            "the column as bytes"
+        ) from error
     if type_.kind == "any":
         return symbols.intern([unpack(payload) for payload in values])
     return symbols.intern_strings(values)

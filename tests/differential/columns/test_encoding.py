@@ -15,6 +15,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.tables import to_table
+from differential.errors import SchemaError
 
 EVERY = Schema.of("i: int, n: int?, f: float, b: bool?, t: timestamp, s: string?, r: bytes, x: any")
 
@@ -133,3 +134,12 @@ def test_symbols_of_more_than_2_gib_are_of_the_declared_type(monkeypatch: pytest
     table = schema.decode(words, symbols)
     assert table.schema.types == [pa.string(), pa.binary()]
     assert table.to_pylist() == [{"s": "ab", "r": b"cd"}, {"s": "e", "r": b"f"}]
+
+
+def test_bytes_in_a_column_of_text_that_are_no_utf_8_are_shown() -> None:
+    """Arrow lets them pass."""
+    table = pa.table({"s": pa.array([b"a", b"\xff\xfe"]).view(pa.string())})
+    schema = Schema.of("s: string")
+    for encode in (schema.encode, schema.in_parts):
+        with pytest.raises(SchemaError, match=r"no UTF-8: b'a?\\xff\\xfe'"):
+            encode(table, SymbolTable())

@@ -93,13 +93,17 @@ class PlainRows:
         return rows
 
     def _read(self, table: pa.Table) -> list[PlainRow] | None:
-        if table.num_rows > _TABLE_ROWS_MAX:
+        # In a table of other columns there may be values that Python does not have: dates of year 10,000.
+        if table.num_rows > min(_TABLE_ROWS_MAX, self._rows_max):
             return None
         # Bytes may be packed values of any kind, if metadata say so.
         strictly, own = bytes in self._kinds, table.schema
         if not any(own.equals(schema, check_metadata=strictly) for schema in self._schemas):
             return None
-        return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+        try:
+            return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
+        except UnicodeDecodeError:  # Arrow does not look whether text is UTF-8
+            return None
 
     def _as_tuple(self, row: object) -> PlainRow | None:
         if type(row) is list:

@@ -99,6 +99,17 @@ def test_a_table_of_few_rows_is_read(rows: list[tuple[int, float | None]]) -> No
         assert known.of(table) == (rows if len(rows) <= 32 else None)
 
 
+@pytest.mark.parametrize("rows", [31, 32, 33])
+def test_a_table_of_more_rows_stays_a_table(rows: int) -> None:
+    table = pa.table({"n": list(range(rows))})
+    assert PlainRows(table.schema).of(table) == ([(n,) for n in range(rows)] if rows <= 32 else None)
+
+
+def test_text_of_the_greatest_length_is_plain() -> None:
+    row = (1, None, True, "x" * PLAIN_TEXT_CHARS_MAX, b"x" * PLAIN_TEXT_CHARS_MAX)
+    assert PlainRows(SCHEMA).of([row]) == [row]
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -122,6 +133,22 @@ def test_other_tables_stay_tables(table: object) -> None:
     schema = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("e", pa.binary())])
     assert PlainRows(schema).of(table) is None
     assert PlainRows(schema).of(pa.table({"n": [1], "e": [b""]})) == [(1, b"")]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pytest.param(pa.array([1 << 61], pa.timestamp("us", tz="UTC")), id="a moment far away"),
+        pytest.param(pa.array([1 << 30], pa.int32()).cast(pa.date32()), id="a day far away"),
+        pytest.param(pa.array(["ab"]).cast(pa.binary()).view(pa.string()), id="text"),
+        pytest.param(pa.array([b"\xff\xfe"]).view(pa.string()), id="text that is no UTF-8"),
+    ],
+)
+def test_a_table_whose_values_python_does_not_have_stays_a_table(column: pa.Array, rows: int) -> None:
+    table = pa.table([column.slice(0, rows)], ["c"])
+    is_plain = rows == 0 or column == pa.array(["ab"])
+    assert PlainRows(table.schema).of(table) == ([("ab",)] * rows if is_plain else None)
 
 
 @pytest.mark.parametrize("n", [-(1 << 63), (1 << 63) - 1])
