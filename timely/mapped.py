@@ -54,7 +54,8 @@ class _Kept:
     """What was dropped, the latest last.
 
     Any thread may come in between any two lines, and in this one the collector, which drops arrays: so each
-    change is one call of a list or a dictionary, and the count of what is in use is no more than a hint.
+    change is one call of a list or a dictionary, and the count of what is in use is no more than a hint, and
+    may come to be below zero.
     """
 
     def __init__(self) -> None:
@@ -105,7 +106,7 @@ class _Kept:
                 return None
             return found
         free = min(KEPT_MEMORY_BYTES_MIN, self._bytes_in_use // _KEPT_SHARE)
-        while (kept := self._bytes()) > free:
+        while self._kept and (kept := self._bytes()) > free:
             if self._bytes_in_use + kept + size <= self._bytes_most:
                 break
             self._drop_oldest()

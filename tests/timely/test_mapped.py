@@ -5,20 +5,26 @@ may be.
 from __future__ import annotations
 
 import gc
+import mmap
+import re
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from house import ROOT
 from hypothesis import given
 
 from bench.memory import resident_mib
 from progress.arrays import Int64s
 from timely import mapped as module
-from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_COUNT_MAX
-from timely.mapped import give_back_pages, mapped, mapping_of, release_kept
+from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEMORY_COUNT_MAX
+from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of, release_kept
 
 MIB = 1 << 20
 
@@ -127,6 +133,98 @@ def test_as_long_as_less_is_in_use_than_was_what_does_not_fit_stays() -> None:
     del more
 
 
+def test_what_fits_beside_all_that_is_held_takes_nothing_from_what_is_kept() -> None:
+    arrays = [mapped(size * MIB, stays=False) for size in (11, 9, 10, 10, 17)]
+    del arrays[4], arrays[0], arrays[0]
+    assert _kept() == [11 * MIB, 9 * MIB], "20 are in use, of 57 that were there at once; 17 are not kept"
+    more = [mapped(17 * MIB, stays=False)]
+    assert _kept() == [11 * MIB, 9 * MIB]
+    more.append(mapped(21 * MIB, stays=False))
+    assert _kept() == [9 * MIB], "the oldest goes, until it is a quarter of the 37 that were in use"
+
+
+@given(st.lists(st.tuples(st.integers(1, 80), st.booleans(), st.integers(0, 9)), max_size=60))
+def test_what_is_held_exceeds_what_was_in_use_at_once_by_a_quarter_at_the_most(
+    steps: list[tuple[int, bool, int]],
+) -> None:
+    gc.collect()
+    release_kept()
+    before, held, most = module._KEPT._bytes_in_use, list[Int64s](), 0
+    for size, stays, drop in steps:
+        held.append(mapped(size << 18, stays=stays))
+        in_use = before + sum(len(memory) for memory in map(mapping_of, held) if memory is not None)
+        assert module._KEPT._bytes_in_use == in_use
+        most = max(most, in_use)
+        assert in_use + sum(_kept()) <= most + min(most // 4, KEPT_MEMORY_BYTES_MIN)
+        del held[drop : drop + 2]
+    del held
+    gc.collect()
+
+
+def test_what_was_dropped_last_is_used_first() -> None:
+    """It is in the processor's caches, if anything of it is."""
+    arrays = [mapped(MIB, stays=False) for _ in range(3)]
+    last = _where(arrays[1])
+    del arrays[2], arrays[0], arrays[0]
+    assert _where(mapped(MIB, stays=False)) == last
+
+
+def test_what_another_thread_has_taken_in_between_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Raced(list[mmap.mmap]):
+        def remove(self, value: mmap.mmap, /) -> None:
+            """Another one was quicker."""
+            super().remove(value)
+            taken.append(value)
+            super().remove(value)
+
+    taken: list[mmap.mmap] = []
+    array = mapped(MIB, stays=False)
+    del array
+    monkeypatch.setattr(module._KEPT, "_kept", Raced(module._KEPT._kept))
+    memory = mapping_of(mapped(MIB, stays=False))
+    assert len(taken) == 1 and memory is not None and memory is not taken[0]
+
+
+def test_a_count_that_was_lost_between_threads_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drops(kept: module._Kept) -> None:
+        assert kept._kept, "for ever"
+        del kept._kept[:1]
+
+    array = mapped(MIB, stays=False)
+    before = module._KEPT._bytes_in_use
+    monkeypatch.setattr(module._Kept, "_drop_oldest", drops)
+    monkeypatch.setattr(module._KEPT, "_bytes_in_use", -64 * MIB)
+    more = mapped(128 * MIB, stays=False)
+    del more
+    release_kept()
+    assert module._KEPT._bytes_in_use == before == module._KEPT._bytes_most, "it is counted anew"
+    del array
+
+
+def test_what_is_dropped_as_the_process_ends_is_not_kept() -> None:
+    """Then there may be nothing any more of what keeping needs."""
+    code = (
+        "import atexit; from timely import mapped as m; array = m.mapped(1 << 20, False); "
+        "atexit._run_exitfuncs(); del array; print(len(m._KEPT._kept))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert (run.stdout, run.stderr) == ("0\n", "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux shows it")
+def test_large_memory_asks_for_huge_pages() -> None:
+    few, many = mapped(MIB, stays=False), mapped(2 * HUGE_PAGE_BYTES, stays=False)
+    flags: dict[int, bool] = {}
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if match := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            start, stop = (int(each, 16) for each in match.groups())
+        elif line.startswith("VmFlags:"):
+            for array in (few, many):
+                if start <= _where(array) < stop:
+                    flags[len(array)] = "hg" in line.split()
+    assert flags == {len(few): False, len(many): True}
+
+
 def test_given_back_pages_are_gone_and_the_others_are_there() -> None:
     array = mapped(MIB, stays=False)
     array[:] = 3
@@ -137,6 +235,8 @@ def test_given_back_pages_are_gone_and_the_others_are_there() -> None:
     assert not array[512 : 3 * 512].any()
     assert (array[3 * 512 :] == 3).all()
     give_back_pages(memory, 4096, 4096)
+    give_back_pages(memory, MIB - 4096, 2 * MIB)
+    assert (array[3 * 512 : -512] == 3).all() and not array[-512:].any(), "there is nothing behind its end"
     assert mapping_of(np.zeros(4, np.int64)) is None
 
 
