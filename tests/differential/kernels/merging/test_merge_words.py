@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, lub, rows_of
 from strategies_words import CODES, Int64s, antichain, frontiers
 
+from differential.columns.packed.block import reserve
 from differential.kernels.merging.merge_runs import BLOCK_ROWS
-from differential.kernels.merging.merge_words import merge_words
+from differential.kernels.merging.merge_words import merge_words, write_packed
+from differential.kernels.rows.columns import decode_words
+from differential.kernels.rows.memory import ROWS
 from differential.trace import merging as merging_module
 from differential.trace.merging import Merging, moved_by
 from differential.trace.run import Run
+from progress.times.time_words import TimeLayout
 from progress.times.timestamp import Timestamp
 from progress.times.word_order import word_advance
 
@@ -129,6 +134,32 @@ def test_times_that_all_move_by_the_same_are_packed_and_become_what_advancing_ma
         assert result.compacted == since.tobytes()
 
 
+@pytest.mark.parametrize("chains", [(1, 1, 1), (2, 1), (1, 2), (3,), (1, 1), (2,), (1,)], ids=str)
+def test_all_times_between_two_move_by_what_is_said_however_levels_are_chained(
+    chains: tuple[int, ...],
+) -> None:
+    """Levels of one chain, as those of a prioritised loop in a loop, are compared one after another; of all
+    fields of two bits some values, the last among them.
+    """
+    layout = TimeLayout((20, *[2] * (sum(chains) - 1)))
+    tops = [sum(chains[:at]) for at in range(len(chains))]
+    guards = sum(layout.guard(level) for level in tops)
+    values = [(0, 1, 3)] * sum(chains)
+    times = sorted(
+        sum(value << shift for value, shift in zip(time, layout.shifts, strict=True))
+        for time in itertools.product(*values)
+    )
+    moved = 0
+    for since in times:
+        moves = [lub(time, since, guards) - time for time in times]
+        for first, last in itertools.combinations_with_replacement(range(len(times)), 2):
+            by = moved_by(times[first], times[last], since, guards)
+            assert by is None or set(moves[first : last + 1]) == {by}
+            moved += by is not None and first < last
+        assert all(moved_by(time, time, since, guards) == by for time, by in zip(times, moves, strict=True))
+    assert moved >= len(times) - 1, "by nothing, where since is the first of all"
+
+
 def _least_fields(since: Int64s, guards: int) -> int:
     return functools.reduce(lambda one, other: one + other - lub(one, other, guards), since.tolist())
 
@@ -170,11 +201,59 @@ def test_several_times_and_large_words_take_the_other_way() -> None:
     assert _merged(far, [(1, LATER, 1)], 9, packed=True)[1] is False
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_all_bits_that_a_word_has_are_of_use(most: int) -> None:
+    """62 of the keys and one of the values; with two of the values there is one too many."""
+    one = [(-(2**61), 0, EARLIER, 1), (2**61 - 1, most, EARLIER, 1)]
+    other = [(-(2**61), most, LATER, -1), (2**61 - 1, most, LATER, 1)]
+    wanted = consolidated((*row[:-2], SINCE, row[-1]) for row in one + other)
+    assert _merged(one, other, 9, packed=True) == (wanted, most == 1)
+
+
+@pytest.mark.parametrize("budget", [1, 7, 100, 700])
+def test_no_more_is_done_at_once_than_is_paid_for(budget: int) -> None:
+    """Where rows meet, where they take turns, and where one run has come to its end."""
+    keys = [*range(900), *range(900, 1800, 2)], [*range(900), *range(901, 1801, 2), *range(1801, 3600)]
+    runs = [
+        Run.from_words(as_words([(key, time, 1) for key in some], 3), GUARDS, packed=True)
+        for some, time in zip(keys, (EARLIER, LATER), strict=True)
+    ]
+    merge = Merging(*runs, np.array([SINCE]), GUARDS)
+    assert merge.is_packed
+    while merge.rows:
+        assert 0 < merge.work(budget) <= budget + 1
+    while not merge.is_done:
+        merge.work(budget)
+    result = merge.result()
+    assert result is not None
+    assert rows_of(result.words()) == consolidated((key, SINCE, 1) for some in keys for key in some)
+
+
 def test_a_sum_that_leaves_64_bits_is_refused() -> None:
     with pytest.raises(OverflowError):
         _merged([(1, EARLIER, 2**62)], [(1, LATER, 2**62)], 9, packed=True)
     with pytest.raises(OverflowError):  # of some rows that are merged together the first
         _merged([(1, EARLIER, 2**62), (2, EARLIER, 1)], [(1, LATER, 2**62), (2, LATER, 1)], 9, packed=True)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24, 32, 64])
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_difference_beyond_its_column_is_not_written_whichever_row_it_is_of(
+    bits: int, negative: bool
+) -> None:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    line, memory = reserve(3, np.array([[0, 255], [low, high]]))
+    assert line[-2] == bits // 8
+    table, packing = np.zeros((3, len(line)), np.int64), np.array([[0], [0], [255]])
+    table[2] = line
+    edge = low if negative else high
+    assert write_packed(np.array([[1, 2, 3], [1, edge, 1]]), 3, packing, table, 0)
+    table[2, ROWS] = 3
+    assert decode_words(table, 2, 2).tolist() == [[1, 2, 3], [1, edge, 1]]
+    if bits < 64:
+        for beyond in (edge - 1 if negative else edge + 1, -(2**63) if negative else 2**63 - 1):
+            assert not write_packed(np.array([[1, 2, 3], [1, beyond, 1]]), 3, packing, table, 0)
+    assert memory.nbytes
 
 
 def test_a_sum_that_outgrows_its_column_begins_again_with_a_wider_one(

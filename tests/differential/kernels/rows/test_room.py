@@ -9,7 +9,11 @@ import sys
 import numpy as np
 import pytest
 
-from differential.kernels.rows.room import give_back, lengthened, room_for, shortened
+from bench.memory import resident_mib
+from differential.kernels.rows.room import give_back, lengthened, mapped_bytes, room_for, shortened
+from timely.mapped import mapping_of, release_kept
+
+MIB = 1 << 20
 
 
 @pytest.mark.parametrize("width", [1, 10, 40_000, 300_000])
@@ -48,6 +52,50 @@ def test_a_part_that_is_given_back_is_gone_and_what_is_beside_it_is_there() -> N
     few[:] = 5
     give_back(few)
     assert (few == 5).all(), "what is not mapped stays"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
+def test_what_is_in_no_one_piece_stays() -> None:
+    room = room_for(2, 1 << 18)
+    room[:] = 5
+    give_back(room[:, : 1 << 17])
+    assert (room == 5).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
+def test_what_is_behind_the_rows_and_what_was_copied_goes_back() -> None:
+    release_kept()  # so that what is asked for has no pages yet
+    room = room_for(2, 1 << 20)
+    room[:] = 5
+    before = resident_mib()
+    larger = lengthened(room, 1 << 20, 1 << 21)
+    assert abs(resident_mib() - before) < 4, "16 MiB of it were touched, and as many are gone"
+    short = shortened(larger, 1 << 10)
+    assert before - resident_mib() > 12
+    assert short.shape == (2, 1 << 10) and (short == 5).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
+def test_bytes_that_stay_hold_nothing_beside_them_of_the_memory_that_they_lie_in() -> None:
+    release_kept()
+    larger = room_for(1, 1 << 21)
+    larger[:] = 5
+    del larger
+    before = resident_mib()
+    bytes_ = mapped_bytes(1 << 23)
+    assert bytes_.nbytes == 1 << 23 and before - resident_mib() > 6
+    memory = mapping_of(bytes_)
+    assert memory is not None and len(memory) == 1 << 24, "it was used again"
+
+
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [(2 * MIB - 8, 2 * MIB), (2 * MIB, 4 * MIB), (4 * MIB - 8, 4 * MIB), (4 * MIB, 4 * MIB)],
+)
+def test_room_of_half_of_two_huge_pages_and_more_has_two(size: int, length: int) -> None:
+    release_kept()
+    memory = mapping_of(room_for(1, size // 8))
+    assert memory is not None and len(memory) == length
 
 
 def test_room_is_as_large_as_it_is_asked_for() -> None:

@@ -186,9 +186,17 @@ def test_it_ends_at_a_moment_that_is_given(who: int, in_turn: bool) -> None:
     workers[who].on_step = lambda: workers[who].waiting.append(0)
     assert crew.work(time.monotonic() + 0.1)
     assert crew.has_paused
+    assert who == 0 or crew.has(workers[1].thread)
     workers[who].on_step = _nothing
     crew.work()
     assert not crew.has_paused
+    crew.close()
+
+
+def test_a_pause_that_is_wanted_in_turn_is_one_at_once() -> None:
+    crew, workers = passing(2, 3, lambda: True, in_turn=True)
+    workers[0].on_step = lambda: workers[0].waiting.append(0)
+    assert crew.work() and crew.has_paused and workers[0].done == 1
     crew.close()
 
 
