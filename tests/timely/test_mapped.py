@@ -27,6 +27,8 @@ from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEM
 from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of, release_kept
 
 MIB = 1 << 20
+PART = KEPT_MEMORY_BYTES_MAX // 64
+"""Of 16 of them at the most one piece of memory is kept."""
 
 
 @pytest.fixture(autouse=True)
@@ -134,13 +136,33 @@ def test_as_long_as_less_is_in_use_than_was_what_does_not_fit_stays() -> None:
 
 
 def test_what_fits_beside_all_that_is_held_takes_nothing_from_what_is_kept() -> None:
-    arrays = [mapped(size * MIB, stays=False) for size in (11, 9, 10, 10, 17)]
+    arrays = [mapped(size * PART, stays=False) for size in (11, 9, 10, 10, 17)]
     del arrays[4], arrays[0], arrays[0]
-    assert _kept() == [11 * MIB, 9 * MIB], "20 are in use, of 57 that were there at once; 17 are not kept"
-    more = [mapped(17 * MIB, stays=False)]
-    assert _kept() == [11 * MIB, 9 * MIB]
-    more.append(mapped(21 * MIB, stays=False))
-    assert _kept() == [9 * MIB], "the oldest goes, until it is a quarter of the 37 that were in use"
+    assert _kept() == [11 * PART, 9 * PART], "20 are in use, of 57 that were there at once; 17 are not kept"
+    more = [mapped(17 * PART, stays=False)]
+    assert _kept() == [11 * PART, 9 * PART]
+    more.append(mapped(21 * PART, stays=False))
+    assert _kept() == [9 * PART], "the oldest goes, until it is a quarter of the 37 that were in use"
+
+
+def test_what_was_kept_is_counted_among_what_was_held_at_once() -> None:
+    arrays = [mapped(8 * PART, stays=False) for _ in range(5)]
+    del arrays[0]
+    more = mapped(20 * PART, stays=False)
+    assert _kept() == [8 * PART], "a quarter of 32 that were in use"
+    del more, arrays[0]
+    more = mapped(20 * PART, stays=False)
+    assert _kept() == [8 * PART] * 2, "60 were held before, and are now"
+    del more
+
+
+def test_however_much_is_in_use_no_more_than_some_is_kept_beside_it() -> None:
+    arrays = [mapped(size, stays=False) for size in [*[KEPT_MEMORY_BYTES_MIN // 3] * 5, 256 * MIB]]
+    size = len(mapping_of(arrays[0]) or b"")
+    del arrays[:5]
+    more = mapped(512 * MIB, stays=False)
+    assert sum(_kept()) <= KEPT_MEMORY_BYTES_MIN < sum(_kept()) + size
+    del more
 
 
 @given(st.lists(st.tuples(st.integers(1, 80), st.booleans(), st.integers(0, 9)), max_size=60))
