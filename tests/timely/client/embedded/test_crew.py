@@ -491,9 +491,9 @@ def test_a_vertex_may_close_what_runs_it_on_whichever_thread(
         cluster = timely.connect(workers=3, threads=True)
         flow = cluster.install(_on(worker, cluster.close))
         flow.input("x").insert([0])
-        flow.seal()
-        flow.wait()
         with pytest.raises(timely.MisuseError, match="this cluster is closed"):
+            flow.seal()  # where this takes longer than work may be owed it is closed already by the next line
+            flow.wait()
             flow.seal()
         crew = cluster._workers._crew  # type: ignore[attr-defined]
         cluster.close()
