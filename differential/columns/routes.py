@@ -45,19 +45,8 @@ class KeyRoute:
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
-        workers = routing.workers
-        if workers == 1:
-            return [batch]
-
-        starts, owners = routing.starts, routing.owners
-
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_key_hash(words, self.kw, workers, starts, owners)
-
-        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_key_hash(words, first, rows, self.kw, starts, owners, out, bounds)
-
-        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
+        by = partition_by_key_hash, divide_by_key_hash, self.kw
+        return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
 
 
 @dataclass(frozen=True)
@@ -77,40 +66,31 @@ class UnitRoute:
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
-        workers = routing.workers
-        if workers == 1:
-            return [batch]
-
-        starts, owners = routing.starts, routing.owners
-
-        def grouped(words: Int64s) -> tuple[Int64s, Int64s]:
-            return partition_by_unit(words, self.at, workers, starts, owners)
-
-        def divide(words: Int64s, first: int, rows: int, out: Int64s, bounds: Int64s) -> None:
-            divide_by_unit(words, first, rows, self.at, starts, owners, out, bounds)
-
-        return _split(rows_of(batch), grouped, divide, workers, self.symbol_words)
+        by = partition_by_unit, divide_by_unit, self.at
+        return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
 
 
-_Grouping = Callable[[Int64s], tuple[Int64s, Int64s]]
+_Grouping = Callable[[Int64s, int, int, Int64s, Int64s], tuple[Int64s, Int64s]]
 """Rows in the order of their workers, and where those of each begin and end."""
 
-
-_Dividing = Callable[[Int64s, int, int, Int64s, Int64s], None]
+_Dividing = Callable[[Int64s, int, int, int, Int64s, Int64s, Int64s, Int64s], None]
 """The same of some rows of one time, in memory that is there: see `divided_by_owner`."""
 
 
 def _split(
     batch: UpdateBatch | PackedBatch,
-    group: _Grouping,
-    divide: _Dividing,
-    workers: int,
+    by: tuple[_Grouping, _Dividing, int],
+    routing: Routing,
     symbol_words: tuple[int, ...],
 ) -> list[Batch | None]:
-    """The rows of each worker. Many of one time are packed as they are found, some at a time."""
+    """The rows of each worker, as two kernels tell from how many words of each, or from which, it is. Many of
+    one time are packed as they are found, some at a time.
+    """
+    group, divide, words_of_route = by
+    workers, starts, owners = routing.workers, routing.starts, routing.owners
     time = batch.only_time() if batch.rows >= PACKED_ROWS_MIN else None
     if time is None:
-        return _parts(*group(batch.words), symbol_words)
+        return _parts(*group(batch.words, words_of_route, workers, starts, owners), symbol_words)
     blocks: list[list[Block]] = [[] for _ in range(workers)]
     out: Int64s = np.empty(0, np.int64)
     bounds: Int64s = np.empty(workers + 1, np.int64)
@@ -119,7 +99,7 @@ def _split(
         columns = words.shape[0] - 1
         if out.shape[0] < columns * (stop - start):
             out = room_for(1, columns * (stop - start))[0]
-        divide(words, start, stop - start, out, bounds)
+        divide(words, start, stop - start, words_of_route, starts, owners, out, bounds)
         for worker, (first, last) in enumerate(pairwise(bounds.tolist())):
             if first < last:
                 rows = out[columns * first : columns * last].reshape(columns, last - first)
