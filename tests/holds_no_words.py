@@ -71,6 +71,7 @@ HOLDS_NO_WORDS = {
     "CheckedMachine": "_guards",
     "CheckedVertex": "_schema",
     "BeatBatch": "said symbol_words",
+    "Collected": "_rows_waiting _since",
     "Connector": (
         "_before _carrier _is_identity _limits add index keep location messages_sent port "
         "rounds route routing rows_sent target transform"
@@ -88,8 +89,8 @@ HOLDS_NO_WORDS = {
     "HalfJoinMachine": "_projection",
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
-        "_calls _clock _entrance _few _few_diffs _few_epoch _held _ordered _plain _seen _staged_bytes "
-        "_waiting_epochs _word _word_epoch _writers codec epoch is_closed rows_waiting"
+        "_calls _clock _entrance _few _few_diffs _few_epoch _few_word _held _ordered _plain _seen "
+        "_staged_bytes _waiting_epochs _word _word_epoch _writers codec epoch is_closed rows_waiting"
     ),
     "InspectVertex": "_function _schema",
     "Instance": (

@@ -32,7 +32,7 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
 
 ROOMS = {
     "progress": [
-        "arrays errors one_process",
+        "arrays errors one_process records",
         "machine_code",
         "kernel",
         "times",

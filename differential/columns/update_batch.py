@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import msgpack
@@ -35,6 +34,7 @@ from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
+from progress.records import record
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
 from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, register
@@ -62,7 +62,7 @@ assert sys.byteorder == "little", (
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class UpdateBatch:
     """Rows of updates: int64[words + 2, rows], row words, time word, diff.
 

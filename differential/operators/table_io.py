@@ -4,8 +4,8 @@
     TableConstant  rows that are there from the first epoch on
     TableOut   update batches → a log of complete epochs (columns, `epoch`, `diff`), and the accumulated rows
 
-The log keeps each complete epoch's consolidated changes until they are forgotten, and a trace of all rows for
-snapshots, so that a snapshot costs the collection and not its history.
+The log keeps each complete epoch's consolidated changes until they are forgotten, and all rows for snapshots
+(`edge/collected.py`), so that a snapshot costs the collection and not its history.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ..columns.worker_symbols import SYMBOLS
 from ..kernels.rows.sort import PackedRows
 from ..trace.accumulated import Accumulated
 from ..trace.run import PACKED_ROWS_MIN, Run
-from ..trace.trace import Trace
 from .between.imports import TableImport
 from .consolidate import WaitingRows
+from .edge.collected import Collected
 from .edge.folding import folded
 from .edge.kept_changes import KeptChanges
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
@@ -148,7 +148,7 @@ class TableLog:
         self._open = WaitingRows(schema.width + 2, 0)
         self._changes: dict[int, KeptChanges] = {}
         self._epochs: list[int] = []  # the keys of `_changes`, ascending
-        self._trace: Trace | None = None
+        self._rows: Collected | None = None
         self._forgotten_before = 0
         self._complete = 0
         self._last = 0
@@ -160,8 +160,8 @@ class TableLog:
         """Learn how epochs are packed into words."""
         self._code = code
         self._open = WaitingRows(self._schema.width + 2, code.guards)
-        self._trace = Trace(self._schema.width, 0, code.guards)
-        self._open.show = self._trace.show = row_shower(self._schema, SYMBOLS)
+        self._rows = Collected(self._schema.width, code.guards)
+        self._open.show = self._rows.show = row_shower(self._schema, SYMBOLS)
 
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""
@@ -175,7 +175,7 @@ class TableLog:
         self.tidy()
         if not self._open.rows:
             return
-        assert self._code is not None and self._trace is not None
+        assert self._code is not None and self._rows is not None
         ends = not self._code.holds(epoch)  # it is after every row, then
         bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
         found = self._open.take_in_order(bound)
@@ -183,8 +183,7 @@ class TableLog:
             run = Run.from_sorted(found, self._code.guards)
             if (time := run.only_time) is not None:
                 self._keep(time, run)
-                self._trace.set_since(np.array([time]) if ends else bound)
-                self._trace.insert_run(run)
+                self._rows.add_run(run, np.array([time]) if ends else bound)
                 return
             found = run.words()  # of several times, which are kept apart
         words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
@@ -192,8 +191,7 @@ class TableLog:
             return
         for time, block in _by_time(words):
             self._keep(time, block)
-        self._trace.set_since(words[-2].max().reshape(1) if ends else bound)
-        self._trace.insert(words)
+            self._rows.add(block, np.array([time]) if ends else bound)
 
     def _keep(self, time: int, changes: Int64s | Run) -> None:
         """Keep the changes at a time word for readers."""
@@ -241,9 +239,9 @@ class TableLog:
 
     def _collected(self, epoch: int) -> Accumulated:
         """The rows at `epoch`: all of them, and what came later taken back."""
-        assert self._trace is not None
+        assert self._rows is not None
         later = self._epochs_of(epoch + 1, EPOCH_MAX + 1)
-        return self._trace.accumulated([_negated(self._changes[done].words()) for done in later])
+        return self._rows.accumulated([_negated(self._changes[done].words()) for done in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
@@ -264,12 +262,12 @@ class TableLog:
         """
         if not isinstance(other, TableLog) or other._schema != self._schema:
             return False
-        assert self._trace is not None and other._trace is not None and self._code is not None
+        assert self._rows is not None and other._rows is not None and self._code is not None
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
-        before = other._trace.accumulated().all()
+        before = other._rows.accumulated().all()
         # What has come here up to `epoch`, that included if it is complete already.
         later_ones = [_negated(self._changes[done].words()) for done in self._epochs if done > epoch]
-        difference = self._trace.accumulated([_negated(before), *later_ones]).all()
+        difference = self._rows.accumulated([_negated(before), *later_ones]).all()
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
         if difference.shape[1] and self._complete > epoch:
@@ -277,9 +275,9 @@ class TableLog:
         elif difference.shape[1]:
             # What comes at `epoch` belongs to the same change; until then it is what it was there.
             self._open.add(difference)
-            self._trace = Trace(self._schema.width, 0, self._code.guards)
-            self._trace.show = self._open.show
-            self._trace.insert(before)
+            self._rows = Collected(self._schema.width, self._code.guards)
+            self._rows.show = self._open.show
+            self._rows.add(before, np.zeros(1, np.int64))
         self._changes = {**other._changes, **later}
         self._epochs = sorted(self._changes)
         self._last = max([other._last, *(done + 1 for done in self._epochs)])
@@ -290,8 +288,8 @@ class TableLog:
     def rebase(self, by: Rebase) -> None:
         """Rows of open epochs, and all rows; changes of complete epochs have these as whole numbers."""
         self._open.rebase(by)
-        if self._trace is not None:
-            self._trace.rebase(by)
+        if self._rows is not None:
+            self._rows.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
@@ -299,8 +297,8 @@ class TableLog:
         self._pieces.symbols(mark)
         for changes in self._changes.values():
             changes.symbols(mark)
-        if self._trace is not None:
-            self._trace.symbols(mark)
+        if self._rows is not None:
+            self._rows.symbols(mark)
 
     def _epochs_of(self, start: int, stop: int) -> list[int]:
         """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""

@@ -178,9 +178,11 @@ class LoopRegion:
 
     def _least(self) -> int:
         """The least time of all that waits."""
-        return min(
-            [self._slots.least_of_all(), *(int(gate.held[0]) for gate in self._gates if gate.held.shape[0])]
-        )
+        least = self._slots.least_of_all()
+        for gate in self._gates:
+            if gate.held.shape[0]:
+                least = min(least, int(gate.held[0]))
+        return least
 
     def _call(self) -> int:
         parts = self._parts

@@ -69,28 +69,29 @@ class Slots:
 
     def rows(self, slot: int) -> int:
         """How many rows wait there as words; some do if any wait."""
-        return int(self.table[slot, S_ROWS])
+        rows: int = self.table.item(slot, S_ROWS)
+        return rows
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
         """Let rows wait; `time`: the column in which their time is."""
         rows = words.shape[1]
         if rows == 0:
             return
-        line = self.table[slot]
-        held, known = int(line[S_ROWS]), int(line[S_LEAST])
+        table = self.table
+        held, known = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
         if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
             self._put_many(slot, words)
         else:
             if self._arrays[slot].shape[1] < held + rows:
                 self.make_room(slot, held + rows)
             self._arrays[slot][:, held : held + rows] = words
-            line[S_ROWS] = held + rows
+            table[slot, S_ROWS] = held + rows
         # Of few rows Python's own numbers are found sooner than numpy begins.
         least = min(words[time].tolist()) if rows <= _ROWS_FEW else int(words[time].min())
         if least < known:
-            line[S_LEAST] = least
+            table[slot, S_LEAST] = least
         if least < self.bound:
-            line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(words[time]))
+            table[slot, S_NEXT] = min(table.item(slot, S_NEXT), self.next_of(words[time]))
 
     def _put_many(self, slot: int, words: Int64s) -> None:
         """Pack what is there, and of the new rows all but the last ones."""

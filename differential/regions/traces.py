@@ -82,12 +82,14 @@ class Traces:
 
     def take_back(self) -> None:
         """Let traces know what was inserted."""
-        for number, rows in enumerate(self.table[:, T_INSERTED].tolist()):
+        told = self.table[:, T_INSERTED : T_INSERTS + 1]
+        inserted = told.tolist()
+        told[:] = 0
+        for number, (rows, inserts) in enumerate(inserted):
             if rows:
-                trace, line = self._read[number], self.table[number]
+                trace = self._read[number]
                 assert isinstance(trace, Trace)
-                trace.take_back(rows, int(line[T_INSERTS]))
-                line[T_INSERTED] = line[T_INSERTS] = 0
+                trace.take_back(rows, inserts)
 
     def make_room(self, number: int, rows: int) -> bool:
         """Let the head of one be a run of its own; whether so many rows fit into a new one."""

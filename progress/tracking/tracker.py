@@ -332,6 +332,14 @@ class Tracker:
         assert known.flags.c_contiguous, "one layout, one compiled signature"
         return known
 
+    def first(self, port: int) -> int | None:
+        """The first word of `frontier`, None if that is empty: no array is made for who asks for no more."""
+        size = self._edges.item(port, SIZE)
+        if size > 0:
+            first: int = self._edges.item(port, EDGE)
+            return first
+        return int(self.frontier(port)[0]) if size < 0 else None  # too long for its row, or none
+
     @property
     def active_count(self) -> int:
         """How many pointstamps are active."""

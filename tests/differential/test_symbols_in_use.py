@@ -28,6 +28,7 @@ from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import UnknownSymbolError
 from differential.operators.consolidate import WaitingRows
+from differential.operators.edge.collected import Collected
 from differential.operators.join import JoinMachine
 from differential.operators.table_io import TableLog
 from differential.operators.vertices import OperatorVertex, WaitingVertex
@@ -137,8 +138,8 @@ class Looks(Cluster):
         with self.turn_of(index):
             for name in self.instances[index].frozen.outputs:
                 log = self.instances[index].output(name).log
-                assert isinstance(log, TableLog) and log._trace is not None
-                log._trace.compact()
+                assert isinstance(log, TableLog) and log._rows is not None
+                log._rows.compact()
 
     def left(self) -> list[set[object]]:
         """What each worker knows after all has been compacted, apart from constants, and from what outputs
@@ -333,6 +334,7 @@ MUTANTS = [
     WaitingRows,
     JoinMachine,
     TableLog,
+    Collected,
     InputHandle,
     UpdateBatch,
     VertexRunner,

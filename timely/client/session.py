@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import cast
 
 import pyarrow as pa
 
@@ -341,9 +340,8 @@ class FlowInput:
         else:  # to where the epoch is sealed, so that the seal may go behind them
             place, writer, sequence = 0, f"{self._writer}/rows", next(self._row_numbers)
         flow = self._flow
-        request = InsertRows(
-            flow.index, self.form.name, flow.epoch, writer, sequence, diff, cast("list[Value]", rows)
-        )
+        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
+        request = InsertRows(flow.index, self.form.name, flow.epoch, writer, sequence, diff, values)
         if not is_named:
             self._post(call, place, request, None)
             return flow.epoch

@@ -234,7 +234,7 @@ class CaptureVertex(Vertex):
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
         frontier = self.frontier(0)
-        epoch = self.code.unpack(int(frontier[0]))[0] if len(frontier) else FOREVER
+        epoch = self.code.epoch_of(int(frontier[0])) if len(frontier) else FOREVER
         if epoch > self.complete_before:
             self.complete_before = epoch
             self.log.complete(epoch)

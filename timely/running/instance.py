@@ -216,6 +216,10 @@ class Instance:
         """Whether some vertex is ready to run."""
         return bool(self._ready or self._resumed or self._patient or self.can_follow())
 
+    def goes_on(self) -> bool:
+        """Whether some vertex is ready, and none waits for what comes between steps."""
+        return bool(self._ready) and not self._resumed
+
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: no vertex is ready, no change untold, no notification to look
         for.
@@ -481,8 +485,8 @@ class Instance:
     def pointstamps(self) -> list[tuple[int, int, int]]:
         """What is outstanding in this worker's view, as (location, word, count); words count from epoch 0."""
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
-        near = self.far.without_stand_ins(self.tracker.counts())
-        return [(location, word + base, count) for location, word, count in (*near, *self.far.counts())]
+        counts = *self.far.without_stand_ins(self.tracker.counts()), *self.far.counts()
+        return [(location, word + base, count) for location, word, count in counts]
 
     def late_words(self) -> list[tuple[int, int]]:
         """The messages that wait for the anchor, as (location, word), words as in `pointstamps`."""

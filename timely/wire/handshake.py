@@ -30,6 +30,8 @@ from itertools import zip_longest
 
 import msgpack
 
+from progress.records import record
+
 from ..errors import PeerError, TimelyError, revive
 from ..limits import SILENCE_SECONDS_DEFAULT, WORKERS_MAX
 from .batch import Frame
@@ -128,7 +130,7 @@ class Verdict:
         return revive(list(self.classes), self.reason)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Sealed:
     """All epochs up to `epoch` are complete at all inputs that are not closed."""
 

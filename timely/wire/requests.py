@@ -23,6 +23,8 @@ from typing import Final
 import msgpack
 import pyarrow as pa
 
+from progress.records import record
+
 from ..errors import MisuseError, PeerError, RequestError, TimelyError, class_names, revive
 from ..failure import story_of
 from ..limits import (
@@ -140,7 +142,7 @@ class Append:
     diff: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Insert:
     """Add the table to `epoch`, or to the open one if that is later; `diff` as in `Append`. Values: is_new,
     epoch.
@@ -154,7 +156,7 @@ class Insert:
     diff: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InsertRows:
     """`Insert` of few plain rows (`operators/inputs/plain_rows.py`), which need no table. Values: is_new,
     epoch.
@@ -206,7 +208,7 @@ class Arrived:
     expected: list[Value]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Seal:
     """Worker 0: all inputs' epochs up to `epoch` are complete, and those that were entered by the client's
     requests with the numbers of `behind`, `InsertRows`. Values: open, the epoch that is open now; sealed, the
@@ -245,7 +247,7 @@ class Frontier:
     output: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Wait:
     """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for
     ever.
@@ -257,7 +259,7 @@ class Wait:
     timeout_seconds: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Changes:
     """The changes of epochs `start` ≤ epoch < `stop`, once they are complete, or, with `is_open_ended`, of
     all from `start` on that are complete by then. `reader`, unless empty, has its place at `start` from now
@@ -339,7 +341,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reply:
     """What a worker answers: named values, and a table where one was asked for."""
 

@@ -193,6 +193,10 @@ class Installations:
         """The dataflows that read something of `owner`, those included that are not judged yet."""
         return importers_of({**self._worker.instances, **self._prepared}, owner)
 
+    def is_quiet(self) -> bool:
+        """Whether none is awaited, nor was one ever replaced: so for nearly every request."""
+        return not (self._prepared or self.replacements.were_any)
+
     def is_awaited(self, dataflow: object) -> bool:
         """Whether a dataflow is built here, and worker 0 may have started it already without our knowing; or
         is about to take the place of another.

@@ -60,16 +60,17 @@ class Orders:
                 f"dataflow {dataflow} ({instance.frozen.name}) has no inputs of its own: its epochs are "
                 "sealed where what it imports comes from"
             )
-        if all(handle.is_closed for handle in instance.inputs.values()):
+        opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
+        if not opened:
             raise InputClosedError(
                 f"all inputs of dataflow {dataflow} are closed: there is no epoch {epoch} to seal"
             )
-        for handle in instance.inputs.values():
-            handle.epoch_word(epoch + 1)
-            break  # epochs look alike at all inputs
-        if epoch >= open_epoch(instance):
-            self._decide(Sealed(dataflow, epoch))
-        return open_epoch(instance)
+        opened[0].epoch_word(epoch + 1)  # epochs look alike at all inputs
+        first = min([handle.epoch for handle in opened])
+        if epoch < first:
+            return first
+        self._decide(Sealed(dataflow, epoch))
+        return epoch + 1
 
     def enter(self, dataflow: int, input_name: str, epoch: int, identity: AppendId) -> tuple[bool, int]:
         """Let an insertion whose parts have arrived everywhere belong to `epoch`, or to the open one if that

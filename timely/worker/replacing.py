@@ -74,6 +74,8 @@ class Replacements:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self.were_any = False
+        """Whether any has begun, ever."""
         self._under_way: dict[int, _Replacement] = {}  # by the number of the new version
         self._inputs_of: dict[int, int] = {}  # from the number of an old version to that of the new one
         self._outputs_of: dict[int, int] = {}
@@ -158,6 +160,7 @@ class Replacements:
     def begin(self, old: int, new: Instance) -> None:
         """The new version has begun to run."""
         new.is_standby = True
+        self.were_any = True
         self._under_way[new.index] = _Replacement(old, new.index)
         self._worker.on_step = self.look
 

@@ -193,9 +193,11 @@ class Server:
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
         """Do what is asked. Raises a `TimelyError` for the client; nothing has changed then."""
         try:
-            if self.installations.is_awaited(getattr(request, "dataflow", None)):
-                return self._once_started(request, table)
-            return self._handle(self._redirected(request), table)
+            if not self.installations.is_quiet():
+                if self.installations.is_awaited(getattr(request, "dataflow", None)):
+                    return self._once_started(request, table)
+                request = self._redirected(request)
+            return self._handle(request, table)
         except TimelyError:
             raise
         except BaseException as error:
@@ -206,9 +208,13 @@ class Server:
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
         """Most is asked of inputs and outputs: those first."""
-        if isinstance(request, _DECIDED):
+        if self._worker.index != 0:
             self._check_decides(request)
-        answer = self._inputs.handle(request, table) or self._outputs.handle(request)
+        answer: Reply | Later | None
+        if isinstance(request, _OF_INPUTS):
+            answer = self._inputs.handle(request, table)
+        else:
+            answer = self._outputs.handle(request)
         return answer or self._handle_rare(request)
 
     def install(
@@ -309,7 +315,7 @@ class Server:
         )
 
     def _check_decides(self, request: Request) -> None:
-        if self._worker.index != 0:
+        if isinstance(request, _DECIDED):
             raise RequestError(
                 f"{type(request).__name__.lower()} is asked of worker 0, which decides for all; this "
                 "is worker "

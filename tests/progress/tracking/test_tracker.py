@@ -140,6 +140,8 @@ class AgainstRecount(RuleBasedStateMachine):
             code = self.graph.code_of(group[0])
             frontier = [code.unpack(word) for word in self.tracker.frontier(port).tolist()]
             assert frontier == self.recount.frontier(port).elements()
+            first = self.tracker.first(port)
+            assert ([] if first is None else [first]) == self.tracker.frontier(port).tolist()[:1]
 
 
 TestAgainstRecount = AgainstRecount.TestCase
@@ -233,6 +235,7 @@ def test_against_one_by_one_a_thousand_changes_at_once_make_room_for_themselves(
     for change in changes:
         singly.apply([change])
     assert len(at_once.frontier(INTO_BODY)) == 1000
+    assert at_once.first(INTO_BODY) == int(at_once.frontier(INTO_BODY)[0])
     assert at_once.frontier(INTO_BODY).tolist() == singly.frontier(INTO_BODY).tolist()
     assert at_once.active() == singly.active()
     at_once.apply([(location, word, -delta) for location, word, delta in changes])

@@ -1,6 +1,7 @@
 """The worker's loop, alone and with others in one process.
 
 together_*   several workers over a network in memory
+alone_*      what one step of the only worker comes to
 rest_*       when a step would do nothing
 install_*    dataflows come one after the other, on each worker at its own pace
 refusing_*   what a peer may not send
@@ -71,6 +72,57 @@ def test_together_an_epoch_is_complete_only_when_all_workers_have_sealed_it() ->
     instances[0].input("lines").seal()
     settle(group)
     assert [instance.output("counts").complete_before for instance in instances] == [0, 0]
+
+
+class OneByOne(Vertex):
+    """Passes on one message in each turn, and asks for another."""
+
+    word_times = True
+
+    def on_start(self) -> None:
+        """Nothing has come."""
+        self.left: list[tuple[int, Batch]] = []
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """All wait."""
+        for word, batch in messages:
+            self.hold(word)
+            self.left.append((word, batch))
+        self.resume()
+
+    def on_resume(self) -> None:
+        """One goes on: what is behind hears that its time is over."""
+        word, batch = self.left.pop(0)
+        self.send(0, batch, word)
+        self.release(word)
+        if self.left:
+            self.resume()
+
+
+def test_alone_what_follows_from_news_of_progress_is_of_the_same_step() -> None:
+    """Nobody waits for what is told between: so clients are looked for once, and not each time."""
+    (worker,) = make(1)
+    instance = worker.install(frozen_word_count().freeze())
+    instance.input("lines").send(["a b", "a"])
+    instance.input("lines").seal()
+    assert worker.step()
+    assert instance.output("counts").complete_before == 1, "words were counted when their epoch was complete"
+    assert not worker.step()
+
+
+def test_alone_who_resumes_lets_others_come_in_between() -> None:
+    """A load in a hundred pieces is a hundred steps: who asks meanwhile is answered."""
+    dataflow = Dataflow("pieces")
+    dataflow.output("pieces", dataflow.input("numbers").stage("one by one", OneByOne))
+    (worker,) = make(1)
+    instance = worker.install(dataflow.freeze())
+    for epoch in range(100):
+        instance.input("numbers").send([epoch], epoch)
+    instance.input("numbers").seal(99)
+    before = worker.steps
+    worker.run_until_idle()
+    assert 100 <= worker.steps - before <= 110
+    assert instance.output("pieces").complete_before == 100
 
 
 def test_rest_is_none_while_somebody_waits_for_dataflows_to_get_somewhere() -> None:

@@ -26,11 +26,14 @@ class Others:
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
         self._have_asked: set[int] = set()
+        self._last = 0
         self._asleep: list[threading.Event] = []
 
-    def note_me(self) -> None:
-        """The current thread asks."""
-        self._have_asked.add(threading.get_ident())
+    def note(self, thread: int) -> None:
+        """This thread, the current one, asks."""
+        if thread != self._last:
+            self._have_asked.add(thread)
+            self._last = thread
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""

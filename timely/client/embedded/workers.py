@@ -53,7 +53,8 @@ from .owed import Owed
 __all__ = ["EmbeddedWorkers"]
 
 _OF_ROWS = (Insert, Append, Stage)
-_OF_NO_WORK = (InsertRows, *_OF_ROWS, Seal, Enter, Close, Arrived)
+_OF_ENDS = (Seal, Close)
+_OF_NO_WORK = (InsertRows, *_OF_ROWS, *_OF_ENDS, Enter, Arrived)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
 
 
@@ -193,7 +194,7 @@ class EmbeddedWorkers:
 
         It is taken by `with`: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
         """
-        if self._is_within():
+        if self._busy and self._is_within():
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
@@ -205,9 +206,9 @@ class EmbeddedWorkers:
         return self._busy == thread or (self._crew is not None and self._crew.has(thread))
 
     def _begin_turn(self) -> None:
-        self._busy = threading.get_ident()
+        self._busy = thread = threading.get_ident()
         begin_turn(self)
-        self._others.note_me()
+        self._others.note(thread)
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -251,7 +252,9 @@ class EmbeddedWorkers:
     def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> _Answers:
         """Hand out requests, after the work that their answers depend on."""
         self._check()
-        waits = not all(isinstance(request, _OF_NO_WORK) for _, request, _ in requests)
+        waits = False
+        for _, request, _ in requests:
+            waits = waits or not isinstance(request, _OF_NO_WORK)
         if waits:
             self._work_off()
         answers: list[Reply | Later] = []
@@ -264,11 +267,12 @@ class EmbeddedWorkers:
                 raise told from told.__cause__
             self._note_owed(request, table)
         if not waits:
-            self._take_in()
-        for _, request, _ in requests:
-            if isinstance(request, Seal | Close) and self._owed.is_too_much():
-                self._work_off()
-                self._check_running(request.dataflow)
+            if self.count > 1:
+                self._take_in()
+            for _, request, _ in requests:
+                if isinstance(request, _OF_ENDS) and self._owed.is_too_much():
+                    self._work_off()
+                    self._check_running(request.dataflow)
         return _Answers(answers)
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
@@ -276,7 +280,7 @@ class EmbeddedWorkers:
             self._owed.give(request.dataflow, len(request.rows), 0)
         elif isinstance(request, _OF_ROWS) and table is not None:
             self._owed.give(request.dataflow, table.num_rows, table.get_total_buffer_size())
-        elif isinstance(request, Seal | Close):
+        elif isinstance(request, _OF_ENDS):
             self._owed.seal(request.dataflow)
 
     def _in_full(self, error: TimelyError, request: Request) -> TimelyError:
@@ -353,7 +357,7 @@ class EmbeddedWorkers:
         return self._crew is None or self._process.is_here
 
     def _check(self) -> None:
-        if not self._is_here():
+        if self._crew is not None and not self._is_here():
             self._process.check()
         if self._broken is None:
             return
@@ -450,16 +454,22 @@ class EmbeddedWorkers:
             if self._crew is not None:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
-        return moved or self._network.in_flight() > 0
+        return moved or (self.count > 1 and self._network.in_flight() > 0)
 
 
 class _Answers:
     """What a call was answered, in the order of its requests, as far as it is known."""
 
     def __init__(self, answers: Sequence[Reply | Later]) -> None:
-        self.replies = [answer if isinstance(answer, Reply) else Reply() for answer in answers]
-        self.waiting = {place: answer for place, answer in enumerate(answers) if isinstance(answer, Later)}
+        self.replies: list[Reply] = []
+        self.waiting: dict[int, Later] = {}
         self.failure: TimelyError | None = None
+        for place, answer in enumerate(answers):
+            if isinstance(answer, Later):
+                self.waiting[place] = answer
+                self.replies.append(Reply())
+            else:
+                self.replies.append(answer)
 
     def take(self) -> None:
         """Take up what is known by now."""

@@ -27,6 +27,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from progress.errors import InputClosedError, InternalError, MisuseError
+from progress.records import record
 from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
@@ -92,7 +93,7 @@ _Kept = tuple[int, Waiting]
 """A batch, and the time word that its rows have for now, unless it is folded."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sealed:
     """Batches of epochs that were sealed together, latest first, and which epoch is open now."""
 
@@ -131,7 +132,7 @@ class InputHandle:
         self._plain = codec if isinstance(codec, PlainCodec) else None
         self._few: list[PlainRow] = []
         self._few_diffs: list[int] = []
-        self._few_epoch = 0
+        self._few_epoch = self._few_word = 0
         self._word_epoch: int | None = None
         self._word = 0  # what `epoch_word` said last, which is asked for each insertion
         self._calls = 0
@@ -226,7 +227,7 @@ class InputHandle:
             return self.insert(epoch, batches, identity)
         if entered != self._few_epoch or len(self._few) >= FEW_ROWS_MAX:
             self._keep_few()
-            self._few_epoch = entered
+            self._few_epoch, self._few_word = entered, word
         self._writers.add(identity)
         self._few += plain
         self._few_diffs += [diff] * len(plain)
@@ -237,7 +238,7 @@ class InputHandle:
         """Make a batch of the plain rows that are kept as they are."""
         if self._few:
             assert self._plain is not None
-            word = self.epoch_word(self._few_epoch)
+            word = self._few_word
             batch = self._plain.encode_rows(self._few, self._few_diffs, word)
             self.rows_waiting -= batch.rows
             self._few, self._few_diffs = [], []

@@ -22,7 +22,7 @@ there is one place for each message, and all that is decided here is which way i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -125,10 +125,12 @@ class PlainRows:
             return False
         integers, texts = form
         for at in integers:
-            if not _INT_MIN <= cast(int, row[at]) <= _INT_MAX:
+            number = row[at]
+            if not isinstance(number, int) or not _INT_MIN <= number <= _INT_MAX:
                 return False
         for at in texts:
-            if not _is_short(cast("str | bytes", row[at])):
+            text = row[at]
+            if not isinstance(text, str | bytes) or not _is_short(text):
                 return False
         return True
 

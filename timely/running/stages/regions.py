@@ -253,14 +253,14 @@ class RegionRunner:
         """The first epoch in which something may still come in, as a word."""
         least = self._layout.limit
         shift = self._layout.shifts[0]
-        tracker = self._place.tracker
         self._entries_closed = 0
+        tracker = self._place.tracker
         for port in self._entries:
-            frontier = tracker.frontier(port)
-            if frontier.shape[0]:
-                least = min(least, int(frontier[0]) >> shift << shift)
-            else:
+            first = tracker.first(port)
+            if first is None:
                 self._entries_closed += 1
+            else:
+                least = min(least, first >> shift << shift)
         return least
 
     def _hold(self, first: int | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...errors import TimelyError
 from ...wire.requests import Reply
 
-__all__ = ["Later", "now_or_later"]
+__all__ = ["Later", "later", "now_or_later"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,15 @@ class Later:
     deadline: float
 
 
+def later(
+    ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
+) -> Later:
+    """What may be ready within `seconds` from `now`; as long as it takes if they are less than none."""
+    return Later(ready, late, now + seconds if seconds >= 0 else float("inf"))
+
+
 def now_or_later(
     ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
 ) -> Reply | Later:
-    """What is ready, or else what may be within `seconds` from `now`; as long as it takes if they are less
-    than none.
-    """
-    return ready() or Later(ready, late, now + seconds if seconds >= 0 else float("inf"))
+    """What is ready, or else what may be `later`."""
+    return ready() or later(ready, late, now, seconds)

@@ -27,7 +27,7 @@ from ...wire.requests import (
 from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, held, hold, piece
-from .later import Later, now_or_later
+from .later import Later, later, now_or_later
 
 __all__ = ["Outputs"]
 
@@ -137,6 +137,10 @@ class Outputs:
     def _once_complete(
         self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
     ) -> Reply | Later:
+        complete = self._complete(dataflow, output, epoch)
+        if complete > epoch:  # most often, where workers work before they are asked
+            return answer(complete)
+
         def ready() -> Reply | None:
             complete = self._complete(dataflow, output, epoch)
             return answer(complete) if complete > epoch else None
@@ -159,7 +163,7 @@ class Outputs:
                 f"complete are the epochs before {complete}"
             )
 
-        return now_or_later(ready, late, self._clock(), seconds)
+        return later(ready, late, begun, seconds)
 
     def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
         """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""

@@ -168,7 +168,7 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
 
     def earlier() -> None:
         asks.wait(SOON)
-        others.note_me()
+        others.note(threading.get_ident())
         has_asked.set()
         done.wait(SOON)
 
