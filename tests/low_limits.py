@@ -12,7 +12,7 @@ import pytest
 
 from differential.columns import routes, update_batch
 from differential.operators import consolidate, vertices
-from differential.operators.edge import folding, kept_changes
+from differential.operators.edge import collected, folding, kept_changes
 from differential.operators.waiting import pending, pile
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
@@ -36,6 +36,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (pending, "_LOOKS_MAX"),
         (vertices, "_FEW_WORDS"),
         (consolidate, "PILED_ROWS_MIN"),
+        (collected, "WAITING_ROWS_MIN"),
         (pile, "LOOSE_ROWS_MAX"),
         (pile, "SUMMED_ROWS_MIN"),
         (codecs, "FOLDED_ROWS_MIN"),

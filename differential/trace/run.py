@@ -43,6 +43,9 @@ from timely.dictionaries import Mark
 PACKED_ROWS_MIN: Final = 8192
 """A run with fewer rows stays words: packing would cost more than it saves."""
 
+DIRECTORY_ROWS_MIN: Final = 256
+"""A run with fewer rows has no directory: halving finds a key there in as little time."""
+
 BUCKET_ROWS: Final = 4
 """Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are
 many.
@@ -68,7 +71,7 @@ class Run:
         self.bytes = memory.nbytes
         self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
         self._total: int | None = None
-        self.directory = None if self.rows < PACKED_ROWS_MIN else self._build_directory()
+        self.directory = None if self.rows < DIRECTORY_ROWS_MIN else self._build_directory()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Run:
         """Itself: it never changes."""
@@ -132,8 +135,9 @@ class Run:
         assert self.rows < 1 << 32
         shift, buckets = directory_shape(low, high, self.rows)
         directory = np.empty(buckets + 1, np.uint32)
-        self.line[[DIRECTORY, SHIFT, LOW, BUCKETS]] = directory.ctypes.data, shift, low, buckets
-        fill_directory(self.line.reshape(1, -1), 0)
+        line = self.line
+        line[DIRECTORY], line[SHIFT], line[LOW], line[BUCKETS] = directory.ctypes.data, shift, low, buckets
+        fill_directory(line.reshape(1, -1), 0)
         self.bytes += directory.nbytes
         return directory
 

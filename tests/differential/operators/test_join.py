@@ -122,6 +122,7 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever comes in is packed, and matched two rows at a time."""
     monkeypatch.setattr(sort, "MANY_ROWS", 1)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 1)
     monkeypatch.setattr(join_module, "PACKED_ROWS_MIN", 1)
     monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 2)
 

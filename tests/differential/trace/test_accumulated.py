@@ -71,6 +71,7 @@ def test_trace_adds_up_runs_its_head_and_rows_besides(monkeypatch: pytest.Monkey
     monkeypatch.setattr(accumulated_module, "MANY_ROWS", 1 if is_many else 1 << 15)
     monkeypatch.setattr(trace_module, "BLOCK_ROWS", 100)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 3000)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 3000)
     rng = np.random.default_rng(8)
     trace, all_rows = Trace(2, 0, GUARDS), []
     for time, count in enumerate([9000, 1100, 700, 1, 30, 2]):

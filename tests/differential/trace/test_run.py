@@ -14,7 +14,7 @@ from differential.kernels.rows import sort
 from differential.kernels.rows.memory import DIRECTORY, LUB
 from differential.kernels.rows.sort import PackedRows, sort_still_packed
 from differential.trace import run as run_module
-from differential.trace.run import PACKED_ROWS_MIN, Run
+from differential.trace.run import DIRECTORY_ROWS_MIN, PACKED_ROWS_MIN, Run
 from timely.dictionaries import Mark
 
 GUARDS = CODES[2].guards
@@ -52,6 +52,7 @@ def test_rows_that_were_put_in_order_are_those_of_a_run_of_words(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort, "MANY_ROWS", 1)
         patch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+        patch.setattr(run_module, "DIRECTORY_ROWS_MIN", 1)
         patch.setattr(run_module, "BLOCK_ROWS", block_rows)
         found = sort_still_packed([as_words(some, 4)])
         assert isinstance(found, PackedRows)
@@ -81,3 +82,13 @@ def test_all_words_of_keys_and_values_are_shown_and_no_others(
         patch.setattr(run_module, "SHOWN_ROWS_MAX", shown_at_once)
         Run.from_words(as_words(held, 4), GUARDS, packed).symbols(Mark([seen]))
     assert seen.words == {word for row in held for word in row[:2]}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_run_has_a_directory_from_some_hundred_rows_on_packed_or_not(packed: bool) -> None:
+    """Of the runs that a trace has most are small, and each is searched for each key."""
+    for count in (DIRECTORY_ROWS_MIN - 1, DIRECTORY_ROWS_MIN):
+        words = as_words([(3 * at, 0, 1) for at in range(count)], 3)
+        run = Run.from_words(words, 1 << 62, packed=packed)
+        assert (run.directory is None) == (count < DIRECTORY_ROWS_MIN)
+        assert run.words().tolist() == words.tolist()

@@ -46,6 +46,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MIN", 2)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 20)
     monkeypatch.setattr(shared_module, "TAIL_PIECES_MAX", 2)
 
 

@@ -43,6 +43,7 @@ def test_against_all_rows_at_every_later_time(
 ) -> None:
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 20)
     guards = CODES[depth].guards
     for trial in range(8 * effort):
         rng = random.Random(f"{seed} {trial}")
@@ -68,6 +69,7 @@ def test_against_itself_before_words_counted_from_a_later_epoch(
 ) -> None:
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 20)
     code = CODES[depth]
     shift, guards = code.layout.shifts[0], code.guards
     for trial in range(8 * effort):

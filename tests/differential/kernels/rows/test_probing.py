@@ -56,6 +56,7 @@ def test_keys_are_found_where_they_are(packed_from: int, kw: int, wide: bool, da
     if any(runs):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run_module, "PACKED_ROWS_MIN", packed_from)
+            patch.setattr(run_module, "DIRECTORY_ROWS_MIN", packed_from)
             _check(runs, keys, kw, data.draw(st.integers(1, 20)))
 
 

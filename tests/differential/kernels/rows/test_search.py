@@ -42,6 +42,7 @@ def test_a_key_is_found_where_it_is(packed_from: int, kw: int, wide: bool, data:
     if held:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run_module, "PACKED_ROWS_MIN", packed_from)
+            patch.setattr(run_module, "DIRECTORY_ROWS_MIN", packed_from)
             _check(held, wanted, kw)
 
 
@@ -87,6 +88,7 @@ def test_a_directory_of_few_rows_has_the_buckets_that_it_needs(
 ) -> None:
     """However far apart they are: a word can be shifted by 63 bits, and no more."""
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 1)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 1)
     shift, buckets = directory_shape(keys[0], keys[-1], len(keys))
     assert (shift, buckets) == ((0, 1) if len(keys) == 1 else (63, 2))
     _check([(key, 0, 0, 1) for key in keys], [(key, 0, 0, 1) for key in (*keys, -6, 0, 8)], 1)

@@ -113,6 +113,7 @@ def test_meaning_of_an_arrangement(
 ) -> None:
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 8)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 10)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 10)
     if not compacts:
         monkeypatch.setattr(trace_module.Trace, "_begin_merges", lambda trace: None)
     for trial in range(4 * effort):

@@ -64,6 +64,7 @@ def test_short_is_what_long_is_of_one_key(
 ) -> None:
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 4)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 6)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 6)
     code, asked, rng = CODES[depth], TOTALS if has_components else DISTINCT, random.Random(seed)
     short = 0
     for _ in range(100 * effort):

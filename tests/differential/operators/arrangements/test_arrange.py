@@ -63,6 +63,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 8)
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MIN", 2)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 10)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 10)
     monkeypatch.setattr(shared_module, "TAIL_PIECES_MAX", 1)
     if request.param == "one by one":
         monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)

@@ -35,6 +35,7 @@ def test_same_as_a_reduce_of_its_own_rows(
     not."""
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 8)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 10)
+    monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 10)
     if not compacts:
         monkeypatch.setattr(trace_module.Trace, "_begin_merges", lambda trace: None)
     guards = CODES[depth].guards
