@@ -62,25 +62,36 @@ class Place:
 class Conforming:
     """What tables are to be like: the columns of an Arrow schema, and the types that they stand for."""
 
-    __slots__ = ("_arrow_types", "_has_any", "_is_not_null", "names", "schema", "types")
+    __slots__ = ("_has_any", "_is_not_null", "_last_met", "names", "schema", "types")
 
     def __init__(self, schema: pa.Schema, types: Sequence[ColumnType]) -> None:
         self.schema, self.types = schema, types
         self.names: list[str] = schema.names
-        # Arrow makes its list of types anew for whoever asks; most tables are small, and each is asked about.
-        self._arrow_types = schema.types
+        # Most tables are small, and like the one before: Arrow compares schemas sooner than it lists types.
+        self._last_met: pa.Schema | None = None
         self._has_any = any(type_.kind == "any" for type_ in types)
         self._is_not_null = [not type_.nullable for type_ in types]
 
     def is_met_by(self, table: pa.Table) -> bool:
         """Whether plainly nothing is to be done: the quick answer for a running system's small tables."""
         given = table.schema
-        if self._has_any or given.names != self.names or given.types != self._arrow_types:
-            return False
+        if self._last_met is None or not given.equals(self._last_met):
+            if self._has_any or given.names != self.names or not self._are_taken(given.types):
+                return False
+            self._last_met = given
         for is_not_null, column in zip(self._is_not_null, table.columns, strict=True):
             if is_not_null and column.null_count:
                 return False
         return True
+
+    def _are_taken(self, given: Sequence[pa.DataType]) -> bool:
+        """Whether columns of these types are taken as they are, whatever their values."""
+        return all(map(_is_taken, self.types, given, self.schema.types))
+
+
+def _is_taken(type_: ColumnType, given: pa.DataType, declared: pa.DataType) -> bool:
+    # Short numbers are made long where they are written down, not all of them here.
+    return bool(given == declared) or (type_.kind == "int" and is_short(given))
 
 
 def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_name: str) -> pa.Table:
@@ -221,8 +232,8 @@ def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
 def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
     """`column` in the declared type; raises about the first value that does not fit."""
     target = place.type.to_arrow()
-    if column.type == target or (place.type.kind == "int" and is_short(column.type)):
-        return column  # short numbers are made long where they are written down, not all of them here
+    if _is_taken(place.type, column.type, target):
+        return column
     if pa.types.is_decimal(target) and pa.types.is_integer(column.type):
         column = column.cast(pa.decimal128(38, 0))  # Arrow would want room for 19 digits in every target
     if _fits(column, target):

@@ -25,6 +25,7 @@ from differential.kernels.regions.layout import (
     S_ROWS,
     SLOT,
 )
+from differential.kernels.regions.slots import least_in
 from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -32,7 +33,6 @@ from progress.times.anchor import Rebase
 __all__ = ["LOOSE_ROWS_MAX", "Slots"]
 
 _ROOM_FIRST: Final = 64
-_ROWS_FEW: Final = 16
 _ROOM_KEPT: Final = 1 << 16
 
 LOOSE_ROWS_MAX: Final = 1 << 17
@@ -86,12 +86,11 @@ class Slots:
                 self.make_room(slot, held + rows)
             self._arrays[slot][:, held : held + rows] = words
             table[slot, S_ROWS] = held + rows
-        # Of few rows Python's own numbers are found sooner than numpy begins.
-        least = min(words[time].tolist()) if rows <= _ROWS_FEW else int(words[time].min())
+        least, following = least_in(words[time], self.bound, self._counters)
         if least < known:
             table[slot, S_LEAST] = least
-        if least < self.bound:
-            table[slot, S_NEXT] = min(table.item(slot, S_NEXT), self.next_of(words[time]))
+        if following < FAR:
+            table[slot, S_NEXT] = min(table.item(slot, S_NEXT), following)
 
     def _put_many(self, slot: int, words: Int64s) -> None:
         """Pack what is there, and of the new rows all but the last ones."""
@@ -126,10 +125,8 @@ class Slots:
 
     def next_of(self, times: Int64s) -> int:
         """The least counters of times of closed epochs, FAR if none is of any."""
-        if times.shape[0] <= _ROWS_FEW:
-            return min((time & self._counters for time in times.tolist() if time < self.bound), default=FAR)
-        counters = times[times < self.bound] & self._counters
-        return int(counters.min()) if counters.shape[0] else FAR
+        following: int = least_in(times, self.bound, self._counters)[1]
+        return following
 
     def take(self, slot: int) -> Int64s:
         """All rows, which wait no more."""

@@ -26,18 +26,32 @@ LONG: Final = 1024
 
 
 @kernel
-def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
-    """(ready rows, later rows), each in their order. If all are of one kind, that one is `words` itself."""
-    columns, rows = words.shape
+def count_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> int:
+    """How many rows are ready. Of one time, as most frontiers are, no row needs a branch, and so none is
+    mistaken where times alternate.
+    """
     ready = np.int64(0)
+    if frontier.shape[0] == 1:
+        first = frontier[0]
+        for row in range(words.shape[1]):
+            ready += ((words[time_column, row] | guards) - first) & guards != guards
+        return ready
     last = np.int64(-1)
     beyond = False
-    for row in range(rows):
+    for row in range(words.shape[1]):
         time = words[time_column, row]
         if time != last:
             beyond = antichain_is_beyond(frontier, frontier.shape[0], time, guards)
             last = time
         ready += not beyond
+    return ready
+
+
+@kernel
+def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
+    """(ready rows, later rows), each in their order. If all are of one kind, that one is `words` itself."""
+    columns, rows = words.shape
+    ready = count_ready(words, time_column, frontier, guards)
     if ready == rows:
         return words, np.empty((columns, 0), np.int64)
     if ready == 0:
@@ -46,7 +60,8 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
     later = np.empty((columns, rows - ready), np.int64)
     at_now = np.int64(0)
     at_later = np.int64(0)
-    last = -1
+    last = np.int64(-1)
+    beyond = False
     for row in range(rows):
         time = words[time_column, row]
         if time != last:
@@ -73,14 +88,33 @@ def part_of(values: Int64s, count: int, length: int) -> Int64s:
 
 
 @kernel
+def first_of_all(words: Int64s, time_column: int, guards: int) -> int:
+    """The time of a row that is before those of all rows, or is theirs; -1 if there is none. Requires: rows.
+
+    Only the least word can be it. Without a branch on what a row is: times of a loop's rounds alternate.
+    """
+    first = words[time_column, 0]
+    for row in range(words.shape[1]):
+        first = min(first, words[time_column, row])
+    found = guards
+    for row in range(words.shape[1]):
+        found &= (words[time_column, row] | guards) - first
+    return first if found & guards == guards else np.int64(-1)
+
+
+@kernel
 def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
     """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
 
-    Cost: O(changes in the column of times · log antichain) in scopes of one and two chains. From `LONG`
-    elements on times are sorted first: to insert each in its place would move a part of the antichain every
-    time.
+    Cost: two passes where one time is before all others, else O(changes in the column of times · log
+    antichain) in scopes of one and two chains. From `LONG` elements on times are sorted first: to insert each
+    in its place would move a part of the antichain every time.
     """
     count = bounds.shape[0]
+    if count == 0 and words.shape[1] > 0:
+        first = first_of_all(words, time_column, guards)
+        if first >= 0:
+            return np.full(1, first)
     if count >= LONG:
         return sorted_bounds(words, time_column, bounds, guards)
     minimal = part_of(bounds, count, count + 8)
@@ -116,18 +150,8 @@ def sorted_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) 
 
 @kernel
 def minimal_times(times: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of a column of times, ascending. Cost: O(changes in the column · antichain)."""
-    count = np.int64(0)
-    minimal = np.empty(8, np.int64)
-    last = np.int64(-1)
-    for row in range(times.shape[0]):
-        time = times[row]
-        if time != last:
-            last = time
-            if count == minimal.shape[0]:
-                minimal = part_of(minimal, count, 2 * count)
-            count = insert_word(minimal, count, time, guards)
-    return part_of(minimal, count, count)
+    """The minimal antichain of a column of times, ascending. Cost: as `lower_bounds`."""
+    return lower_bounds(times.reshape(1, times.shape[0]), np.int64(0), np.empty(0, np.int64), guards)
 
 
 @kernel

@@ -44,6 +44,19 @@ def next_of(slots: Int64s, slot: int, column: int, state: Int64s) -> int:
 
 
 @kernel
+def least_in(times: Int64s, bound: int, counters: int) -> tuple[int, int]:
+    """Of times the least one, and the least `counters` of those before the bound, FAR if none is. Without a
+    branch on what they are.
+    """
+    least, following = np.int64(FAR), np.int64(FAR)
+    for row in range(times.shape[0]):
+        time = times[row]
+        least = min(least, time)
+        following = min(following, time & counters if time < bound else np.int64(FAR))
+    return least, following
+
+
+@kernel
 def rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> Int64s:
     """A copy of the rows of a slot of which it is the turn: of all closed epochs, with the counters in
     `state`. Times are in `column`.
