@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from progress.tracking.tracker import Tracker
 from timely import Batch, Dataflow, Vertex
 from timely.building.exchange import Broadcast, ToWorker
 from timely.client.embedded.workers import EmbeddedWorkers
+from timely.running import core
 from timely.running.core import Worker
 from timely.running.stages.connector import Connector
 from timely.running.stages.vertex_runner import VertexRunner
@@ -284,7 +286,8 @@ def test_mutants_a_tracker_shows_a_frontier_that_is_ahead(monkeypatch: pytest.Mo
 # watching_
 
 
-def test_watching_every_activation_is_looked_at() -> None:
+def test_watching_every_activation_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "ALONE_SECONDS_MAX", inf)
     group, monitor, _ = watched(1)
     instance = group[0].install(frozen(word_count))
     instance.input("lines").send(["a b"])

@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
@@ -53,6 +54,10 @@ from .progress_messages import (
 
 ACTIVATIONS_PER_STEP_MAX = 256
 """Activations before sockets are looked at again."""
+
+ALONE_SECONDS_MAX = 1e-3
+"""For so long what follows from a step is done within it: small changes take less, and of a load each stage
+may take seconds, after which others come first."""
 
 
 class Worker:
@@ -244,13 +249,16 @@ class Worker:
 
     def _run_alone(self, number: int, instance: Instance) -> bool:
         """Several steps as one, where no other worker waits for what is told between them, while vertices are
-        ready; whether any was. What has much to do, and resumes, ends it: clients come before that.
+        ready; whether any was. What has much to do, and resumes, ends it, and so does what takes long: first
+        come clients.
         """
-        ran = 0
+        ran, until = 0, time.monotonic() + ALONE_SECONDS_MAX
         while instance.goes_on() and ran < ACTIVATIONS_PER_STEP_MAX:
             ran += instance.run(ACTIVATIONS_PER_STEP_MAX - ran)
             self._publish(number, instance)
             instance.check_notifications()
+            if time.monotonic() > until:
+                break
         return ran > 0
 
     def _publish(self, number: int, instance: Instance) -> bool:

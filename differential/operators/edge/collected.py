@@ -2,7 +2,8 @@
 
 They are in a trace, which is nearly always asked for its last state only. So changes of complete epochs wait
 beside it, as they came, until they are as many as pay: of a small change that is all there is to do, and of
-many changes together rows go through fewer merges. Who reads adds up what waits.
+many changes together rows go through fewer merges. Who reads adds up what waits, which is one array then: it
+may be asked for after each change.
 
 They are also kept for readers of changes (`kept_changes.py`): the arrays are the same.
 """
@@ -23,7 +24,7 @@ from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
-__all__ = ["WAITING_ROWS_MAX", "WAITING_ROWS_MIN", "WAITING_SHARE", "Collected"]
+__all__ = ["PARTS_READ_MAX", "WAITING_ROWS_MAX", "WAITING_ROWS_MIN", "WAITING_SHARE", "Collected"]
 
 WAITING_ROWS_MIN: Final = 4096
 """Fewer rows always wait: taking them in takes some 0.1 µs a row."""
@@ -32,6 +33,9 @@ WAITING_SHARE: Final = 64
 """So does less than this part of all rows, up to a bound in rows."""
 
 WAITING_ROWS_MAX: Final = 1 << 17
+
+PARTS_READ_MAX: Final = 8
+"""Who reads goes through so many arrays; to add up more of them first takes less by the next time."""
 
 
 class Collected:
@@ -87,14 +91,17 @@ class Collected:
             return
         waiting, self._waiting, self._rows_waiting = self._waiting, [], 0
         self._trace.set_since(self._since)
-        # At one time, which nobody looks at, equal rows of several epochs are one.
-        together = [np.concatenate(waiting, axis=1)]
-        together[0][-2] = self._since[0]
         try:
-            words = sort_parts(together)
+            words = self._sum(waiting)
         except OverflowError:
             raise row_overflow(waiting, self.show) from None
         self._trace.insert(words)
+
+    def _sum(self, waiting: Sequence[Int64s]) -> Int64s:
+        """At one time, which nobody looks at, equal rows of several epochs are one."""
+        together = [np.concatenate(waiting, axis=1)]
+        together[0][-2] = self._since[0]
+        return sort_parts(together)
 
     def compact(self) -> None:
         """Take in what waits, and let all that cancels do so."""
@@ -103,6 +110,12 @@ class Collected:
 
     def accumulated(self, besides: Sequence[Int64s] = ()) -> Accumulated:
         """All rows, and those of `besides`, as they add up. Cost: that of all rows."""
+        if len(self._waiting) > PARTS_READ_MAX:
+            try:
+                words = self._sum(self._waiting)
+            except OverflowError:  # all rows together may fit: nothing is wrong with what is read then
+                words = np.ascontiguousarray(np.concatenate(self._waiting, axis=1))
+            self._waiting, self._rows_waiting = [words] if words.shape[1] else [], words.shape[1]
         return self._trace.accumulated([*self._waiting, *besides])
 
     def rebase(self, by: Rebase) -> None:

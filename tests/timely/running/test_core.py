@@ -12,14 +12,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from math import inf
+from time import sleep
 
 import pytest
 from dataflows import settle, word_count
 
 from progress.errors import InternalError, PeerError, TimelyError
 from progress.times.anchor import Rebase
+from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, MisuseError, Vertex
 from timely.client.tables import records_of
+from timely.running import core
 from timely.running.core import Worker
 from timely.running.progress_messages import (
     DataHeader,
@@ -99,8 +103,11 @@ class OneByOne(Vertex):
             self.resume()
 
 
-def test_alone_what_follows_from_news_of_progress_is_of_the_same_step() -> None:
+def test_alone_what_follows_from_news_of_progress_is_of_the_same_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nobody waits for what is told between: so clients are looked for once, and not each time."""
+    monkeypatch.setattr(core, "ALONE_SECONDS_MAX", inf)
     (worker,) = make(1)
     instance = worker.install(frozen_word_count().freeze())
     instance.input("lines").send(["a b", "a"])
@@ -108,6 +115,36 @@ def test_alone_what_follows_from_news_of_progress_is_of_the_same_step() -> None:
     assert worker.step()
     assert instance.output("counts").complete_before == 1, "words were counted when their epoch was complete"
     assert not worker.step()
+
+
+class Slow(Vertex):
+    """Takes its time over what it passes on, which it does when the epoch is complete."""
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        """Wait for the epoch."""
+        self.notify_at(time)
+
+    def on_notify(self, time: Timestamp) -> None:
+        """A load may take a thousand times as long."""
+        sleep(0.005)
+        self.send_by(0, [1], time)
+
+
+def test_alone_what_takes_long_lets_others_come_in_between() -> None:
+    """Of a load each stage may take seconds: who asks meanwhile waits for one of them, and not for all."""
+    dataflow = Dataflow("chain")
+    rows = dataflow.input("numbers")
+    for stage in range(5):
+        rows = rows.stage(f"slow {stage}", Slow)
+    dataflow.output("passed", rows)
+    (worker,) = make(1)
+    instance = worker.install(dataflow.freeze())
+    instance.input("numbers").send([1])
+    instance.input("numbers").seal()
+    before = worker.steps
+    worker.run_until_idle()
+    assert worker.steps - before >= 5
+    assert instance.output("passed").complete_before == 1
 
 
 def test_alone_who_resumes_lets_others_come_in_between() -> None:

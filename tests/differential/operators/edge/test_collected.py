@@ -91,6 +91,29 @@ def test_equal_rows_of_several_changes_become_one() -> None:
     assert rows.rows <= collected.WAITING_ROWS_MIN + 1
 
 
+@pytest.mark.parametrize("is_summed", [True, False])
+def test_who_reads_after_each_change_does_not_go_through_all_that_wait(is_summed: bool) -> None:
+    """A reader of each epoch would else pay for each change thousands of times."""
+    rows, known = Collected(1, GUARDS), dict[int, int]()
+    if not is_summed:  # what waits alone leaves 64 bits, all rows together do not
+        rows.add(block({9: -(1 << 63) + 1}), SINCE)
+        rows.settle()
+        for _ in range(2):
+            rows.add(block({9: (1 << 63) - 1}), SINCE)
+        known = {9: (1 << 63) - 1}
+    for epoch in range(200):
+        change = {epoch % 3: 1 if epoch % 2 else -1}
+        rows.add(block(change, epoch), np.array([(epoch + 1) << SHIFT]))
+        known = sums(known, change)
+        assert read(rows) == known
+        assert len(rows._waiting) <= collected.PARTS_READ_MAX
+    assert rows._rows_waiting == sum(part.shape[1] for part in rows._waiting)
+    if is_summed:
+        assert rows.rows <= 3 + collected.PARTS_READ_MAX
+        rows.settle()
+        assert read(rows) == known
+
+
 def test_words_of_later_epochs_and_a_later_anchor() -> None:
     rows = Collected(1, GUARDS)
     rows.add(block({5: 1}, 3), np.array([4 << SHIFT]))
