@@ -149,7 +149,7 @@ class EmbeddedWorkers:
             try:
                 self._begin_turn()
                 self._check()
-                answer = self._take_posted(worker, request, table)
+                answer = self._take_at_once(worker, request, table)
             except BaseException as error:
                 self._note(error)
                 raise
@@ -158,10 +158,12 @@ class EmbeddedWorkers:
         assert isinstance(answer, Reply), "what may be posted is answered at once"
         poster.on_answer(answer)
 
-    def _take_posted(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
+    def _take_at_once(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
+        """Hand out a request whose answer does not depend on work."""
         try:
             answer = self._servers[worker].handle(request, table)
         except TimelyError as error:
+            self._take_in()  # what this request has asked of other workers before
             told = self._in_full(error, request)
             raise told from told.__cause__
         self._note_owed(request, table)
@@ -257,15 +259,7 @@ class EmbeddedWorkers:
             waits = waits or not isinstance(request, _OF_NO_WORK)
         if waits:
             self._work_off()
-        answers: list[Reply | Later] = []
-        for worker, request, table in requests:
-            try:
-                answers.append(self._servers[worker].handle(request, table))
-            except TimelyError as error:
-                self._take_in()  # what this request has asked of other workers before
-                told = self._in_full(error, request)
-                raise told from told.__cause__
-            self._note_owed(request, table)
+        answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
                 self._take_in()
