@@ -73,6 +73,7 @@ class LoopRegion:
         self._is_done = True
         """The last stretch."""
         self._gates = list(parts.gates.values())
+        self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, ReduceVertex)]
         # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
         # arrangement makes at once are not sent before their epoch is closed.
         self._waiting = [
@@ -232,13 +233,14 @@ class LoopRegion:
             number, word, rows = self._told[:, at].tolist()
             parts.uses[number].tell_round(word - step, rows)
         state[X_TOLD] = 0
-        for number, rows in enumerate(parts.edges[:, E_ROWS].tolist()):
+        carried = parts.edges[:, E_ROWS]
+        for number, rows in enumerate(carried.tolist()):
             if rows:
                 use = parts.uses.get(number)
                 if use is not None:
                     use.rows_sent += rows
                     use.messages_sent += 1
-        parts.edges[:, E_ROWS] = 0
+        carried[:] = 0
 
     def send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to, and tell of these."""
@@ -261,11 +263,12 @@ class LoopRegion:
         if since > self._since or has_ended:
             self._since = since
             frontier = np.array([since], np.int64)
-            for vertex in self._parts.vertices:
-                if isinstance(vertex, ReduceVertex):
-                    vertex.machine.set_since(vertex.frontier(0) if has_ended else frontier)
-                elif has_ended and isinstance(vertex, JoinVertex):
-                    vertex.on_frontier()
+            for reduce in self._reduces:
+                reduce.machine.set_since(reduce.frontier(0) if has_ended else frontier)
+            if has_ended:
+                for vertex in self._parts.vertices:
+                    if isinstance(vertex, JoinVertex):
+                        vertex.on_frontier()
 
     def turns(self) -> dict[int, int]:
         """See `Region`."""

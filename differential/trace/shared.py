@@ -256,7 +256,7 @@ class SharedTrace(Trace):
 
     def lines_up_to(self, position: int | None) -> Int64s:
         """The lines of what is seen at a position; None: of everything. No copy: the first lines."""
-        if position is None:
+        if position is None or not self._tail:
             return self.lines
         pieces = self._pieces_up_to(position)
         return self.lines[: len(self.table) + pieces] if pieces else self.table

@@ -166,7 +166,7 @@ class Installed:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
-        if self._end is not None or self._workers.refusals.concern(self.index, this_thread()):
+        if self._end is not None or self._workers.refusals.concern(self.index):
             self.settle()
         try:
             self._workers.post(worker, request, table, self, call, is_ordered)
@@ -213,9 +213,10 @@ class Installed:
         """
         if self._end is None:
             self._workers.settle(timeout_seconds)
-        refused = self._refused_of(None if seals else this_thread())
-        if refused:
-            raise together(refused)
+        if self._workers.refusals:
+            refused = self._refused_of(None if seals else this_thread())
+            if refused:
+                raise together(refused)
         if self._end is not None:
             raise again(self._end)
 

@@ -90,9 +90,16 @@ class Refusals:
         with self._lock:
             self._found.append((dataflow, thread, error))
 
-    def concern(self, dataflow: int, thread: int) -> bool:
-        """Whether anything is to be told of what a thread has posted for a dataflow."""
-        return bool(self._found) and any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+    def concern(self, dataflow: int) -> bool:
+        """Whether anything is to be told of what this thread has posted for a dataflow."""
+        if not self._found:  # as nearly always
+            return False
+        thread = this_thread()
+        return any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+
+    def __bool__(self) -> bool:
+        """Whether anything is to be told at all."""
+        return bool(self._found)
 
     def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
         """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""

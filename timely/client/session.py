@@ -220,6 +220,7 @@ class FlowInput:
         # Where the order of calls counts, worker 0 makes it.
         self._place = 0 if form.keys else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
+        self._calls: dict[str, str] = {}
         self._numbers = count()
         self._large_numbers = count()
         self._row_numbers = count()
@@ -349,8 +350,11 @@ class FlowInput:
         return self._entered(reply)
 
     def _post(self, call: str, place: int, request: Request, table: pa.Table | None) -> None:
+        said = self._calls.get(call)
+        if said is None:
+            said = self._calls[call] = f"{call}(…), input {self.form.name!r},"
         # Of keys the last call counts, whichever thread has made it.
-        self._flow.post(place, request, table, f"{call}(…), input {self.form.name!r},", bool(self.form.keys))
+        self._flow.post(place, request, table, said, bool(self.form.keys))
 
     def _add_table(
         self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None

@@ -26,14 +26,14 @@ class Others:
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
         self._have_asked: set[int] = set()
-        self._last = 0
+        self.last = 0
+        """The thread that has asked last, of which nothing more need be noted."""
         self._asleep: list[threading.Event] = []
 
     def note(self, thread: int) -> None:
         """This thread, the current one, asks."""
-        if thread != self._last:
-            self._have_asked.add(thread)
-            self._last = thread
+        self._have_asked.add(thread)
+        self.last = thread
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""

@@ -148,7 +148,8 @@ class EmbeddedWorkers:
         with self._turn():
             try:
                 self._begin_turn()
-                self._check()
+                if self._broken is not None or self._crew is not None:
+                    self._check()
                 answer = self._take_at_once(worker, request, table)
             except BaseException as error:
                 self._note(error)
@@ -210,7 +211,8 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         self._busy = thread = threading.get_ident()
         begin_turn(self)
-        self._others.note(thread)
+        if thread != self._others.last:
+            self._others.note(thread)
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.

@@ -108,8 +108,9 @@ class WriterNumbers:
 
     def follows(self, identity: AppendId) -> bool:
         """Whether an insertion is the next one of its writer, and so is new, and leaves no gap."""
-        known = self._numbers.get(identity.writer)
-        return known is not None and known.follows(identity.sequence)
+        writer, sequence = identity
+        known = self._numbers.get(writer)
+        return known is not None and known.follows(sequence)
 
     def check(self, identity: AppendId) -> None:
         """Raise `MisuseError` if its number would leave one gap too many."""
@@ -125,11 +126,12 @@ class WriterNumbers:
 
     def add(self, identity: AppendId) -> None:
         """Remember an insertion that has been taken."""
-        numbers = self._numbers.get(identity.writer)
+        writer, sequence = identity
+        numbers = self._numbers.get(writer)
         if numbers is None:
-            numbers = self._numbers[identity.writer] = Numbers()
-        else:
-            self._numbers.move_to_end(identity.writer)
-        numbers.add(identity.sequence)
+            numbers = self._numbers[writer] = Numbers()
+        elif len(self._numbers) > 1:
+            self._numbers.move_to_end(writer)
+        numbers.add(sequence)
         if len(self._numbers) > self._writers_max:
             self._numbers.popitem(last=False)

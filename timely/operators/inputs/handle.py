@@ -237,12 +237,15 @@ class InputHandle:
     def _keep_few(self) -> None:
         """Make a batch of the plain rows that are kept as they are."""
         if self._few:
-            assert self._plain is not None
-            word = self._few_word
-            batch = self._plain.encode_rows(self._few, self._few_diffs, word)
-            self.rows_waiting -= batch.rows
-            self._few, self._few_diffs = [], []
-            self._keep(self._few_epoch, [batch], word)
+            self._keep(self._few_epoch, [self._take_few()], self._few_word)
+
+    def _take_few(self) -> Batch:
+        """These rows, at the word of their epoch; they wait no more."""
+        assert self._plain is not None
+        batch = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
+        self.rows_waiting -= len(self._few)
+        self._few, self._few_diffs = [], []
+        return batch
 
     def is_new(self, identity: AppendId) -> bool:
         """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
@@ -495,8 +498,13 @@ class InputHandle:
                 waiting.append((word, batch))
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
-        self._keep_few()
         entering: list[tuple[int, list[_Kept]]] = []
+        if (
+            self._few and not self._waiting_epochs and self._few_epoch <= sealed
+        ):  # most often nothing else waits
+            entering.append((self._few_epoch, [(self._few_word, self._take_few())]))
+        else:
+            self._keep_few()
         while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
             epoch = heapq.heappop(self._waiting_epochs)
             batches = self._waiting.pop(epoch)
@@ -508,8 +516,9 @@ class InputHandle:
         self._entrance.wake()
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
         # "repetition" and not "sealed"; older ones would grow for ever.
-        for epoch in [old for old in self._seen if old < self.epoch - 1]:
-            del self._seen[epoch]
+        if self._seen:
+            for epoch in [old for old in self._seen if old < self.epoch - 1]:
+                del self._seen[epoch]
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
