@@ -75,7 +75,7 @@ class Replacements:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self.were_any = False
-        """Whether any has begun, ever."""
+        """Whether any has begun, ever; or was switched, though it has failed here before it began."""
         self._under_way: dict[int, _Replacement] = {}  # by the number of the new version
         self._inputs_of: dict[int, int] = {}  # from the number of an old version to that of the new one
         self._outputs_of: dict[int, int] = {}
@@ -211,6 +211,7 @@ class Replacements:
         one = self._under_way.get(order.new)
         old, new = (self._worker.instances.get(index) for index in (order.old, order.new))
         self._inputs_of[order.old] = order.new
+        self.were_any = True
         if one is None or new is None:
             # It has failed here, when worker 0 did not know yet; there is no way back from what it says.
             if old is not None:

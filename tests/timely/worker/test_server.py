@@ -13,7 +13,7 @@ import pytest
 from one_worker import LINES, answer, serving
 
 import timely
-from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, encode_control
+from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, Switched, encode_control
 from timely.wire.requests import (
     Append,
     Arrived,
@@ -108,6 +108,16 @@ def test_refusing_what_fails_unexpectedly_leaves_the_worker_well() -> None:
         server.handle(Append(1, "x", 0, "w", 0, 1), LINES)
     assert not server.is_stopping
     answer(server, Seal(1, 0))
+
+
+def test_redirected_though_the_replacement_failed_here_before_it_began() -> None:
+    """Where another worker has started it sooner, and it failed, that news may come before the verdict."""
+    server, worker, _ = serving()
+    worker.end(0, timely.MisuseError("the old one failed"))
+    worker.end(1, timely.MisuseError("the new one failed"))
+    server.replacements.switch(Switched(0, 1, 0))
+    with pytest.raises(timely.MisuseError, match="the new one failed"):
+        server.handle(Append(0, "lines", 0, "w", 0, 1), LINES)
 
 
 def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
