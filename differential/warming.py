@@ -8,8 +8,10 @@ Most of the time goes into four kernels and what these alone call. So the first 
 here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
 with the one that started them. Who comes to a kernel that another has in hand waits for it, see
 `progress/one_process.py`. So helpers begin at different ends: the largest kernel, which runs loops, has two
-halves, joins and gates, and each is first compiled by another. Two, though there may be but two cores: the
-process that started them soon waits for what they have in hand.
+halves, joins and gates, and each is first compiled by another. Both are large kernels, as are the reduces in
+the second: so three processes make the machine code of that one. Two helpers, though there may be but two
+cores: the process that started them soon waits for what they have in hand. What few queries need comes last,
+when nobody else wants the core.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -35,11 +38,12 @@ from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
+from differential.kernels.least.least import reduce_least
 from differential.kernels.regions.gates import next_gate, open_gate
 from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.joint import run_joint
 from differential.kernels.regions.run import run_region
-from differential.kernels.sums.reduce_sums import reduce_few, reduce_into
+from differential.kernels.sums.reduce_sums import go_the_long_way, reduce_few, reduce_into
 from progress.kernel import (
     COMPILE_NOTICE,
     compile_for,
@@ -59,6 +63,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 _HELPERS = 2
 _HELPER = "import sys, differential.warming; differential.warming.help_to_warm(sys.stdin, {number})"
 _SECONDS_BETWEEN = 10.0
+_NICE_MAX = 19
+"""How much the system can be asked to prefer others."""
 _EDGES_MANY = 20_000
 """Enough rows for the kernels that only large runs need."""
 
@@ -110,27 +116,37 @@ def help_to_warm(caller: IO[str], number: int) -> None:
     assert 0 <= number < _HELPERS
     on_compile(None)
     threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
-    (_compile_large_kernels, _compile_joins_of_loops)[number]()
+    (_compile_gates, _compile_joins)[number]()
 
 
-def _compile_large_kernels() -> None:
-    """Those that more queries need come first. What opens a gate has most of what a small reduce has."""
+def _compile_gates() -> None:
+    """Those that more queries need come first. Sums are left to the process that waits for them."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    compile_part_for(reduce_least, table, table, table, table, line, line)
     compile_part_for(open_gate, 0, table, table, table, table, table, line, table)
     _compile_loops()
+    _give_way()
     _compile_large_sums()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
 
 
-def _compile_joins_of_loops() -> None:
-    """The other half of what runs loops, and what calls parts of the first; last the one that only loops of
-    several workers need.
+def _compile_joins() -> None:
+    """The other half of what runs loops, and of sums what few keys need, which comes second there; last what
+    only loops of several workers call.
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
     compile_part_for(next_gate, table, table, table, line)
+    compile_part_for(go_the_long_way, table, table, table, line, table, table, table, table)
     compile_for(reduce_few, table, table, table, line, line, table)
+    _give_way()
     compile_for(run_joint, table, line)
+
+
+def _give_way() -> None:
+    """To the process that was started with a query, and to who helps it."""
+    with suppress(AttributeError, OSError):  # Windows has no such thing
+        os.nice(_NICE_MAX)
 
 
 def _compile_loops() -> None:

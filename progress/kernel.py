@@ -23,7 +23,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
@@ -49,6 +48,7 @@ __all__ = [
     "is_cache_shared",
     "kernel",
     "kernels_compiled",
+    "large_kernel",
     "on_compile",
     "on_ready",
     "small_kernel",
@@ -136,7 +136,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     Kept on disk: a cluster of fresh processes would otherwise compile everything once each.
     No `fastmath`: differences are exact integers, and a sum that is off by one never cancels.
     """
-    return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_small=False))
+    return cast("Callable[P, R]", Kernel(cast("FunctionType", function)))
 
 
 def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -152,6 +152,16 @@ def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_small=True))
 
 
+def large_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`, for what takes a second or more to compile, and is called seldom for what it does: its
+    machine code is made once, and linked to that of each kernel which calls it. Else it would be made again
+    as a part of each; and one process would make what several can share.
+
+    The compiler does not look into it where it is called, so what happens for each row belongs on one side.
+    """
+    return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_large=True))
+
+
 class Kernel(functools.partial[object]):
     """A function that is compiled when it is first called.
 
@@ -162,11 +172,12 @@ class Kernel(functools.partial[object]):
     py_func: FunctionType
     """The function as it is written."""
 
-    def __new__(cls, function: FunctionType, *, is_small: bool) -> Kernel:
+    def __new__(cls, function: FunctionType, *, is_small: bool = False, is_large: bool = False) -> Kernel:
         """Nothing is compiled yet."""
         made = super().__new__(cls, function)
         made.__dict__["py_func"] = function
         made._is_small = is_small
+        made._is_large = is_large
         made._signature = None
         made._compiled = None
         made._unready = made._first
@@ -176,6 +187,7 @@ class Kernel(functools.partial[object]):
         return made
 
     _is_small: bool
+    _is_large: bool
     _unready: Called
     """What is called at first. Kept: it replaces itself while it runs."""
     _signature: str | None
@@ -273,6 +285,7 @@ class Kernel(functools.partial[object]):
             return Compiled(
                 self.py_func,
                 is_small=self._is_small,
+                is_large=self._is_large,
                 checks_bounds=CHECK_BOUNDS,
                 stamp=self._stamp,
                 tell=_watch,
@@ -290,8 +303,7 @@ class Kernel(functools.partial[object]):
 
     @property
     def _file(self) -> str:
-        """As numba calls its own files of this kernel."""
-        return f"{Path(self._source).stem}.{self.py_func.__qualname__}-{self.py_func.__code__.co_firstlineno}"
+        return kept.name_of(cast("FunctionType", self.py_func))
 
     @functools.cached_property
     def _stamp(self) -> tuple[str, ...]:

@@ -15,7 +15,10 @@ SEVERAL_SIGNATURES: dict[str, str] = {}
 
 
 def _is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(ast.unparse(decorator) in ("kernel", "small_kernel") for decorator in function.decorator_list)
+    return any(
+        ast.unparse(decorator) in ("kernel", "large_kernel", "small_kernel")
+        for decorator in function.decorator_list
+    )
 
 
 SOURCES = [

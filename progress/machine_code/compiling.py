@@ -1,13 +1,15 @@
 """How is a kernel compiled? By numba, but for what only calling from Python takes.
 
-The one file of this package that imports numba's compiler; who finds machine code on disk never imports it.
+This file, and those which it alone imports (`calling.py`, `parts.py`, `shortcuts.py`), import numba's
+compiler; who finds machine code on disk imports none of them.
 
 Numba makes machine code of every function that it compiles, ready to be called by Python and by C, and does
 so again for the same function as a part of each that calls it. Of our kernels nine in ten are only parts. So
-a kernel is kept as LLVM's *intermediate code*, hardly optimised; those that Python calls are optimised,
-together with what they call and with what takes their arguments apart, and made machine code of: once. Where
-the machine is not one for which `image.py` can link, or the arguments are none that `calling.py` can take
-apart, numba does all of it in its own way (`in_numba_s_way`).
+a kernel is kept as LLVM's *intermediate code*, hardly optimised, without what it calls. Those that Python
+calls are optimised, together with what they call and with what takes their arguments apart, and made machine
+code of; but large kernels are that once, and others are linked to it (`parts.py`). Where the machine is not
+one for which `image.py` can link, or the arguments are none that `calling.py` can take apart, numba does all
+of it in its own way (`in_numba_s_way`).
 """
 
 from __future__ import annotations
@@ -23,27 +25,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numba
-from llvmlite.binding import parse_bitcode
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult, Flags, compile_extra, compile_result
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
 from numba.core.types import Array, Type, unliteral
 from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import intrinsic
 
 from ..one_process import claimed
-from .calling import ENTRY, code_that_calls
-from .image import Image, link
+from . import kept
+from .image import Image
 from .memory import Called
+from .parts import Part, image_that_calls
 from .room import with_room
+from .shortcuts import Passes, with_memory
 
 if TYPE_CHECKING:
-    from llvmlite.binding import ModuleRef
+    from types import FunctionType
+
     from numba.core.base import BaseContext
     from numba.core.caching import FunctionCache
 
@@ -58,8 +60,10 @@ __all__ = [
     "signature_of",
 ]
 
-_FORM: Final = 1
+_FORM: Final = 2
 """Of what is kept as a part of other kernels; another number for another form."""
+_Call = tuple[str, str, tuple[Type, ...], str]
+"""Of a kernel that another one calls: its module and name, for which types, and the name of its function."""
 compiler_lock: Final = global_compiler_lock
 """Numba's: one thread compiles at a time."""
 
@@ -79,51 +83,6 @@ class Watch(Protocol):
         """A kernel is compiled, or was found."""
 
 
-class _Library(JITCodeLibrary):
-    """The code of one kernel as a part of those that call it."""
-
-    @classmethod
-    def found(cls, name: str, code: bytes) -> _Library:
-        """That was kept."""
-        library = cls(cpu_target.target_context.codegen(), name)
-        library._final_module = library._shared_module = _parsed(code)
-        library._finalized = True
-        return library
-
-    def _optimize_final_module(self) -> None:
-        """Enough to become a part of another: the rest is done there."""
-        cheap, passes = self._codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
-        )
-        cheap.run(self._final_module, passes)
-
-    def _finalize_final_module(self) -> None:
-        """Without handing it to the engine, which makes machine code of all that it is given."""
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-    def kept(self) -> bytes:
-        """What `found` takes."""
-        return cast("bytes", self._get_module_for_linking().as_bitcode())
-
-
-class _Calling(_Library):
-    """The code of one kernel, all that it calls, and what takes its arguments apart."""
-
-    def _optimize_final_module(self) -> None:
-        JITCodeLibrary._optimize_final_module(self)
-
-    def object(self) -> bytes:
-        """Machine code."""
-        self._ensure_finalized()
-        return cast("bytes", self._codegen._tm.emit_object(self._final_module))
-
-
-def _parsed(code: bytes) -> ModuleRef:
-    return parse_bitcode(code)
-
-
 class _Name:
     """Stands where numba has the function that Python calls: it tells kernels apart."""
 
@@ -131,12 +90,14 @@ class _Name:
 class _Compiler(_FunctionCompiler):
     """Compiles a kernel to a part of others."""
 
+    usable: Callable[[CompileResult], CompileResult]
+    """Lets others call it."""
+
     def _compile_core(self, args: Sequence[Type], return_type: Type | None) -> CompileResult:
         flags = Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         for name in ("no_compile", "no_cpython_wrapper", "no_cfunc_wrapper"):
             setattr(flags, name, True)  # what Python or C would call
-        library = _Library(cpu_target.target_context.codegen(), self.py_func.__qualname__)
         code = compile_extra(
             self.targetdescr.typing_context,
             self.targetdescr.target_context,
@@ -145,17 +106,10 @@ class _Compiler(_FunctionCompiler):
             return_type,
             flags,
             self.locals,
-            library,
+            Part(self.py_func.__qualname__),
             self.pipeline_class,
         )
-        return _usable(code)
-
-
-def _usable(code: CompileResult) -> CompileResult:
-    """So that others can call it."""
-    usable: CompileResult = code._replace(**{"entry_point": _Name()})
-    cpu_target.target_context.insert_user_function(usable.entry_point, usable.fndesc, [usable.library])
-    return usable
+        return self.usable(code)
 
 
 class Compiled:
@@ -169,11 +123,13 @@ class Compiled:
         function: Called,
         *,
         is_small: bool,
+        is_large: bool,
         checks_bounds: bool,
         stamp: tuple[str, ...],
         tell: Watch,
     ) -> None:
         self.function = function
+        self._is_large = is_large
         # Both are said of each: what is not said, a kernel that is compiled for another one takes over from
         # it.
         small = {"forceinline": is_small, "_nrt": not is_small}
@@ -182,12 +138,10 @@ class Compiled:
         self._compiler = compiler
         self._stamp = (*stamp, f"form={_FORM}")
         self._tell = tell
-        self.part = self._dispatcher("", _compile_to_a_part)
+        self.part = self._dispatcher("")
 
-    def _dispatcher(
-        self, suffix: str, prepare: Callable[[Dispatcher[Called]], None] | None
-    ) -> Dispatcher[Called]:
-        """With its files under a name with `suffix`."""
+    def _dispatcher(self, suffix: str) -> Dispatcher[Called]:
+        """With its files under a name with `suffix`; without one it compiles to parts of others."""
         dispatcher = self._compiler(self.function)
         cache = dispatcher._cache
         # Numba keys code by the caller's source file alone. A kernel that calls one of another file would
@@ -197,8 +151,8 @@ class Compiled:
         cache._cache_file = file
         _renew_code_before_index(file)
         _compile_anew_what_is_damaged(cache)
-        if prepare is not None:
-            prepare(dispatcher)
+        if not suffix:
+            _compile_to_a_part(dispatcher, self._usable)
         _take_numbers_as_numbers(dispatcher)
         _compile_in_one_process(dispatcher, cache._cache_path, file._index_name, self._tell)
         _dispatchers.append((dispatcher, self._tell))
@@ -207,7 +161,29 @@ class Compiled:
     @functools.cached_property
     def in_numba_s_way(self) -> Dispatcher[Called]:
         """For what cannot be called otherwise."""
-        return self._dispatcher(".any", None)
+        return self._dispatcher(".any")
+
+    def _usable(self, code: CompileResult) -> CompileResult:
+        """So that others can call it."""
+        usable: CompileResult = code._replace(**{"entry_point": _Name()})
+        part = cast("Part", usable.library)
+        part.code = usable
+        if self._is_large:
+            part.machine_code = functools.cache(lambda: self._machine_code(part))
+        cpu_target.target_context.insert_user_function(usable.entry_point, usable.fndesc, [part])
+        return usable
+
+    def _machine_code(self, part: Part) -> bytes:
+        """Of a large kernel. Who needs it at the same time waits for it."""
+        function = cast("FunctionType", self.function)
+        source, name = function.__code__.co_filename, kept.name_of(function)
+        stamp = (*kept.build(), *self._stamp, *part.symbols())
+        with claimed(self.folder, f"{name}.object"):
+            found = kept.look_up_object(source, name, stamp)
+            if found is None:
+                found = part.object()
+                kept.keep_object(source, name, stamp, found)
+        return found
 
     def signatures(self) -> list[str]:
         """What it was compiled for."""
@@ -250,44 +226,51 @@ def _ordinary(kind: Type) -> Type:
 def image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
     """What Python can call, and the constants in it. Raises `UnknownCodeError` where that cannot be made."""
     with global_compiler_lock:
-        return with_room(_image_of)(kernel, signature)
+        return with_room(with_memory(_image_of))(kernel, signature)
 
 
 def _image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
     kernel.part.compile(signature)
-    code = kernel.part.overloads[signature]
-    module, constants = code_that_calls(code)
-    library = _Calling(cpu_target.target_context.codegen(), f"calling {code.fndesc.qualname}")
-    library.add_ir_module(module)
-    library.add_linking_library(code.library)
-    library.add_linking_library(rtsys.library)
-    return link([library.object()], ENTRY), constants
+    return image_that_calls(kernel.part.overloads[signature].library)
 
 
 def compile_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
-    """What others can call, and Python cannot."""
+    """What others can call, and Python cannot; the machine code of it, too, if it is large."""
     with global_compiler_lock:
-        with_room(kernel.part.compile)(signature)
+        with_room(with_memory(_make_part))(kernel, signature)
+
+
+def _make_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
+    kernel.part.compile(signature)
+    part: Part = kernel.part.overloads[signature].library
+    if part.machine_code is not None:
+        part.machine_code()
 
 
 def _reduced(code: CompileResult) -> tuple[object, ...]:
     """What is kept of a kernel: enough for those that call it."""
-    description = code.fndesc
+    description, part = code.fndesc, cast("Part", code.library)
     description.typemap = description.calltypes = None
-    return code.library.name, code.library.kept(), description, code.signature, code.reload_init
+    calls = [
+        (each.code.fndesc.modname, each.code.fndesc.qualname, each.code.signature.args, each.symbol)
+        for each in part.calls
+    ]
+    return part.name, part.kept(), calls, description, code.signature, code.reload_init
 
 
 def _rebuilt(
-    context: object, kept: tuple[str, bytes, object, object, Sequence[Callable[[], None]]]
+    context: object,
+    what: tuple[str, bytes, Sequence[_Call], object, object, Sequence[Callable[[], None]]],
+    usable: Callable[[CompileResult], CompileResult],
 ) -> object:
-    name, code, description, signature, again = kept
+    name, code, calls, description, signature, again = what
     for each in again:
         each()
-    return _usable(
+    return usable(
         compile_result(
             typing_context=cpu_target.typing_context,
             target_context=cpu_target.target_context,
-            library=_Library.found(name, code),
+            library=Part.found(name, code, [_called(*call) for call in calls]),
             fndesc=description,
             signature=signature,
             objectmode=False,
@@ -296,6 +279,19 @@ def _rebuilt(
             referenced_envs=(),
         )
     )
+
+
+def _called(module: str, name: str, signature: tuple[Type, ...], symbol: str) -> Part:
+    """The part of a kernel that is called by what was kept. Raises if it is no longer the one that was
+    called then: names of functions have a number that each process counts for itself.
+    """
+    kernel = getattr(importlib.import_module(module), name)
+    dispatcher = kernel._numba_type_.dispatcher
+    dispatcher.compile(signature)
+    part: Part = dispatcher.overloads[signature].library
+    if part.symbol != symbol:
+        raise LookupError(f"{symbol} was compiled anew, as {part.symbol}")
+    return part
 
 
 def as_written(function: Called) -> object:
@@ -309,14 +305,18 @@ def as_written(function: Called) -> object:
 _intrinsics: dict[Called, object] = {}
 
 
-def _compile_to_a_part(dispatcher: Dispatcher[Called]) -> None:
+def _compile_to_a_part(
+    dispatcher: Dispatcher[Called], usable: Callable[[CompileResult], CompileResult]
+) -> None:
     """Let numba's dispatcher compile, and keep, parts. It does so without a list of times: numba tells each
     listener of each of the hundred thousand calls of LLVM.
     """
     cache = dispatcher._cache
-    cache._impl.reduce, cache._impl.rebuild = _reduced, _rebuilt
+    cache._impl.reduce = _reduced
+    cache._impl.rebuild = functools.partial(_rebuilt, usable=usable)
     options = dispatcher.targetdescr, dispatcher.targetoptions, dispatcher.locals
-    compiler = _Compiler(dispatcher.py_func, *options, dispatcher._compiler.pipeline_class)
+    compiler = _Compiler(dispatcher.py_func, *options, Passes)
+    compiler.usable = usable
     dispatcher._compiler = compiler
 
     def compile_or_load(signature: tuple[Type, ...]) -> object:

@@ -23,18 +23,30 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from .image import Image
 
-__all__ = ["Code", "build", "keep", "look_up", "stamp_of_file"]
+__all__ = [
+    "Code",
+    "build",
+    "keep",
+    "keep_object",
+    "look_up",
+    "look_up_object",
+    "name_of",
+    "stamp_of_file",
+]
 
 _DIGEST_BYTES: Final = 16
 _FORM: Final = 1
 """Of these files; another number for another form."""
 _BUILDERS: Final = ("numba", "llvmlite")
+_MAKERS: Final = ("calling", "compiling", "image", "parts", "shortcuts")
+"""Files of this folder by which the code would be another one."""
 _NOT_OF_THE_CODE: Final = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 """What numba is told that its code does not depend on: no kernel has threads of its own. Workers that Spark
 hosts are told a number of threads, and others are not: they would replace each other's files at every start.
@@ -49,30 +61,63 @@ class Code(NamedTuple):
     constants: list[object]
 
 
+def name_of(function: FunctionType) -> str:
+    """What a kernel's files are called, as numba calls its own."""
+    code = function.__code__
+    return f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
+
+
 def look_up(source: str, name: str, stamp: tuple[str, ...]) -> Code | None:
     """The machine code of the kernel `name` of the file `source`, if it is kept and of this stamp."""
-    for folder in _folders(source):
-        try:
-            data = (folder / _file_name(name)).read_bytes()
-        except OSError:
-            continue
-        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        if digest == _digest(rest) and (code := _read(rest, stamp)) is not None:
+    for data in _found(source, _file_name(name, "machine")):
+        if (code := _read(data, stamp)) is not None:
             return code
     return None
 
 
 def keep(source: str, name: str, stamp: tuple[str, ...], code: Code) -> None:
-    """Write it where it can be; others read the old one or the new one, whole. Where it cannot be written (no
-    folder, no space), it is not kept: the next process makes it anew.
-    """
-    rest = _written(code, stamp)
+    """Where it can be. Where it cannot (no folder, no space), the next process makes it anew."""
+    _write(source, _file_name(name, "machine"), _written(code, stamp))
+
+
+def look_up_object(source: str, name: str, stamp: tuple[str, ...]) -> bytes | None:
+    """The same of machine code as a compiler writes it, to which others are linked."""
+    head = _line_of(stamp)
+    for data in _found(source, _file_name(name, "object")):
+        if data.startswith(head):
+            return data[len(head) :]
+    return None
+
+
+def keep_object(source: str, name: str, stamp: tuple[str, ...], code: bytes) -> None:
+    """As `keep`."""
+    _write(source, _file_name(name, "object"), _line_of(stamp) + code)
+
+
+def _line_of(stamp: tuple[str, ...]) -> bytes:
+    return json.dumps(stamp).encode() + b"\n"
+
+
+def _found(source: str, file_name: str) -> Iterator[bytes]:
+    """What whole files of that name say."""
     for folder in _folders(source):
-        path = folder / _file_name(name)
+        try:
+            data = (folder / file_name).read_bytes()
+        except OSError:
+            continue
+        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if digest == _digest(rest):
+            yield rest
+
+
+def _write(source: str, file_name: str, data: bytes) -> None:
+    """To the first place where it can be written; others read the old one or the new one, whole."""
+    for folder in _folders(source):
+        path = folder / file_name
         new = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(_digest(rest) + rest)
+            new.write_bytes(_digest(data) + data)
             new.replace(path)
             return
         except OSError:
@@ -148,8 +193,8 @@ def _can_be_written(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _file_name(name: str) -> str:
-    return f"{name}.{sys.implementation.cache_tag}.{_processor()}.machine"
+def _file_name(name: str, kind: str) -> str:
+    return f"{name}.{sys.implementation.cache_tag}.{_processor()}.{kind}"
 
 
 @functools.cache
@@ -173,7 +218,10 @@ def build() -> tuple[str, ...]:
         parts.append(f"{name} {stamp_of_file(str(Path(spec.origin).with_name('_version.py')))}")
     numba_s = {name for name in os.environ if name.startswith("NUMBA_")} - _NOT_OF_THE_CODE
     here = Path(__file__).parent
-    parts += [stamp_of_file(str(here / f"{name}.py")) for name in ("calling", "compiling", "image")]
+    parts += [
+        stamp_of_file(str(here / f"{name}.py"))
+        for name in ("calling", "compiling", "image", "parts", "shortcuts")
+    ]
     return (*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
 
 

@@ -60,10 +60,11 @@ def test_warming_runs_every_operator_to_its_end() -> None:
 def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
     """Arrays of other shapes would be another signature: machine code that nobody asks for."""
     warming.warm()
-    warming._compile_large_kernels()
-    warming._compile_joins_of_loops()
-    parts = (warming.open_gate, warming.take_in, warming.next_gate)
-    for large in (warming.reduce_few, warming.reduce_first, warming.run_region, *parts):
+    warming._compile_gates()
+    warming._compile_joins()
+    parts = (warming.open_gate, warming.take_in, warming.next_gate, warming.go_the_long_way)
+    reduces = (warming.reduce_few, warming.reduce_first, warming.reduce_least)
+    for large in (*reduces, warming.run_region, *parts):
         assert len(cast("Kernel", large).signatures) == 1
 
 
@@ -71,7 +72,7 @@ HELPER = """
 import sys, time
 from differential import warming
 from progress.kernel import Kernel
-warming._compile_large_kernels = lambda: (print("here", flush=True), time.sleep(1000))
+warming._compile_gates = lambda: (print("here", flush=True), time.sleep(1000))
 warming.help_to_warm(sys.stdin, 0)
 """
 

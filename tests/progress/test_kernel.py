@@ -252,11 +252,11 @@ def test_on_machines_whose_code_is_not_read_numba_calls(folder: Path) -> None:
 
 
 UNKNOWN = """
-import progress.machine_code.compiling as compiling
+import progress.machine_code.parts as parts
 from progress.machine_code.image import UnknownCodeError
 def link(objects, entry):
     raise UnknownCodeError("a reference of kind 99")
-compiling.link = link
+parts.link = link
 """
 
 

@@ -37,7 +37,7 @@ from differential.kernels.merging.merge import copy_rows, first_rows
 from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.rows.memory import LUB, read
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, large_kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 
@@ -223,7 +223,7 @@ def corrections_of(
     return made
 
 
-@kernel
+@large_kernel
 def reduce_least(
     ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, shape: Int64s
 ) -> tuple[Int64s, Int64s]:

@@ -46,7 +46,7 @@ from differential.kernels.regions.layout import (
 from differential.kernels.regions.slots import rows_of
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, table_at
 from differential.kernels.rows.sort import sort_words
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, large_kernel
 
 
 @kernel
@@ -114,7 +114,7 @@ def look_up(
     return pass_on(pairs, matches[number, M_EDGE], matches[number, M_EDGES], edges, slots, state, told)
 
 
-@kernel
+@large_kernel
 def take_in(
     step: int,
     steps: Int64s,

@@ -33,7 +33,7 @@ from differential.kernels.regions.layout import (
     X_TOLD,
     X_TURNS,
 )
-from progress.kernel import Int64s, kernel
+from progress.kernel import Int64s, kernel, large_kernel
 
 
 @kernel
@@ -58,7 +58,7 @@ def undo(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
     state[X_TOLD] = before[2, edges.shape[0]]
 
 
-@kernel
+@large_kernel
 def run_region(
     steps: Int64s,
     matches: Int64s,

@@ -28,7 +28,7 @@ from differential.kernels.rows.packing import (
     varying_bits,
 )
 from differential.kernels.rows.room import give_back, room_for
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.kernel import Int64s, kernel, large_kernel, small_kernel
 
 TINY: Final = 24
 WIDE_DIGITS_FROM: Final = 4096
@@ -111,7 +111,7 @@ def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> in
     return kept
 
 
-@kernel
+@large_kernel
 def sort_words(words: Int64s) -> Int64s:
     """`sort_consolidate` in one call, for other kernels and for few rows."""
     columns, rows = words.shape

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from house import ROOT
+from fresh_processes import answer, start
 
 STEPS = """
 from progress.kernel import kernel, small_kernel
@@ -42,30 +39,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, program: str, cache: Path) -> subprocess.Popen[str]:
-    """A process that keeps what it compiles in `cache`."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
-        "NUMBA_CACHE_DIR": str(cache),
-        "XDG_CACHE_HOME": str(folder / "home"),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-c", program],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def answer(process: subprocess.Popen[str]) -> str:
-    """What it writes."""
-    out, said = process.communicate()
-    assert process.returncode == 0, said
-    return out
-
-
 def test_two_processes_with_an_empty_cache_compile_each_kernel_once(folder: Path) -> None:
     both = [start(folder, PROGRAM, folder / "cache") for _ in range(2)]
     answers = [answer(process).split() for process in both]
@@ -77,12 +50,12 @@ def test_two_processes_with_an_empty_cache_compile_each_kernel_once(folder: Path
 
 SLOW = """
 import time
-import progress.machine_code.compiling as compiling
+import progress.machine_code.parts as parts
 print("compiles", flush=True)
 def slowly(*arguments):
     print("links", flush=True)
     time.sleep(1000)
-compiling.link = slowly
+parts.link = slowly
 """
 
 

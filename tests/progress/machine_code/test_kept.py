@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from progress.machine_code.image import Image
-from progress.machine_code.kept import Code, build, keep, look_up
+from progress.machine_code.kept import Code, build, keep, keep_object, look_up, look_up_object, name_of
 
 STAMP = ("a", "b")
 
@@ -61,6 +61,24 @@ def test_code_of_another_stamp_is_not_found_and_replaced(source: str) -> None:
     assert len(list((Path(source).parent / "__pycache__").iterdir())) == 1
 
 
+def test_an_object_is_kept_beside_the_code_that_is_called(source: str) -> None:
+    keep(source, "step", STAMP, code([0]))
+    keep_object(source, "step", STAMP, b"of a large\nkernel")
+    assert look_up_object(source, "step", STAMP) == b"of a large\nkernel"
+    assert same(look_up(source, "step", STAMP), code([0]))
+    assert look_up_object(source, "other", STAMP) is None
+
+
+def test_an_object_of_another_stamp_is_not_found_and_replaced(source: str) -> None:
+    """Of one that only begins as this one does, too."""
+    keep_object(source, "step", STAMP, b"old")
+    for other in (("a", "c"), ("a",), (*STAMP, "c")):
+        assert look_up_object(source, "step", other) is None
+    keep_object(source, "step", ("a",), b"new")
+    assert look_up_object(source, "step", ("a",)) == b"new"
+    assert look_up_object(source, "step", STAMP) is None
+
+
 @given(at=st.integers(0, 10_000), how=st.sampled_from(["cut", "flip", "grow"]))
 def test_what_is_damaged_is_as_none(tmp_path_factory: pytest.TempPathFactory, at: int, how: str) -> None:
     folder = tmp_path_factory.mktemp("damaged")
@@ -68,13 +86,17 @@ def test_what_is_damaged_is_as_none(tmp_path_factory: pytest.TempPathFactory, at
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", str(folder / "cache"))
         keep(source, "step", STAMP, code([0]))
-        (path,) = (folder / "cache").rglob("*.machine")
-        data = bytearray(path.read_bytes())
-        at %= len(data)
-        if how == "flip":
-            data[at] ^= 1 << at % 8
-        path.write_bytes({"cut": data[:at], "flip": data, "grow": data + b"x"}[how])
+        keep_object(source, "step", STAMP, bytes(64))
+        paths = [path for path in (folder / "cache").rglob("step.*") if path.is_file()]
+        assert len(paths) == 2
+        for path in paths:
+            data = bytearray(path.read_bytes())
+            place = at % len(data)
+            if how == "flip":
+                data[place] ^= 1 << place % 8
+            path.write_bytes({"cut": data[:place], "flip": data, "grow": data + b"x"}[how])
         assert look_up(source, "step", STAMP) is None
+        assert look_up_object(source, "step", STAMP) is None
 
 
 def test_the_user_s_cache_serves_where_the_package_cannot_be_written(source: str, tmp_path: Path) -> None:
@@ -93,6 +115,11 @@ def test_files_of_one_name_in_two_folders_are_told_apart(
         keep(source, "step", STAMP, code(words))
     assert same(look_up(sources[0], "step", STAMP), code([0]))
     assert same(look_up(sources[1], "step", STAMP), code([8]))
+
+
+def test_a_kernel_s_files_are_named_as_numba_names_its_own() -> None:
+    line = code.__code__.co_firstlineno
+    assert name_of(code) == f"test_kept.code-{line}"
 
 
 def test_build_is_another_one_by_what_changes_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
