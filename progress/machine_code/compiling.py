@@ -41,7 +41,7 @@ from .image import Image
 from .memory import Called
 from .parts import Part, image_that_calls
 from .room import with_room
-from .shortcuts import Passes, with_memory
+from .shortcuts import Passes, with_shortcuts
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -226,7 +226,7 @@ def _ordinary(kind: Type) -> Type:
 def image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
     """What Python can call, and the constants in it. Raises `UnknownCodeError` where that cannot be made."""
     with global_compiler_lock:
-        return with_room(with_memory(_image_of))(kernel, signature)
+        return with_room(with_shortcuts(_image_of))(kernel, signature)
 
 
 def _image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
@@ -237,7 +237,7 @@ def _image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, lis
 def compile_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
     """What others can call, and Python cannot; the machine code of it, too, if it is large."""
     with global_compiler_lock:
-        with_room(with_memory(_make_part))(kernel, signature)
+        with_room(with_shortcuts(_make_part))(kernel, signature)
 
 
 def _make_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:

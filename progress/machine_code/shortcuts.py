@@ -4,6 +4,11 @@
   the other, whether they are for arguments of these types: once when it looks for types, and again when it
   writes code; each time most of them are not. A few thousand questions have a thousand different answers.
 - It looks for closures to be put in place, and for arithmetic of whole arrays. No kernel has any.
+- Eight times, between its passes, it finds out which variables live where a block begins. Who asks for them
+  is a generator, or a function that it leaves to Python.
+- To list the variables of an instruction it asks of each of its fields whether it is one of six classes.
+
+All but the second are replacements of functions of numba, in place while a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -12,8 +17,11 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
+from numba.core import transforms
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
+from numba.core.ir import Inst, Loc, Var
+from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.types.functions import BaseFunction
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from numba.core.typing.context import Context
     from numba.core.typing.templates import Signature
 
-__all__ = ["Passes", "with_memory"]
+__all__ = ["Passes", "with_shortcuts"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -99,15 +107,60 @@ def _codes_of(function: BaseFunction) -> dict[tuple[Type, ...], object]:
     return cast("dict[tuple[Type, ...], object]", vars(function)["_impl_keys"])
 
 
-def with_memory(function: Callable[P, R]) -> Callable[P, R]:
-    """What `function` does, while numba remembers what it was told. Requires the compiler's lock."""
+def _process(processor: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """As `PostProcessor.run`, without `block_entry_vars`."""
+    function = processor.func_ir
+    if function.is_generator:
+        _process_all(processor, emit_dels, extend_lifetimes)
+        return
+    function.blocks = transforms.canonicalize_cfg(function.blocks)
+    function.variable_lifetime = VariableLifetime(function.blocks)
+    function.generator_info = None
+    if emit_dels:
+        processor._insert_var_dels(extend_lifetimes=extend_lifetimes)
+
+
+_process_all: Final = PostProcessor.run
+
+
+def _variables(_: Inst, value: object) -> list[Var]:
+    """As `Inst._rec_list_vars`."""
+    found: list[Var] = []
+    _find_variables(value, found)
+    return found
+
+
+def _find_variables(value: object, found: list[Var]) -> None:
+    kind = type(value)
+    if kind is Var:
+        found.append(cast("Var", value))
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            if type(each) not in _HAVE_NONE:
+                _find_variables(each, found)
+    elif isinstance(value, Inst):
+        found += value.list_vars()
+
+
+_HAVE_NONE: Final = {Loc, str, int, bool, type(None)}
+_REPLACED: Final[tuple[tuple[type, str, object], ...]] = (
+    (BaseFunction, "get_call_type", _remember),
+    (PostProcessor, "run", _process),
+    (Inst, "_rec_list_vars", _variables),
+)
+
+
+def with_shortcuts(function: Callable[P, R]) -> Callable[P, R]:
+    """What `function` does, while numba takes these. Requires the compiler's lock."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        before = BaseFunction.get_call_type
-        setattr(BaseFunction, _ask.__name__, _remember)
+        before = [vars(owner)[name] for owner, name, _ in _REPLACED]
+        for owner, name, shortcut in _REPLACED:
+            setattr(owner, name, shortcut)
         try:
             return function(*args, **kwargs)
         finally:
-            setattr(BaseFunction, _ask.__name__, before)
+            for (owner, name, _), what in zip(_REPLACED, before, strict=True):
+                setattr(owner, name, what)
 
     return called
