@@ -60,7 +60,7 @@ __all__ = [
     "signature_of",
 ]
 
-_FORM: Final = 2
+_FORM: Final = 3
 """Of what is kept as a part of other kernels; another number for another form."""
 _Call = tuple[str, str, tuple[Type, ...], str]
 """Of a kernel that another one calls: its module and name, for which types, and the name of its function."""

@@ -220,7 +220,7 @@ def build() -> tuple[str, ...]:
     here = Path(__file__).parent
     parts += [
         stamp_of_file(str(here / f"{name}.py"))
-        for name in ("calling", "compiling", "image", "parts", "shortcuts")
+        for name in ("calling", "compiling", "counting", "image", "parts", "shortcuts")
     ]
     return (*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, cast
 
-from llvmlite.binding import parse_bitcode
+from llvmlite.binding import parse_assembly, parse_bitcode
 from numba.core.codegen import CodeLibrary, JITCodeLibrary
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
 from .calling import ENTRY, code_that_calls
+from .counting import COUNTING, define_counting
 from .image import Image, link
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Part", "image_that_calls"]
 
 _EXTERNAL: Final = "external"
+_ELSEWHERE: Final = "available_externally"
 
 
 class Part(JITCodeLibrary):
@@ -126,6 +128,24 @@ class _Whole(JITCodeLibrary):
         self.add_linking_library(rtsys.library)
         self.finalize()
         return cast("bytes", self._codegen._tm.emit_object(self._final_module))
+
+    def _optimize_final_module(self) -> None:
+        """As numba does, but that between its two steps counting becomes code like any other: see
+        `counting.py`. What cancels out by then is gone.
+        """
+        codegen, module = self._codegen, self._final_module
+        for function in module.functions:
+            if function.name in COUNTING and not function.is_declaration:
+                function.linkage = _ELSEWHERE  # numba's, which goes when all is inlined that will be
+        cheap, passes = codegen._module_pass_manager(
+            loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
+        )
+        cheap.run(module, passes)
+        counting = codegen._create_empty_module("counting")
+        define_counting(counting)
+        module.link_in(parse_assembly(str(counting)), preserve=True)
+        full, passes = codegen._module_pass_manager()
+        full.run(module, passes)
 
 
 def image_that_calls(part: Part) -> tuple[Image, list[object]]:
