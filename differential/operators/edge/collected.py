@@ -71,13 +71,23 @@ class Collected:
         rows = words.shape[1]
         if rows == 0:
             return
+        if self._is_enough(rows):  # they are in order, and not to be sorted with others
+            self.settle()
+            self._since = since
+            self._trace.set_since(since)
+            self._trace.insert(words)
+            return
         self._since = since
         self._waiting.append(words)
         self._rows_waiting += rows
-        if self._rows_waiting > WAITING_ROWS_MIN:
-            enough = min(self._trace.rows // WAITING_SHARE, WAITING_ROWS_MAX)
-            if self._rows_waiting > enough:
-                self.settle()
+        if self._is_enough(self._rows_waiting):
+            self.settle()
+
+    def _is_enough(self, rows: int) -> bool:
+        """Whether so many rows are worth taking in."""
+        if rows <= WAITING_ROWS_MIN:
+            return False
+        return rows > min(self._trace.rows // WAITING_SHARE, WAITING_ROWS_MAX)
 
     def add_run(self, run: Run, since: Int64s) -> None:
         """The same of many rows, which are a run already, and of one time."""

@@ -83,6 +83,29 @@ def test_few_rows_wait_and_many_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(waited[at] == 0 for at in range(len(waited))) < 30
 
 
+def test_many_rows_at_once_are_taken_in_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in order: to sort a load once more takes as long as to load it, and as much memory."""
+    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 10)
+    rows, sorted_rows = Collected(1, GUARDS), list[int]()
+    sort = collected.sort_parts
+    monkeypatch.setattr(
+        collected, "sort_parts", lambda parts: (sorted_rows.append(parts[0].shape[1]), sort(parts))[1]
+    )
+    rows.add(block(dict.fromkeys(range(1000), 1)), SINCE)
+    assert (rows._rows_waiting, rows._trace.rows, sorted_rows) == (0, 1000, [])
+    rows.add(block({7: -1, 8: 1}, 1), np.array([2 << SHIFT]))
+    rows.add(block(dict.fromkeys(range(7, 20), 1), 2), np.array([3 << SHIFT]))
+    rows.add(block(dict.fromkeys(range(100), 1), 3), np.array([4 << SHIFT]))
+    assert (rows._rows_waiting, sorted_rows) == (0, [15]), "but for those that waited"
+    assert rows._trace.since.tolist() == [4 << SHIFT]
+    assert read(rows) == sums(
+        dict.fromkeys(range(1000), 1),
+        {7: -1, 8: 1},
+        dict.fromkeys(range(7, 20), 1),
+        dict.fromkeys(range(100), 1),
+    )
+
+
 def test_equal_rows_of_several_changes_become_one() -> None:
     """Memory follows the rows of the collection, and not how often they have changed."""
     rows = Collected(1, GUARDS)
