@@ -21,6 +21,7 @@ from dataflows import settle, word_count
 from progress.errors import InternalError, PeerError, TimelyError
 from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
+from progress.tracking.count_changes import Change
 from timely import Batch, Dataflow, MisuseError, Vertex
 from timely.client.tables import records_of
 from timely.running import core
@@ -117,34 +118,89 @@ def test_alone_what_follows_from_news_of_progress_is_of_the_same_step(
     assert not worker.step()
 
 
-class Slow(Vertex):
-    """Takes its time over what it passes on, which it does when the epoch is complete."""
+class Late(Vertex):
+    """Passes on that something has come when the epoch is complete."""
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         """Wait for the epoch."""
         self.notify_at(time)
 
     def on_notify(self, time: Timestamp) -> None:
+        """It is."""
+        self.send_by(0, [1], time)
+
+
+class Slow(Late):
+    """Takes its time over that."""
+
+    def on_notify(self, time: Timestamp) -> None:
         """A load may take a thousand times as long."""
         sleep(0.005)
-        self.send_by(0, [1], time)
+        super().on_notify(time)
+
+
+def chain(length: int, vertex: type[Vertex]) -> Dataflow:
+    dataflow = Dataflow("chain")
+    rows = dataflow.input("numbers")
+    for stage in range(length):
+        rows = rows.stage(f"stage {stage}", vertex)
+    dataflow.output("passed", rows)
+    return dataflow
 
 
 def test_alone_what_takes_long_lets_others_come_in_between() -> None:
     """Of a load each stage may take seconds: who asks meanwhile waits for one of them, and not for all."""
-    dataflow = Dataflow("chain")
-    rows = dataflow.input("numbers")
-    for stage in range(5):
-        rows = rows.stage(f"slow {stage}", Slow)
-    dataflow.output("passed", rows)
     (worker,) = make(1)
-    instance = worker.install(dataflow.freeze())
+    instance = worker.install(chain(5, Slow).freeze())
     instance.input("numbers").send([1])
     instance.input("numbers").seal()
     before = worker.steps
     worker.run_until_idle()
     assert worker.steps - before >= 5
     assert instance.output("passed").complete_before == 1
+
+
+def test_alone_a_step_has_so_many_activations_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "ALONE_SECONDS_MAX", inf)
+    monkeypatch.setattr(core, "ACTIVATIONS_PER_STEP_MAX", 20)
+    (worker,) = make(1)
+    instance = worker.install(chain(30, Late).freeze())
+    worker.run_until_idle()
+    instance.input("numbers").send([1])
+    instance.input("numbers").seal()
+    ran, before = [], 0
+    while worker.step():
+        activations = sum(runner.activations for runner in instance.runners)
+        ran.append(activations - before)
+        before = activations
+    assert instance.output("passed").complete_before == 1
+    assert ran[1] == 20, "all that one step may"
+    assert max(ran[1:]) == 20
+
+
+def test_together_a_step_tells_others_of_progress_before_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "ALONE_SECONDS_MAX", inf)
+    told: list[int] = []
+    tell_all = Worker._tell_all
+
+    def counted(worker: Worker, dataflow: int, changes: list[Change]) -> None:
+        told[-1] += 1
+        tell_all(worker, dataflow, changes)
+
+    monkeypatch.setattr(Worker, "_tell_all", counted)
+    group = make(2)
+    instances = [worker.install(chain(5, Late).freeze()) for worker in group]
+    for instance in instances:
+        instance.input("numbers").send([1])
+        instance.input("numbers").seal()
+    moved = True
+    while moved:
+        moved = False
+        for worker in group:
+            told.append(0)
+            moved = worker.step() or moved
+    assert all(instance.output("passed").complete_before == 1 for instance in instances)
+    assert max(told) == 1 and sum(told) > 5
 
 
 def test_alone_who_resumes_lets_others_come_in_between() -> None:
