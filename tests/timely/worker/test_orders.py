@@ -94,6 +94,18 @@ def test_seal_that_fits_no_word_changes_nothing() -> None:
     assert group.epochs() == [0, 0] and group.network.in_flight() == 0
 
 
+def test_seal_is_for_the_input_that_is_furthest_behind() -> None:
+    group = Group(1)
+    (instance,) = group.instances
+    instance.input("other").seal(5)
+    assert group.orders.seal(0, 2) == 3
+    assert [handle.epoch for handle in instance.inputs.values()] == [3, 6]
+    assert group.orders.seal(0, 1) == 3
+    instance.input("in").close()
+    assert group.orders.seal(0, 2) == 6, "what is closed has no say"
+    assert group.orders.seal(0, 6) == 7
+
+
 def test_enter_lets_all_parts_in_at_the_epoch_that_is_open_then() -> None:
     group = Group(3)
     for worker in range(3):
