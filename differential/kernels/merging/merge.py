@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.overflow import checked_add
-from differential.kernels.rows.memory import LUB, ROWS, SIDE, describe_column
-from progress.kernel import Int64s, kernel
+from differential.kernels.rows.memory import LUB, ROWS, SIDE, copy_words, describe_column
+from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 
@@ -70,6 +70,23 @@ def copy_rows(source: Int64s, count: int, target: Int64s) -> None:
             target[column, row] = source[column, row]
 
 
+@small_kernel
+def copy_columns(
+    head: Int64s, source: int, start: int, target: int, place: int, columns: int, count: int
+) -> None:
+    """Copy `count` rows from `start` on of the columns from `source` on to `place` of those from `target` on,
+    which are others. The compiler would have to ask whether they are, and moves single words instead.
+    """
+    if count > 0:
+        first, width = head.ctypes.data, head.shape[1]
+        for column in range(columns):
+            copy_words(
+                first + 8 * ((target + column) * width + place),
+                first + 8 * ((source + column) * width + start),
+                count,
+            )
+
+
 @kernel
 def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guards: int) -> int:
     """Merge sorted rows into a head; returns its rows.
@@ -83,6 +100,9 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
     lub = table[line, LUB]
     source = columns * side
     target = columns * (1 - side)
+    if CHECK_BOUNDS:
+        if rows + words.shape[1] > head.shape[1] or 2 * columns > head.shape[0]:
+            raise IndexError("more rows than there is room for in a head")
     kept = np.int64(0)
     done = np.int64(0)
     for new in range(words.shape[1]):
@@ -99,9 +119,7 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
                 low = middle + 1
             else:
                 high = middle
-        for column in range(columns):
-            for row in range(low - done):
-                head[target + column, kept + row] = head[source + column, done + row]
+        copy_columns(head, source, done, target, kept, columns, low - done)
         kept += low - done
         done = low
         diff = words[columns - 1, new]
@@ -120,9 +138,7 @@ def insert_into_head(head: Int64s, table: Int64s, line: int, words: Int64s, guar
             head[target + columns - 1, kept] = diff
             lub = word_lub(lub, words[columns - 2, new], guards)
             kept += 1
-    for column in range(columns):
-        for row in range(rows - done):
-            head[target + column, kept + row] = head[source + column, done + row]
+    copy_columns(head, source, done, target, kept, columns, rows - done)
     kept += rows - done
     table[line, ROWS] = kept
     table[line, LUB] = lub if kept > 0 else 0

@@ -87,7 +87,24 @@ def _prefetch(typing_context, address):  # type: ignore[no-untyped-def]
     return types.void(types.int64), generate
 
 
+def _copy_words(typing_context, target, source, count):  # type: ignore[no-untyped-def]
+    """An intrinsic: copies `count` words from the address `source` to `target`, apart from one another."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place, size, bit = ir.IntType(8).as_pointer(), ir.IntType(64), ir.IntType(1)
+        copy = builder.module.declare_intrinsic("llvm.memcpy", [place, place, size])
+        target, source, count = arguments
+        places = [builder.inttoptr(each, place) for each in (target, source)]
+        builder.call(copy, [*places, builder.mul(count, size(8)), bit(0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
 prefetch = cast("Callable[[int], None]", intrinsic(_prefetch))
+copy_words = cast("Callable[[int, int, int], None]", intrinsic(_copy_words))
 _load_8, _load_16, _load_32, _load_64 = (_loader(bits) for bits in (8, 16, 32, 64))
 _store_8, _store_16, _store_32, _store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
 
