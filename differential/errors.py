@@ -19,9 +19,12 @@ Every message says which input, column, row or line of the user's program it is 
 
 from __future__ import annotations
 
+from typing import Final
+
 from progress.errors import InternalError, MisuseError
 
 __all__ = [
+    "ONE_COLUMN",
     "ExpressionError",
     "MultiplicityOverflowError",
     "NotEmptyError",
@@ -32,8 +35,12 @@ __all__ = [
     "SymbolCollisionError",
     "UnknownSymbolError",
     "UserFunctionError",
+    "no_columns",
     "shown",
 ]
+
+ONE_COLUMN: Final = "'one: int' for the columns, and rows (1,)"
+"""What to write in place of a schema without columns."""
 
 _SHOWN_CHARACTERS_MAX = 80
 
@@ -90,3 +97,11 @@ def shown(value: object) -> str:
     if len(text) <= _SHOWN_CHARACTERS_MAX:
         return text
     return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"
+
+
+def no_columns(what: str, write: str) -> SchemaError:
+    """That `what` would be a collection without columns, and what to write instead."""
+    return SchemaError(
+        f"{what}: a collection has one column at least. Where only the number of rows matters, give them all "
+        f"the same one: write {write}"
+    )

@@ -11,7 +11,7 @@ from timely.user_code.call_site import call_site
 
 from ..columns.column_types import boolean
 from ..columns.schema import Column, Schema, SchemaSpec
-from ..errors import SchemaError
+from ..errors import ONE_COLUMN, SchemaError, no_columns
 from ..expressions.expression import col
 from ..operators.between.imports import TableImport
 from ..operators.table_io import DIFF, EPOCH
@@ -88,6 +88,8 @@ def checked_input(
 
 def _declared(schema: SchemaSpec, name: str) -> Schema:
     declared = Schema.of(schema)
+    if not declared.columns:
+        raise no_columns(f"input {name!r}", ONE_COLUMN)
     for reserved in (DIFF, EPOCH):
         if reserved in declared.names:
             raise SchemaError(

@@ -21,9 +21,10 @@ from timely.building.stream import Stream
 from timely.errors import GraphError
 from timely.user_code.call_site import CallSite, at_site, call_site
 
+from ..errors import ONE_COLUMN, no_columns
 from .functions import Function
 from .improving import Improved, improve
-from .nodes import ByPriority, Export, FromStream, Inspect, LetRec, Node, Output, Variable
+from .nodes import ByPriority, Export, FromStream, Inspect, Keys, LetRec, Node, Output, Select, Variable
 from .rewriting import rewrite
 from .rules.sharing import share
 from .stages.lowering import Lowering
@@ -97,10 +98,14 @@ class Plan:
         return found[0] if found else cls(dataflow)
 
     def add(self, node: N, site: CallSite | None = None) -> N:
-        """`node`, or the one that is equal to it and was there before; notes that it was written here."""
+        """`node`, or the one that is equal to it and was there before; notes that it was written here.
+
+        Raises SchemaError if it has no column.
+        """
         here = call_site() if site is None else site
         with at_site((here,)):
             node.schema, node.free  # noqa: B018  # now, while what is beneath it is known: never by recursion
+            _check_has_columns(node)
         known = self.nodes.setdefault(node.digest, node)
         assert type(known) is type(node)
         written = self.sites.setdefault(node.digest, [])
@@ -230,6 +235,21 @@ class Plan:
         for root in self.roots:
             assert root.digest in self.nodes
             assert not root.free, root
+
+
+def _check_has_columns(node: Node) -> None:
+    """Raises SchemaError for what a user makes a collection without columns of.
+
+    Its rows would be a number and nothing else, which Arrow's tables, Python's rows and rules that look for
+    columns to keep cannot tell from no rows. `Keys` by nothing are ours: of a join that has no condition.
+    """
+    if (
+        node.schema.columns
+        or isinstance(node, Keys)
+        or not all(each.schema.columns for each in node.children)
+    ):
+        return
+    raise no_columns(node.describe(), "select(one=1)" if isinstance(node, Select) else ONE_COLUMN)
 
 
 def _settled(loop: LetRec, plan: Plan) -> LetRec:

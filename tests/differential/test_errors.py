@@ -21,3 +21,9 @@ def test_what_he_cannot_is_internal(name: str) -> None:
 def test_long_values_are_cut() -> None:
     assert errors.shown("x" * 10) == repr("x" * 10)
     assert len(errors.shown("x" * 10_000)) == 80
+
+
+def test_a_collection_without_columns_is_told_what_to_write() -> None:
+    told = errors.no_columns("input 'x'", errors.ONE_COLUMN)
+    assert isinstance(told, errors.SchemaError)
+    assert str(told).startswith("input 'x': ") and "write 'one: int'" in str(told)

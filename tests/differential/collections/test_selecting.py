@@ -95,6 +95,16 @@ def _reciprocal(record: tuple[int, int]) -> tuple[int, int]:
     return (k, 1 // v)
 
 
+def test_refused_to_select_nothing() -> None:
+    rows = dd.input(Dataflow("queries"), "rows", "k: int")
+    for nothing in ((), ([],)):
+        with pytest.raises(
+            SchemaError, match=r"a collection has one column at least.* write select\(one=1\)"
+        ):
+            rows.select(*nothing)
+    assert rows.select(one=1).schema.names == ("one",)
+
+
 def test_refused_a_function_that_raises_names_record_operator_and_line() -> None:
     for build in (
         lambda c: c.map(_reciprocal),

@@ -22,6 +22,26 @@ def test_refused_columns_that_tables_of_changes_use() -> None:
             dd.input(Dataflow("queries"), "numbers", f"k: int, {name}: int")
 
 
+def test_refused_a_collection_without_columns_wherever_one_begins() -> None:
+    """Its rows would be lost between Python, Arrow and the rules: they are a number of nothing."""
+    told = "has one column at least. .* write 'one: int'"
+    flow = Dataflow("queries")
+    for declare in (dd.input, dd.checked_input):
+        with pytest.raises(SchemaError, match=f"input 'ticks': a collection {told}"):
+            declare(flow, "ticks", "")
+    with pytest.raises(SchemaError, match=f"import ticks of owner: a collection {told}"):
+        dd.imported(flow, "owner", "ticks", {})
+    ticks = dd.input(flow, "ticks", "one: int")  # nothing of what was refused is left
+    for refused in (
+        lambda: ticks.map(lambda row: (), ""),
+        lambda: ticks.flat_map(lambda row: [()], ""),
+        lambda: ticks.map_batches(lambda batch: batch, ""),
+        lambda: ticks.group_by().reduce(lambda key, rows: [()], ""),
+    ):
+        with pytest.raises(SchemaError, match=told):
+            refused()
+
+
 def test_refused_two_inputs_of_one_name() -> None:
     flow = Dataflow("queries")
     dd.input(flow, "numbers", "k: int")

@@ -33,7 +33,8 @@ def test_plans_with_guarded_steps_checks_and_delays_travel() -> None:
     plan, good, errors = _guarded()
     late = plan.add(n.Delay(errors, 2))
     checked = plan.add(n.AssertEmpty(late, "nothing fails"))
-    counted = plan.add(n.Weigh(plan.add(n.Keys(good, ("x",))), "x"))
+    twice = plan.add(n.Select(plan.add(n.Keys(good, ("x",))), (("x", col.x), ("times", col.x))))
+    counted = plan.add(n.Weigh(twice, "times"))
     roots: list[n.Node] = [plan.add(n.Output(each, name)) for each, name in ((checked, "a"), (counted, "b"))]
     again = Plan(Dataflow("elsewhere"))
     read = decode_plan(encode_plan(plan, roots), again, lambda node: again.add(node), is_trusted=True)
