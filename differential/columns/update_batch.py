@@ -108,6 +108,15 @@ class UpdateBatch:
         for start in range(0, self.rows, BLOCK_ROWS):
             yield self.words, start, min(start + BLOCK_ROWS, self.rows)
 
+    @property
+    def columns(self) -> int:
+        """Words of a row, time and diff included."""
+        return int(self.words.shape[0])
+
+    def in_column(self, column: int) -> Iterator[Int64s]:
+        """The words of a column of the row, int64[1, ·], some rows at a time."""
+        yield self.words[column : column + 1]
+
     def shifted(self, keep: int, add: int) -> Self:
         """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
@@ -235,6 +244,18 @@ class PackedBatch(Large):
             words = room[: columns * block.rows].reshape(columns, block.rows)
             self._unpack((block,), words)
             yield words, 0, block.rows
+
+    @property
+    def columns(self) -> int:
+        """Words of a row, time and diff included."""
+        return self._width + 2
+
+    def in_column(self, column: int) -> Iterator[Int64s]:
+        """The words of a column of the row, int64[1, ·], of each block."""
+        for block in self._blocks:
+            words: Int64s = np.empty((1, block.rows), np.int64)
+            block.write(column, words[0])
+            yield words
 
     def packed(self) -> list[Block]:
         """The rows as they are, with time and diff, in the same memory."""

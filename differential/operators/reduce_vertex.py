@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.columns.update_batch import UpdateBatch
+from differential.columns.update_batch import PackedBatch, UpdateBatch
+from differential.kernels.sums.components import are_components
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
+from progress.errors import PeerError
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
@@ -75,6 +77,30 @@ class ReduceVertex(WaitingVertex):
     def machine(self) -> ReduceMachine:
         """What does the work. Requires: it has started."""
         return self._machine
+
+    @property
+    def components(self) -> int:
+        """How many there are, if its rows are components, each of which says in its last word which it is;
+        else 0.
+        """
+        return self._aggregate.components if isinstance(self._aggregate, Accumulation) else 0
+
+    def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
+        """Sums are kept in arrays, by component: no row may be of one that is not there."""
+        count = self.components
+        if count == 0 or not isinstance(batch, UpdateBatch | PackedBatch):
+            return
+        kw, vw = self._widths
+        if batch.columns != kw + vw + 2:
+            raise PeerError(
+                f"worker {peer} sent rows of {batch.columns} words to {self!r}, which takes {kw + vw + 2}"
+            )
+        for words in batch.in_column(kw):
+            if not are_components(words, 0, count):
+                wrong = next(word for word in words[0].tolist() if not 0 <= word < count)
+                raise PeerError(
+                    f"worker {peer} sent rows of component {wrong} to {self!r}, which has {count:,}"
+                )
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows wait; the right to answer at their times is held."""

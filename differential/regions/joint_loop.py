@@ -11,12 +11,14 @@ from differential.kernels.regions.layout import (
     NO_TURNS,
     P_PLACES,
     S_COLUMNS,
+    S_COMPONENTS,
     S_NEXT,
     WAITS,
     X_BOUND,
     X_FROM,
     X_NOW,
 )
+from differential.kernels.sums.components import are_components
 from differential.regions.beats import BeatBatch
 from differential.regions.by_rings import STOPS, ByRings
 from differential.regions.loop_region import LoopRegion
@@ -142,4 +144,10 @@ class JointLoop(LoopRegion):
                     f"worker {beat.said.worker} sent rows of {words.shape[0]} words for slot {slot} of a "
                     "loop, which are none of those that come from others"
                 )
-            self._slots.put(slot, np.ascontiguousarray(words))
+            rows, components = np.ascontiguousarray(words), int(self._slots.table[slot, S_COMPONENTS])
+            if components and not are_components(rows, rows.shape[0] - 3, components):
+                raise PeerError(
+                    f"worker {beat.said.worker} sent rows for slot {slot} of a loop, which are of none of "
+                    f"its {components:,} components"
+                )
+            self._slots.put(slot, rows)

@@ -143,7 +143,7 @@ class _Maker:
                     parts.passing.append(slot)
         elif isinstance(vertex, ReduceVertex):
             machine = vertex.machine
-            parts.entries[stage, 0] = parts.slots.add(machine.kw + machine.vw + 2)
+            parts.entries[stage, 0] = parts.slots.add(machine.kw + machine.vw + 2, vertex.components)
             self._pending[stage] = parts.slots.add(machine.kw + 1)
             if vertex.arrangement is not None:
                 self._shared[stage] = parts.slots.add(machine.words + 2)

@@ -19,6 +19,7 @@ from differential.kernels.regions.layout import (
     ROWS_MAX,
     S_AT,
     S_COLUMNS,
+    S_COMPONENTS,
     S_LEAST,
     S_NEXT,
     S_ROOM,
@@ -57,12 +58,14 @@ class Slots:
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def add(self, columns: int) -> int:
-        """A new one for rows of so many columns; returns its number."""
+    def add(self, columns: int, components: int = 0) -> int:
+        """A new one for rows of so many columns, and of so many components if they are of any; returns its
+        number.
+        """
         self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
         self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
         number = len(self._arrays) - 1
-        self.table[number, S_COLUMNS] = columns
+        self.table[number, S_COLUMNS], self.table[number, S_COMPONENTS] = columns, components
         self.table[number, S_LEAST] = self.table[number, S_NEXT] = FAR
         self._describe(number)
         return number

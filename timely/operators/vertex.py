@@ -165,6 +165,13 @@ class Vertex:
             # A list of its own: the same batch may be at other vertices, too.
             self.on_recv(port, list(batch.records), code.unpack(word))
 
+    def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
+        """A batch of worker `peer` has come in, which `recv_all` will have: the place to look at words of it
+        that are to be used as places in memory.
+
+        Raises `PeerError`, which ends this worker as other messages do that nobody may send.
+        """
+
     def on_frontier(self) -> None:
         """The frontier of an input changed; called only when the class says `wants_frontier = True`, or,
         when nothing will ever come in there any more, `wants_end = True`.

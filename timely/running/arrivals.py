@@ -63,6 +63,11 @@ class Arrivals:
         self.late: list[tuple[int, int, Batch, int]] = []
         """Messages of workers whose anchor is ahead: way, word, batch, and which anchor they need."""
 
+    def check(self, number: int, batch: Batch, peer: int) -> None:
+        """Raises `PeerError` for a batch that worker `peer` may not send there."""
+        way = self.ways[number]
+        way.target.check_arrived(way.location, way.port, batch, peer)
+
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
         """A message has come in; its words count from `anchor`."""
         way, shift = self.ways[number], self._layout.shifts[0]

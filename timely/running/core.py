@@ -495,6 +495,7 @@ class Worker:
                 f"{len(instance.arrivals.ways)}"
             )
         batch = decode(header.batch_kind, frames[1:], peer)
+        instance.arrivals.check(header.connector, batch, peer)
         try:
             instance.receive(header.connector, header.word, batch, header.anchor)
         except BaseException as error:

@@ -26,6 +26,7 @@ from differential.kernels.regions.layout import (
     P_KIND,
     S_AT,
     S_COLUMNS,
+    S_COMPONENTS,
     S_LEAST,
     S_NEXT,
     S_ROOM,
@@ -43,6 +44,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.regions.rings import RECORD_WORDS, begin_record, end_record, padded, start_of
 from differential.kernels.rows.memory import load, store, table_at
+from differential.kernels.sums.components import are_components
 from progress.kernel import Int64s, kernel, small_kernel
 
 FRAMES: Final = 3
@@ -140,7 +142,25 @@ def have_room(record: int, said: Int64s, outs: Int64s, slots: Int64s, coming: In
             state[X_SLOT] = slot
             state[X_ROWS] = slots[slot, S_ROWS] + coming[slot]
             return NO_ROOM
-    return 0 if size == load(record + _SIZES, 8, 0, 2) else IS_HEARD_ELSEWHERE
+    if size != load(record + _SIZES, 8, 0, 2) or not say_what_they_are(record, said, slots):
+        return IS_HEARD_ELSEWHERE
+    return 0
+
+
+@kernel
+def say_what_they_are(record: int, said: Int64s, slots: Int64s) -> bool:
+    """Whether all rows that say which component they are say one of those that there are. Requires: all else
+    that `have_room` looks at.
+    """
+    rows_at = record + _BEAT + padded(load(record + _SIZES, 8, 0, 1))
+    for part in range(said[W_PARTS]):
+        slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
+        columns, components = slots[slot, S_COLUMNS], slots[slot, S_COMPONENTS]
+        if components != 0:
+            if not are_components(table_at(rows_at, columns, rows), columns - 3, components):
+                return False
+        rows_at += 8 * columns * rows
+    return True
 
 
 @kernel

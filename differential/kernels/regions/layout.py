@@ -30,7 +30,9 @@ S_LEAST: Final = 4
 """The least of the time words of its rows, FAR without any. Kept where rows wait between calls."""
 S_NEXT: Final = 5
 """The least counters of its rows of epochs that are closed, FAR without any. Kept for slots of gates."""
-SLOT: Final = 6
+S_COMPONENTS: Final = 6
+"""Of which its rows say, in their last word before the time, what they are; 0: they say no such thing."""
+SLOT: Final = 7
 
 # steps
 P_KIND: Final = 0

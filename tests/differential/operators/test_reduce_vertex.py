@@ -2,20 +2,30 @@
 
 keeps_*   which traces are its own
 ends_*    what it keeps goes when nothing can come any more
+rows_*    what another worker may not send
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from reference.dataflow import Cluster
 from strategies_collections import NUMBERS
 
 import differential as dd
 from differential import Collection
+from differential.columns.packed.block import Block
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.operators.vertices import OperatorVertex
 from differential.trace.shared import SharedTrace
+from progress.arrays import Int64s
+from progress.errors import PeerError
 from timely.building.dataflow import Dataflow
+from timely.running.core import Worker
+from timely.running.progress_messages import DataHeader, write_data_header
 
 
 def _cluster(build: object) -> Cluster:
@@ -87,3 +97,71 @@ def test_ends_with_its_input() -> None:
     cluster.close()
     cluster.run()
     assert [trace.rows for trace in _reduce_of(cluster).traces()] == [0, 0]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("component", [-1, 3, 1 << 40, -(1 << 63), (1 << 63) - 1])
+def test_rows_of_another_worker_that_are_of_no_component_are_refused(component: int, packed: bool) -> None:
+    """A kernel would write where they say."""
+    worker, reduce, send = _receiver()
+    assert reduce.components == 3
+    words = np.zeros((4, 100), np.int64)
+    words[1], words[-1] = np.arange(100) % 3, 1
+    send(words, packed)
+    words[1, 70] = component
+    with pytest.raises(PeerError, match=rf"worker 1 sent rows of component {component} to 'group by k: "):
+        send(words, packed)
+    assert reduce.machine.capabilities().tolist() == []
+    worker.step()
+    assert reduce.machine.capabilities().tolist() == [0], "those before wait"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("columns", [2, 3, 5])
+def test_rows_of_another_worker_of_other_columns_are_refused(columns: int, packed: bool) -> None:
+    _, _, send = _receiver()
+    with pytest.raises(PeerError, match=rf"worker 1 sent rows of {columns} words to 'group by k: .* takes 4"):
+        send(np.zeros((columns, 2), np.int64), packed)
+
+
+def test_rows_of_another_worker_for_a_sum_in_a_loop_are_looked_at_as_well() -> None:
+    """A region has them, and the vertex knows what they may be."""
+    worker, reduce, send = _receiver(in_loop=True)
+    assert worker._instances[0].regions and reduce.components == 3
+    words = np.zeros((4, 5), np.int64)
+    words[-1] = 1
+    send(words, False)
+    words[1, 4] = 3
+    with pytest.raises(PeerError, match="worker 1 sent rows of component 3 to 'group by k: "):
+        send(words, False)
+
+
+def _receiver(in_loop: bool = False) -> tuple[Worker, ReduceVertex, Callable[[Int64s, bool], None]]:
+    """A worker, its part of a sum, and what the other worker sends to that."""
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "a", NUMBERS)
+        if in_loop:
+            numbers.iterate(lambda x: x.concat(numbers).group_by("k").agg(v=dd.sum("v"))).output("result")
+        else:
+            numbers.group_by("k").agg(v=dd.sum("v")).output("result")
+
+    cluster = Cluster(build, workers=2)
+    instance, worker = cluster.instances[0], cluster.workers[0]
+    (reduce,) = (r.vertex for r in instance.runners if isinstance(r.vertex, ReduceVertex))
+    stages = instance.runners
+    way, *_ = (
+        spec
+        for spec in instance.frozen.connectors
+        if stages[spec.target].vertex is reduce and not any(spec.source in r.stages for r in instance.regions)
+    )
+
+    def send(words: Int64s, packed: bool) -> None:
+        made: UpdateBatch | PackedBatch = UpdateBatch(words)
+        if packed:
+            made = PackedBatch((Block(np.delete(words, -2, 0)),), words.shape[0] - 2, 0, None)
+        header = write_data_header(DataHeader(0, way.index, 0, made.KIND, 0))
+        frames = [memoryview(bytes(frame)) for frame in made.to_frames(0)]
+        worker._receive(1, [memoryview(header), *frames])
+
+    return worker, reduce, send

@@ -22,7 +22,7 @@ from strategies_collections import NUMBERS, examples
 from words_seen import Seen
 
 import differential as dd
-from differential.kernels.regions.layout import ROWS_MAX, S_NEXT, S_ROOM, S_ROWS, T_INSERTED
+from differential.kernels.regions.layout import ROWS_MAX, S_COMPONENTS, S_NEXT, S_ROOM, S_ROWS, T_INSERTED
 from differential.regions import by_rings
 from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
@@ -46,10 +46,10 @@ class Waiting:
     has been taken out of the ring.
     """
 
-    def __init__(self, ring_bytes: int = 1 << 16) -> None:
+    def __init__(self, ring_bytes: int = 1 << 16, body: str = "distances") -> None:
         def flow(flow: Dataflow) -> None:
             first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
-            BODIES["distances"][0](first, second).output("result")
+            BODIES[body][0](first, second).output("result")
 
         self.network = RingNetwork(2, ring_bytes, 0)
         self.network.lends = 0.0
@@ -201,6 +201,19 @@ def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str
     assert waiting.taken_back == (0, 0) and waiting.kept == before
     ((_, found),) = waiting.network.workers[0].take(9, 1 << 30)
     assert [bytes(frame) for frame in found] == frames
+
+
+@pytest.mark.parametrize("component", [2, 3, -1, 1 << 62])
+def test_rows_of_no_component_of_a_sum_are_left_to_who_says_whose_they_are(component: int) -> None:
+    """Components are 0, 1 and 2."""
+    waiting = Waiting(body="counted")
+    before, header = waiting.kept, waiting.frames[1]
+    slot, columns, rows = struct.unpack_from("<3q", header, 58)
+    assert waiting.region._slots.table[slot, S_COMPONENTS] == 3
+    waiting.send(_with(waiting.frames, 2, "<q", 8 * ((columns - 3) * rows + rows - 1), component))
+    went = waiting.go_on()
+    assert (went.beats == 0) == (waiting.kept == before) == (component != 2)
+    waiting.network.close()
 
 
 @pytest.mark.parametrize("own", [0, 1])

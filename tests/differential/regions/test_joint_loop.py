@@ -24,7 +24,7 @@ from strategies_collections import NUMBERS, examples
 from views_of_progress import Views
 
 import differential as dd
-from differential.kernels.regions.layout import FAR, K_GATE, P_KIND
+from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, S_COLUMNS, S_COMPONENTS
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from progress.errors import PeerError
@@ -314,6 +314,24 @@ def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str)
     bad = (region._parts.outs[0].slot, fine[1]) if wrong == "slot" else (target, _rows(columns + 1, 0))
     with pytest.raises(PeerError, match=r"worker 1 sent rows of \d words for slot \d+ of a loop"):
         region.hear(BeatBatch(_said(), (bad,)))
+
+
+@pytest.mark.parametrize("component", [-1, 99, 1 << 62])
+def test_rows_of_no_component_of_a_sum_are_refused(component: int) -> None:
+    """A kernel would write where they say."""
+    region = _loop("counted")
+    table = region._slots.table
+    target = next(out.target for out in region._parts.outs if table[out.target, S_COMPONENTS])
+    assert table[target, S_COMPONENTS] == 3, "how many rows, and two limbs"
+    rows = _rows(int(table[target, S_COLUMNS]), 0, 5)
+    rows[-3] = [0, 1, 2, 0, 1]
+    region.hear(BeatBatch(_said(), ((target, rows),)))
+    assert region._slots.rows(target) == 5
+    wrong = rows.copy()
+    wrong[-3, 4] = component
+    with pytest.raises(PeerError, match=r"worker 1 sent rows for slot \d+ .* of none of its 3 components"):
+        region.hear(BeatBatch(_said(), ((target, wrong),)))
+    assert region._slots.rows(target) == 5
 
 
 def test_gates_have_one_order_with_all_workers() -> None:

@@ -41,6 +41,10 @@ class Target(Protocol):
         """Who it is, as errors say it."""
         ...
 
+    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
+        """A batch of worker `peer` has come in for it; raises `PeerError` for one that nobody may send."""
+        ...
+
 
 class Carrier(Protocol):
     """What brings messages to inboxes here and to other workers. In use is `instance.py`."""

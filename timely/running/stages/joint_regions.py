@@ -97,6 +97,11 @@ class JointRegionRunner(RegionRunner):
         """Who has the beats."""
         return self
 
+    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
+        """Beats are looked at when they are taken up (`JointRegion.hear`)."""
+        if location != _BEAT:
+            super().check_arrived(location, port, batch, peer)
+
     def begin(self, epoch: int) -> list[Change]:
         """The dataflow begins at an epoch: what all workers hold from then on, for each of them."""
         self._done = epoch

@@ -192,6 +192,11 @@ class RegionRunner:
         at = None if self.region is None else self.region.at
         return self._members[self.stages[0] if at is None else at].site
 
+    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
+        """As of the vertex that has it in the end."""
+        stage, port = self._ports[location - self._first_connector]
+        self._members[stage].check_arrived(location, port, batch, peer)
+
     def activate(self) -> None:
         """Take in what has come, and finish what can be."""
         region = self.region

@@ -177,6 +177,11 @@ class VertexRunner:
         """Who it is, as errors say it."""
         return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
 
+    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
+        """See `Vertex.check_arrived`."""
+        if self.vertex is not None:
+            self.vertex.check_arrived(port, batch, peer)
+
     def move_into(self, surroundings: Surroundings) -> None:
         """What is around the vertex from now on."""
         self._surroundings = surroundings

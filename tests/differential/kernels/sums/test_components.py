@@ -97,3 +97,9 @@ def test_rows_of_what_is_not_finite_are_counted_behind_the_limbs() -> None:
 def test_rows_whose_amounts_leave_64_bits_are_refused() -> None:
     with pytest.raises(OverflowError):
         _made([(2**31, 0, 2**32)], 0, (c.WHOLE, 0, -1, 0))
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 8)), st.integers(1, 6))
+def test_of_a_component_are_rows_from_0_to_one_before_how_many_there_are(said: list[int], count: int) -> None:
+    words = np.array([[0] * len(said), said], np.int64)
+    assert c.are_components(words, 1, count) == all(0 <= word < count for word in said)
