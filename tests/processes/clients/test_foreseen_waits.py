@@ -349,6 +349,31 @@ def test_what_is_lost_with_a_connection_that_has_come_back_is_asked_for_again() 
         assert workers.ask([(0, Wait(0, "", 1, -1.0), None)]) == [Reply({"complete": 2})]
 
 
+def test_who_has_lost_many_answers_with_connections_that_broke_is_foreseen_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was under way then is no reason to ask nothing any more; nor is it waited for."""
+    monkeypatch.setattr(channel, "FORESEEN_SECONDS_MAX", 1e4)
+
+    def answers(wait: Wait) -> Reply | None:
+        return None if wait.timeout_seconds < 0 else Reply({"complete": wait.epoch + 1})
+
+    with _Worker(answers) as worker, Relay(worker.port) as relay, _foreseen_by(relay.port) as workers:
+        for epoch in range(1, 2 * FORESEEN_COUNT_MAX):
+            deadline = time.monotonic() + 30
+            while worker.waits.count(-1.0) < epoch:
+                assert time.monotonic() < deadline, "it foresees no more"
+                time.sleep(0.002)
+            relay.break_off()
+            sockets = workers._channel().sockets
+            while not (sockets.losses(0) == epoch and sockets.is_joined(0)):
+                assert time.monotonic() < deadline
+                sockets.wait(0.05)
+            asked = Wait(0, "", epoch, 1e4)
+            assert workers.ask([(0, asked, None)], 1e5) == [Reply({"complete": epoch + 1})]
+            workers.ask_behind(0, _Poster(), lambda behind, epoch=epoch: Seal(0, epoch + 1, behind))  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("who", ["keeper", "worker"])
 def test_who_knows_why_a_worker_is_lost_is_heard(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though that takes longer than answers that were foreseen are waited for."""

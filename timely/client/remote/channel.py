@@ -68,7 +68,7 @@ class Channel:
         """Held while the sockets are used: they must not be closed meanwhile."""
         self._over: TimelyError | None = None
         self.posts = Posts(self._send, self._answer)
-        self._foreseen = Foreseen(len(addresses), self._send_alone)
+        self._foreseen = Foreseen(len(addresses), self._send_alone, self.sockets.losses)
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
             self.sockets.watch(descriptor)
@@ -121,7 +121,7 @@ class Channel:
         if not pending:
             return [wait.replies[worker] for worker in sorted(wait.replies)]
         missing = sorted(pending.values())
-        for worker in missing:  # what was lost with a connection that has come back is asked for again
+        for worker in missing:
             self.sockets.forgive(worker)
         try:
             found = self._gather(pending, timeout_seconds, float("inf"), soon_seconds)

@@ -34,11 +34,15 @@ class ForeseenWait:
     pending   (worker, number) of the requests without an answer, and the worker once more
     replies   by worker
     asked_at  when, at the earliest
+    losses    by worker, how often connections to it had broken before it was asked
     """
 
-    def __init__(self, epoch: int, pending: Mapping[tuple[int, int], int], asked_at: float) -> None:
+    def __init__(
+        self, epoch: int, pending: Mapping[tuple[int, int], int], asked_at: float, losses: Mapping[int, int]
+    ) -> None:
         self.epoch = epoch
         self.pending = dict(pending)
+        self.losses = losses
         self.replies: dict[int, Reply] = {}
         self._is_refused = False
         self._asked_at = asked_at
@@ -50,6 +54,10 @@ class ForeseenWait:
             self.replies[worker] = answer
         else:
             self._is_refused = True
+
+    def lose(self) -> None:
+        """An answer will not come."""
+        self._is_refused = True
 
     def is_good(self) -> bool:
         """Whether its answers are as good as those to a request that is sent now."""
@@ -75,11 +83,15 @@ class Foreseen:
     Args:
         workers: how many there are.
         send: sends a request to a worker, and returns its number.
+        losses: how often connections to a worker have broken.
     """
 
-    def __init__(self, workers: int, send: Callable[[int, Request], int]) -> None:
+    def __init__(
+        self, workers: int, send: Callable[[int, Request], int], losses: Callable[[int], int]
+    ) -> None:
         self._workers = workers
         self._send = send
+        self._losses = losses
         self._sealers: dict[int, _Sealer] = {}
         self._expected: dict[tuple[int, int], ForeseenWait] = {}
 
@@ -90,15 +102,26 @@ class Foreseen:
         if not sealer.is_awaited or self._outstanding() >= FORESEEN_COUNT_MAX:
             return
         sealer.is_awaited = False
+        losses = {worker: self._losses(worker) for worker in range(self._workers)}
         request, asked_at = Wait(seal.dataflow, "", seal.epoch, -1.0), time.monotonic()
         # The one that has the seal first: another one that is woken may take the core from who wakes it.
         pending = {(worker, self._send(worker, request)): worker for worker in range(self._workers)}
-        sealer.wait = ForeseenWait(seal.epoch, pending, asked_at)
+        sealer.wait = ForeseenWait(seal.epoch, pending, asked_at, losses)
         self._expected.update(dict.fromkeys(pending, sealer.wait))
 
     def _outstanding(self) -> int:
         """How many waits have no answer of some worker yet: it may be the same one that all are asked of."""
+        self._forget_lost()
         return len(set(map(id, self._expected.values())))
+
+    def _forget_lost(self) -> None:
+        """What was under way when a connection broke is not expected: else who loses an answer now and then
+        would be foreseen no more in the end.
+        """
+        for (worker, number), wait in list(self._expected.items()):
+            if self._losses(worker) != wait.losses[worker]:
+                del self._expected[worker, number]
+                wait.lose()
 
     def expects(self, worker: int, number: int) -> bool:
         """Whether an answer is to something foreseen."""
@@ -124,6 +147,7 @@ class Foreseen:
         if wait is None or wait.epoch != first.epoch:
             return None
         sealer.wait = None
+        self._forget_lost()
         return wait if wait.is_good() else None
 
     def begin(self, wait: ForeseenWait) -> dict[tuple[int, int], int]:

@@ -16,7 +16,8 @@ from timely.wire.requests import Reply, Request, Seal, Wait
 class _Wire:
     def __init__(self) -> None:
         self.sent: list[tuple[int, Request]] = []
-        self.foreseen = Foreseen(2, self.send)
+        self.losses = [0, 0]
+        self.foreseen = Foreseen(2, self.send, self.losses.__getitem__)
 
     def send(self, worker: int, request: Request) -> int:
         self.sent.append((worker, request))
@@ -160,3 +161,23 @@ def test_what_is_asked_otherwise_is_asked(asked: list[tuple[int, Request, None]]
     assert wire.foreseen.find(asked) is None
     if isinstance(asked[0][1], Wait) and asked[0][1].epoch == 1:
         assert wire.wait(1), "it is still there"
+
+
+def test_what_was_lost_with_a_connection_leaves_room_for_others_and_is_not_waited_for() -> None:
+    wire = _Wire()
+    for dataflow in range(FORESEEN_COUNT_MAX):
+        wire.foresee(dataflow)
+    sent = len(wire.sent)
+    wire.foreseen.on_seal(Seal(9, 0))
+    wire.wait(0, 9)
+    wire.foreseen.on_seal(Seal(9, 1))
+    assert len(wire.sent) == sent, "each worker has been asked of four"
+    wire.losses[1] += 1
+    wire.foreseen.on_seal(Seal(9, 2))
+    assert len(wire.sent) == sent, "those of the other worker may still come"
+    wire.losses[0] += 1
+    wire.foreseen.on_seal(Seal(9, 3))
+    assert len(wire.sent) == sent + 2
+    assert not wire.wait(1, 0), "it is asked for anew"
+    assert wire.wait(3, 9)
+    assert not any(wire.foreseen.expects(*at) for at in ((0, 0), (1, 1)))
