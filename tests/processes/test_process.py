@@ -271,7 +271,7 @@ NOISE = [
     [msgpack.packb([PROTOCOL_VERSION, 1, "hello", {"more": 1}])],
     [
         msgpack.packb(
-            [PROTOCOL_VERSION, 1, "wait", {"dataflow": "0", "output": "", "epoch": 0, "timeout_seconds": 1.0}]
+            [PROTOCOL_VERSION, 1, "forget", {"dataflow": "0", "output": "", "reader": "", "stop": 1}],
         )
     ],
     [msgpack.packb([PROTOCOL_VERSION, 1, "describe", {"dataflow": 77}])],

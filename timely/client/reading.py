@@ -217,7 +217,8 @@ class FlowOutput:
             slice_seconds = _PULSE_SECONDS if timeout is None else min(_PULSE_SECONDS, timeout - waited)
             until = time.monotonic() + slice_seconds
             try:
-                replies = flow.ask_all(Wait(flow.index, self.name, self._place, slice_seconds), slice_seconds)
+                asked = Wait(flow.index, self.name, self._place, slice_seconds, waited)
+                replies = flow.ask_all(asked, slice_seconds)
             except WaitTimeoutError:
                 waited += slice_seconds
                 is_hopeless = flow.is_embedded and time.monotonic() < until  # not even waited for

@@ -250,13 +250,14 @@ class Frontier:
 @record(frozen=True)
 class Wait:
     """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for
-    ever.
+    ever. `waited_seconds`: what of the caller's limit was over before, which is said together with the rest.
     """
 
     dataflow: int
     output: str
     epoch: int
     timeout_seconds: float
+    waited_seconds: float = 0.0
 
 
 @record(frozen=True)

@@ -17,6 +17,7 @@ from relay import Relay
 
 import timely
 from bench.dataflow.bfs import build
+from timely.client import reading
 from timely.client.connection import RemoteWorkers
 from timely.client.remote import channel, foreseen
 from timely.client.remote.foreseen import Foreseen
@@ -141,7 +142,7 @@ def test_a_wait_that_was_foreseen_has_the_time_limit_of_the_call(
     _words(flow, "slow")
     sealed = flow.seal()
     began = time.monotonic()
-    with pytest.raises(timely.WaitTimeoutError):
+    with pytest.raises(timely.WaitTimeoutError, match=r"(after|within) 0\.8 s: "):
         flow.wait(sealed, timeout=0.8)
     assert 0.7 < time.monotonic() - began < 2.8
     assert found[-1]
@@ -149,6 +150,15 @@ def test_a_wait_that_was_foreseen_has_the_time_limit_of_the_call(
     _words(flow, "quick")
     flow.wait(flow.seal())
     assert len(flow.output("words").changes()) == 5
+
+
+def test_who_follows_is_told_the_limit_that_he_has_said_though_he_asks_in_pieces(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_PULSE_SECONDS", 0.25)
+    flow = cluster.install(word_count)
+    with pytest.raises(timely.WaitTimeoutError, match=r"after 0\.6 s: it is not sealed yet"):
+        next(flow.output("counts").follow(timeout=0.6))
 
 
 def test_who_seals_and_does_not_wait_asks_once_in_vain_and_no_more(
@@ -303,9 +313,9 @@ def test_answers_that_do_not_come_soon_are_asked_for(monkeypatch: pytest.MonkeyP
     limits: list[float] = []
     gather = channel.Channel._gather
 
-    def noted(self: channel.Channel, pending, timeout_seconds: float, *more):  # type: ignore[no-untyped-def]
+    def noted(self: channel.Channel, pending, timeout_seconds: float, *more, **said):  # type: ignore[no-untyped-def]
         limits.append(timeout_seconds)
-        return gather(self, pending, timeout_seconds, *more)
+        return gather(self, pending, timeout_seconds, *more, **said)
 
     def answers(wait: Wait) -> Reply | None:
         is_first.append(not is_first)

@@ -22,9 +22,11 @@ from ...wire.batch import Frame
 from ...wire.keys import ClientKeys
 from ...wire.requests import (
     FAREWELL,
+    Changes,
     Reply,
     Request,
     Seal,
+    Snapshot,
     Wait,
     check_size,
     decode_reply,
@@ -111,7 +113,8 @@ class Channel:
         for worker, _, frames in encoded:
             self.sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
-        return self._gather(pending, timeout_seconds, reach_seconds)
+        said_seconds = _limit_of(requests[0][1], timeout_seconds)
+        return self._gather(pending, timeout_seconds, reach_seconds, said_seconds=said_seconds)
 
     def _await(self, wait: ForeseenWait, timeout_seconds: float, soon_seconds: float) -> list[Reply] | None:
         """The answers to a wait that was foreseen; None if they do not come soon, or are errors: whoever asks
@@ -217,10 +220,13 @@ class Channel:
         timeout_seconds: float,
         reach_seconds: float,
         soon_seconds: float = float("inf"),
+        said_seconds: float | None = None,
     ) -> list[Reply]:
         """The answers to what is pending, by position. `soon_seconds`: for so long it is waited for while
-        nothing has failed; who looks for the cause of a failure has until the timeout.
+        nothing has failed; who looks for the cause of a failure has until the timeout. `said_seconds`: the
+        limit that messages say, if not the timeout.
         """
+        said_seconds = timeout_seconds if said_seconds is None else said_seconds
         started = time.monotonic()
         deadline, reach_by = started + timeout_seconds, started + reach_seconds
         soon = min(deadline, started + soon_seconds)
@@ -257,8 +263,7 @@ class Channel:
                 late = {worker for worker, _ in pending}
                 why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
                 raise WaitTimeoutError(
-                    f"no answer from worker {self._listed(late)} within "
-                    f"{round(timeout_seconds, 2):g} s: {why}"
+                    f"no answer from worker {self._listed(late)} within {round(said_seconds, 2):g} s: {why}"
                 )
             pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
             self.sockets.wait(min(pause, max(0.0, min(until, grace, reach_by) - now)))
@@ -398,4 +403,15 @@ def _shortened(request: Request, seconds: float) -> Request:
     """A wait, of which so many seconds are over."""
     if not isinstance(request, Wait) or request.timeout_seconds < 0:
         return request
-    return replace(request, timeout_seconds=max(0.0, request.timeout_seconds - seconds))
+    left = max(0.0, request.timeout_seconds - seconds)
+    over = request.waited_seconds + request.timeout_seconds - left
+    return replace(request, timeout_seconds=left, waited_seconds=over)
+
+
+def _limit_of(request: Request, seconds: float) -> float:
+    """The limit that the caller has said, if he has said one: answers are given more time than that, and a
+    part of it may be over. Else that of answers, `seconds`.
+    """
+    if not isinstance(request, Wait | Changes | Snapshot) or request.timeout_seconds < 0:
+        return seconds
+    return request.timeout_seconds + (request.waited_seconds if isinstance(request, Wait) else 0.0)

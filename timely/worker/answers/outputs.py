@@ -52,9 +52,9 @@ class Outputs:
     def handle(self, request: Request) -> Reply | Later | None:
         """The answer; none if it is not outputs that are asked."""
         match request:
-            case Wait(dataflow, output, epoch, seconds):
+            case Wait(dataflow, output, epoch, seconds, waited):
                 return self._once_complete(
-                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete})
+                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete}), waited
                 )
             case Changes():
                 return self._changes(request)
@@ -135,7 +135,13 @@ class Outputs:
         return Reply({"kept": bound})
 
     def _once_complete(
-        self, dataflow: int, output: str, epoch: int, seconds: float, answer: Callable[[int], Reply]
+        self,
+        dataflow: int,
+        output: str,
+        epoch: int,
+        seconds: float,
+        answer: Callable[[int], Reply],
+        waited_seconds: float = 0.0,
     ) -> Reply | Later:
         complete = self._complete(dataflow, output, epoch)
         if complete > epoch:  # most often, where workers work before they are asked
@@ -149,7 +155,8 @@ class Outputs:
 
         def late() -> TimelyError:
             complete = self._complete(dataflow, output)
-            waited = f" after {seconds:g} s" if 0 <= seconds <= self._clock() - begun else ""
+            is_over = 0 <= seconds <= self._clock() - begun
+            waited = f" after {seconds + waited_seconds:g} s" if is_over else ""
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
             opened = open_epoch(self._replacements.instance(dataflow))
             why = (

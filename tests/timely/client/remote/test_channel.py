@@ -11,9 +11,9 @@ import pytest
 
 import timely
 from timely.client.remote import channel, foreseen
-from timely.client.remote.channel import Channel, _patience_of, _shortened
+from timely.client.remote.channel import Channel, _limit_of, _patience_of, _shortened
 from timely.limits import FORESEEN_SECONDS_MAX
-from timely.wire.requests import Hello, Reply, Seal, Wait, encode_error, encode_reply
+from timely.wire.requests import Changes, Hello, Reply, Seal, Snapshot, Wait, encode_error, encode_reply
 from timely.wire.transport.zeromq import ClientSockets
 
 
@@ -145,10 +145,21 @@ def test_answers_that_were_foreseen_are_in_the_order_of_workers_whenever_they_co
 
 
 def test_a_wait_that_is_asked_later_ends_when_it_would_have() -> None:
-    assert _shortened(Wait(0, "", 1, 2.0), 0.5) == Wait(0, "", 1, 1.5)
-    assert _shortened(Wait(0, "", 1, 0.25), 0.5) == Wait(0, "", 1, 0.0)
+    assert _shortened(Wait(0, "", 1, 2.0), 0.5) == Wait(0, "", 1, 1.5, 0.5)
+    assert _shortened(Wait(0, "", 1, 0.25), 0.5) == Wait(0, "", 1, 0.0, 0.25)
+    assert _shortened(Wait(0, "", 1, 1.5, 0.5), 0.5) == Wait(0, "", 1, 1.0, 1.0)
     assert _shortened(Wait(0, "", 1, -1.0), 0.5) == Wait(0, "", 1, -1.0)
     assert _shortened(Hello(), 0.5) == Hello()
+
+
+def test_the_limit_that_messages_say_is_the_callers() -> None:
+    assert _limit_of(Wait(0, "", 1, 1.5, 0.5), 9.0) == 2.0
+    assert (
+        _limit_of(Snapshot(0, "out", 1, 1.5), 9.0)
+        == _limit_of(Changes(0, "", "", 0, 1, True, 1.5), 9.0)
+        == 1.5
+    )
+    assert _limit_of(Wait(0, "", 1, -1.0), 9.0) == _limit_of(Hello(), 9.0) == 9.0
 
 
 def test_what_was_foreseen_is_waited_for_no_longer_than_the_call_itself_would() -> None:

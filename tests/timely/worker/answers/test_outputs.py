@@ -52,6 +52,11 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
         timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
     ):
         raise later.late()
+    rest = server.handle(Wait(0, "counts", 3, 0.25, 2.5))
+    assert isinstance(rest, Later) and rest.deadline == clock.now + 0.25
+    clock.now = rest.deadline
+    with pytest.raises(timely.WaitTimeoutError, match=r"after 2.75 s: it is not sealed yet"):
+        raise rest.late()  # of who had waited before
     answer(server, Seal(0, 5))
     with pytest.raises(
         timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
