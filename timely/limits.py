@@ -176,7 +176,8 @@ each has a core of its own and nothing else is to be done.
 """
 
 STOP_SECONDS_MAX: Final = 5.0
-"""How long a worker may take to end after it was told to; then it is killed."""
+"""How long a worker whose program is gone may take to end. A program that goes on waits for half of it, and
+kills then who is still in a step."""
 
 LOST_SECONDS_MAX: Final = 0.3
 """How long after its connection broke a peer's farewell may still come in; without one it is lost."""

@@ -25,6 +25,7 @@ import pytest
 import timely
 from timely.client import reading
 from timely.client.tables import InputForm
+from timely.limits import STOP_SECONDS_MAX
 from timely.worker.launcher import Launcher
 
 LINES = [["a b a", "c"], ["b b"], [], ["a"]]
@@ -168,6 +169,7 @@ def test_failing_a_killed_worker_is_named_within_five_seconds_and_takes_the_othe
         ):
             flow.wait()
         assert time.monotonic() - started < 5
+        assert repr(cluster).endswith(", lost>")
         with pytest.raises(timely.PeerError, match="was killed"):
             flow.seal()
     assert not any(is_alive(pid) for pid in pids)
@@ -258,8 +260,26 @@ def test_closing_does_not_wait_for_a_vertex_that_never_returns() -> None:
             flow.wait(timeout=0.4)  # one of them sleeps and cannot answer
         pids = launcher_of(cluster).pids
         started = time.monotonic()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 0.9 * STOP_SECONDS_MAX, "nobody is asked a second time and waited for"
     assert not any(is_alive(pid) for pid in pids)
+
+
+def test_closing_waits_for_a_step_that_comes_to_its_end() -> None:
+    with timely.connect(workers=1) as cluster:
+        flow = cluster.install("dataflows:sleeps_on", seconds=1.0)
+        flow.input("words").insert(["slow"])
+        flow.seal()
+        with pytest.raises(timely.WaitTimeoutError):
+            flow.wait(timeout=0.2)
+        (child,) = launcher_of(cluster)._children
+    assert child.process.returncode == 0, "it was not killed"
+
+
+def test_closing_is_seen_in_how_a_cluster_is_shown() -> None:
+    with timely.connect(workers=2) as cluster:
+        shown = f"<cluster of 2 workers at {', '.join(cluster.addresses)}"
+        assert repr(cluster) == f"{shown}>"
+    assert repr(cluster) == f"{shown}, closed>"
 
 
 def test_closing_by_shutdown_ends_the_workers() -> None:

@@ -70,9 +70,9 @@ class Cluster:
             add_note(error, f"closing the cluster there was another error, {type(second).__name__}: {second}")
 
     def __repr__(self) -> str:
-        """How many workers, and where."""
-        where = f" at {', '.join(self.addresses)}" if self.addresses else ", embedded"
-        return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{where}>"
+        """How many workers, and where; whether it can still be asked."""
+        end = f", {self._workers.end}" if self._workers.end else ""
+        return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{self._workers.kind}{end}>"
 
     @property
     def workers(self) -> int:

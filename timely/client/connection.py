@@ -97,7 +97,18 @@ class RemoteWorkers:
         self._own = threading.local()
         self._channels: list[Channel] = []
         self._broken: TimelyError | None = None
+        self._is_closed = False
         self._channel()
+
+    @property
+    def kind(self) -> str:
+        """Where they are reached."""
+        return f" at {', '.join(self.addresses)}"
+
+    @property
+    def end(self) -> str:
+        """That it was closed, or that a worker was lost."""
+        return "closed" if self._is_closed else "lost" if self._broken is not None else ""
 
     def ask(
         self,
@@ -175,6 +186,7 @@ class RemoteWorkers:
         """
         if not self._process.is_here:
             return
+        self._is_closed = True
         broken = self._broken
         closed = MisuseError("this cluster is closed: connect again")
         self._break(closed)  # first: another thread that goes on and on would have to be waited for

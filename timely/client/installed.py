@@ -30,6 +30,16 @@ class Workers(Protocol):
     part_bytes: int
     """How large a part for each of them is, about, of a large insertion."""
 
+    @property
+    def kind(self) -> str:
+        """Where they are, as the `repr` of a cluster says it."""
+        ...
+
+    @property
+    def end(self) -> str:
+        """Why nothing can be asked any more, in a word; empty as long as something can."""
+        ...
+
     def ask(
         self,
         requests: Sequence[tuple[int, Request, pa.Table | None]],

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Final
 
 from ..errors import InternalError, PeerError
 from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERDICT_SECONDS_MAX
@@ -30,6 +30,9 @@ from ..own_files import ROOT
 from .settings import WorkerSettings
 
 __all__ = ["Launcher", "LocalFolder", "before_launch", "hook_names", "read_report", "start_process"]
+
+_SIGNAL_SECONDS_MAX: Final = 0.2
+"""How long a process may take to end by a signal that it does not handle."""
 
 _hooks: list[Callable[[], None]] = []
 
@@ -220,7 +223,8 @@ class Launcher:
         """End all workers: ask, then insist, then kill. Returns when none is left.
 
         If one of them has ended unasked, or there is another `reason`, they are told of it, so that they can
-        tell their clients.
+        tell their clients. One that is asked ends after the step that it is in: what that does outside (a
+        file that a function of the user writes) is done whole, if it takes no longer than is waited for.
         """
         self._is_stopping = True
         self._reason = self._reason or reason
@@ -228,11 +232,13 @@ class Launcher:
             _say(child.process.stdin, self._reason)
             _close(child.process.stdin)
         self._reap(STOP_SECONDS_MAX / 2)
-        for end in (signal.SIGTERM, signal.SIGKILL):
+        # The signal is for who does not listen yet, and ends by it at once. To all others it says what they
+        # have been told: who is still in a step then would not end sooner by being waited for once more.
+        for end, seconds in ((signal.SIGTERM, _SIGNAL_SECONDS_MAX), (signal.SIGKILL, STOP_SECONDS_MAX / 2)):
             for child in self._children:
                 if child.process.poll() is None:
                     child.process.send_signal(end)
-            self._reap(STOP_SECONDS_MAX / 2)
+            self._reap(seconds)
         for child in self._children:
             if child.reader is not None:
                 child.reader.join(STOP_SECONDS_MAX)

@@ -95,9 +95,20 @@ class EmbeddedWorkers:
         for worker, server in zip(self._workers, self._servers, strict=True):
             worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
+        self._is_closed = False
         self._crew = Crew(self._workers, network, is_full) if isinstance(network, ThreadNetwork) else None
         self._process = OwnProcess()
         join(self)
+
+    @property
+    def kind(self) -> str:
+        """That they are here, and in whose threads."""
+        return ", embedded" if self._crew is None else ", embedded, each in a thread"
+
+    @property
+    def end(self) -> str:
+        """That it was closed, or was interrupted at work."""
+        return "closed" if self._is_closed else "interrupted" if self._broken is not None else ""
 
     def ask(
         self,
@@ -329,7 +340,7 @@ class EmbeddedWorkers:
         """
         if not self._is_here():
             return
-        is_within = self._is_within()
+        self._is_closed, is_within = True, self._is_within()
         if self._broken is not None:
             if not is_within:
                 self._end_threads()  # a vertex has closed this, or an interrupt came while nobody worked

@@ -40,7 +40,6 @@ def test_words_are_counted_whatever_the_number_of_workers(workers: int, threads:
 @pytest.mark.parametrize("delays", [None, 1, 2, 3])
 def test_nested_loops_end_whatever_the_delays(delays: int | None) -> None:
     with timely.Cluster(EmbeddedWorkers(3, delays)) as cluster:
-        assert repr(cluster) == "<cluster of 3 workers, embedded>"
         flow = cluster.install("dataflows:collatz")
         flow.input("numbers").insert([(n, n, 0) for n in (1, 6, 27)])
         flow.seal()
@@ -391,3 +390,32 @@ def test_a_closed_cluster_and_other_processes_are_refused() -> None:
 def test_the_number_of_workers_has_bounds(workers: int) -> None:
     with pytest.raises(timely.MisuseError, match="1 to 256 workers"):
         timely.connect(workers=workers, embedded=True)
+
+
+def test_a_cluster_shows_where_its_workers_are_and_whether_they_can_be_asked() -> None:
+    with timely.connect(workers=3, embedded=True) as cluster:
+        assert repr(cluster) == "<cluster of 3 workers, embedded>"
+    assert repr(cluster) == "<cluster of 3 workers, embedded, closed>"
+    with timely.connect(threads=True) as alone:
+        assert repr(alone) == "<cluster of 1 worker, embedded>", "in that of who asks"
+    with timely.connect(workers=2, threads=True) as threads:
+        assert repr(threads) == "<cluster of 2 workers, embedded, each in a thread>"
+    assert repr(threads) == "<cluster of 2 workers, embedded, each in a thread, closed>"
+
+
+def test_an_interrupted_cluster_shows_that() -> None:
+    class InterruptsVertex(timely.Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            raise KeyboardInterrupt
+
+    def build(flow: timely.Dataflow) -> None:
+        flow.input("lines").stage("interrupts", InterruptsVertex)
+
+    cluster = timely.connect(embedded=True)
+    flow = cluster.install(build)
+    flow.input("lines").insert(["a"])
+    with pytest.raises(KeyboardInterrupt):
+        flow.wait(flow.seal())
+    assert repr(cluster) == "<cluster of 1 worker, embedded, interrupted>"
+    cluster.close()
+    assert repr(cluster) == "<cluster of 1 worker, embedded, closed>"
