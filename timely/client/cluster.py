@@ -35,7 +35,7 @@ from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..user_code.short_traces import told_shortly
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
-from .installed import Workers
+from .installed import PATIENCE_SECONDS, Workers
 from .session import Flow
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from .connection import append_target
 
 __all__ = ["Cluster", "connect"]
-
-_PATIENCE_SECONDS = 86_400.0 * 365
 
 _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
 """From a description to a builder that workers have, by name, and its arguments."""
@@ -157,7 +155,7 @@ class Cluster:
             return here
         spec, arguments = self._travelling(build, arguments)
         seconds = -1.0 if timeout is None else max(0.0, float(timeout))
-        patience = _PATIENCE_SECONDS if timeout is None else seconds
+        patience = PATIENCE_SECONDS if timeout is None else seconds
         (reply,) = self._workers.ask(
             [(0, Replace(old, spec, arguments, seconds), None)],
             INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX + patience,

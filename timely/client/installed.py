@@ -14,9 +14,9 @@ from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Reply, Request, Value
 from .posting import Behind, Poster, Refusals, this_thread, together
 
-__all__ = ["Installed", "Keeper", "OwnProcess", "Workers"]
+__all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers"]
 
-_PATIENCE_SECONDS = 86_400.0 * 365
+PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
 
 
@@ -249,5 +249,5 @@ class Installed:
         A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
         for that: shortly after the limit there is an error in any case.
         """
-        seconds = _PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
+        seconds = PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
         return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)

@@ -218,7 +218,9 @@ class FlowOutput:
             until = time.monotonic() + slice_seconds
             try:
                 asked = Wait(flow.index, self.name, self._place, slice_seconds, waited)
-                replies = flow.ask_all(asked, slice_seconds)
+                # To embedded workers it is the whole that counts, for whoever could be waited for in vain.
+                is_for_ever = timeout is None and flow.is_embedded
+                replies = flow.ask_all(asked, -1.0 if is_for_ever else slice_seconds)
             except WaitTimeoutError:
                 waited += slice_seconds
                 is_hopeless = flow.is_embedded and time.monotonic() < until  # not even waited for

@@ -7,17 +7,23 @@ again when one of them has asked for anything.
 
 Which threads may make such a call? Those that have asked this cluster before, and those that were started
 since it was made, for they may be about to. A thread that was there before and has never asked, such as one
-of a notebook or of a debugger, is none of them; nor is one in which a worker works.
+of a notebook or of a debugger, is none of them; nor is one in which a worker works, nor one that waits here
+itself, and without a limit: if all that could bring something wait for one another, the last one is told.
+Of a thread that waits for something else, such as the end of one that waits here, nobody knows.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from typing import Final
 from weakref import WeakSet
 
 from .crew import is_of_a_crew
 
 __all__ = ["Others"]
+
+_LOOK_SECONDS: Final = 1.0
 
 
 class Others:
@@ -28,7 +34,8 @@ class Others:
         self._have_asked: set[int] = set()
         self.last = 0
         """The thread that has asked last, of which nothing more need be noted."""
-        self._asleep: list[threading.Event] = []
+        self._asleep: dict[threading.Event, int] = {}
+        """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
 
     def note(self, thread: int) -> None:
         """This thread, the current one, asks."""
@@ -37,24 +44,46 @@ class Others:
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""
+        asleep = set(self._asleep.copy().values())
         return any(
-            (thread.ident in self._have_asked or thread not in self._before) and not is_of_a_crew(thread)
+            (thread.ident in self._have_asked or thread not in self._before)
+            and thread.ident not in asleep
+            and not is_of_a_crew(thread)
             for thread in threading.enumerate()
             if thread.ident != threading.get_ident()
         )
 
-    def lie_down(self) -> threading.Event:
+    def why_not(self) -> str:
+        """What keeps others from asking, for a message; empty where there are none."""
+        waiting = {each for each in self._asleep.values() if each not in (0, threading.get_ident())}
+        count = len(waiting)
+        return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
+
+    def lie_down(self, is_for_ever: bool) -> threading.Event:
         """What the current thread is to wait for, without its turn; called within it, so that nothing happens
-        unseen.
+        unseen. `is_for_ever`: until it is woken, or gets up by being interrupted.
         """
         event = threading.Event()
-        self._asleep.append(event)
+        self._asleep[event] = threading.get_ident() if is_for_ever else 0
         return event
+
+    def await_news(self, event: threading.Event, seconds: float) -> None:
+        """Wait for what `lie_down` has said, for so many seconds, or until nobody is left who could bring it;
+        who has gone says so to nobody.
+        """
+        until = time.monotonic() + seconds
+        while not event.wait(min(_LOOK_SECONDS, max(0.0, until - time.monotonic()))):
+            if time.monotonic() >= until or not self.may_ask():
+                return
+
+    def get_up(self, event: threading.Event) -> None:
+        """The current thread does not wait for it any more."""
+        self._asleep.pop(event, None)
 
     def wake(self) -> None:
         """Something may have come: who waits looks again. Who only looks again wakes nobody, for it does
         nothing that others would not see for themselves.
         """
-        asleep, self._asleep = self._asleep, []
+        asleep, self._asleep = self._asleep, {}
         for event in asleep:
             event.set()

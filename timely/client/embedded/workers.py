@@ -29,6 +29,7 @@ from ...running.core import Worker
 from ...wire.requests import (
     Append,
     Arrived,
+    Changes,
     Close,
     Enter,
     Insert,
@@ -36,14 +37,16 @@ from ...wire.requests import (
     Reply,
     Request,
     Seal,
+    Snapshot,
     Stage,
     Value,
+    Wait,
 )
 from ...wire.transport.memory import MemoryNetwork
 from ...worker.answers.later import Later
 from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
-from ..installed import OwnProcess
+from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Behind, Poster, Refusals
 from .crew import Crew
 from .doors import ThreadNetwork
@@ -56,6 +59,9 @@ _OF_ROWS = (Insert, Append, Stage)
 _OF_ENDS = (Seal, Close)
 _OF_NO_WORK = (InsertRows, *_OF_ROWS, *_OF_ENDS, Enter, Arrived)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
+
+_ONLY_LOOKS = (Wait, Changes, Snapshot)
+"""What brings nothing that others wait for. They would look in vain, and meanwhile not count as who waits."""
 
 
 class EmbeddedWorkers:
@@ -121,27 +127,34 @@ class EmbeddedWorkers:
         out of the next call that asks the dataflow for anything. What does not come by working is waited for
         only if another thread may bring it (`others.py`); else it is an error at once, whatever the timeout.
         """
-        del timeout_seconds
         answers: _Answers | None = None
+        news: threading.Event | None = None
         while True:
             with self._turn():
                 try:
                     self._begin_turn()
                     if answers is None:
                         answers = self._begin(requests)
-                        self._others.wake()
+                        if not all(isinstance(request, _ONLY_LOOKS) for _, request, _ in requests):
+                            self._others.wake()
                     else:
                         self._check()
                         self._work_off()
                     if self._settle(answers):
                         return answers.replies
-                    news, seconds = self._others.lie_down(), self._patience(answers)
+                    news = self._others.lie_down(timeout_seconds >= PATIENCE_SECONDS)
+                    seconds = self._patience(answers)
                 except BaseException as error:
+                    if news is not None:
+                        self._others.get_up(news)
                     self._note(error)
                     raise
                 finally:
                     self._end_turn()
-            news.wait(seconds)  # an interrupt here leaves nothing half done
+            try:
+                self._others.await_news(news, seconds)
+            finally:  # an interrupt here leaves nothing half done
+                self._others.get_up(news)
 
     def post(
         self,
@@ -415,8 +428,8 @@ class EmbeddedWorkers:
             raise answers.failure
         return True
 
-    def _patience(self, answers: _Answers) -> float | None:
-        """For how long other threads may bring what these wait for, None: for ever. Raises that it is late,
+    def _patience(self, answers: _Answers) -> float:
+        """For how long other threads may bring what these wait for. Raises that it is late,
         at once where nobody could bring it, or what some are not known for.
         """
         if answers.failure is not None:
@@ -426,13 +439,13 @@ class EmbeddedWorkers:
             add_note(
                 late,
                 "it was not waited for: these workers work while this program asks them, and no other thread "
-                "of it does. Seal first, or ask for what is sealed",
+                f"of it does{self._others.why_not()}. Seal first, or ask for what is sealed",
             )
             raise late
         seconds = min(later.deadline for later in answers.waiting.values()) - time.monotonic()
         if seconds <= 0:
             raise answers.late()
-        return None if seconds == inf else seconds
+        return seconds
 
     def _run_until_idle(self) -> None:
         if self._crew is None:

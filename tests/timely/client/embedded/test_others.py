@@ -28,8 +28,8 @@ def beside(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Itera
     """`call` in a thread of its own, and what it has come to; begins once it has lain down to wait."""
     lies, lie_down = threading.Event(), Others.lie_down
 
-    def told(others: Others) -> threading.Event:
-        event = lie_down(others)
+    def told(others: Others, is_for_ever: bool) -> threading.Event:
+        event = lie_down(others, is_for_ever)
         lies.set()
         return event
 
@@ -154,12 +154,91 @@ def test_an_interrupt_of_who_only_waits_breaks_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(Others, "may_ask", lambda _: True)
-        patch.setattr(Others, "lie_down", lambda _: Interrupted())
+        patch.setattr(Others, "lie_down", lambda *_: Interrupted())
         with pytest.raises(KeyboardInterrupt):
             flow.wait(0)
     flow.input("lines").insert(["a"])
     flow.seal()
     assert flow.output("counts").changes() == [(0, ("a", 1))]
+
+
+@pytest.mark.parametrize("how", ["wait", "follow", "changes"])
+def test_who_would_wait_for_who_waits_is_told_and_the_others_once_it_is_gone(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Two of them only follow: neither would seal."""
+    flow = cluster.install(word_count)
+
+    def waits_for_ever() -> object:
+        if how == "wait":
+            return flow.wait(0)
+        output = cluster.flow(flow.index).output("counts")
+        return next(output.follow()) if how == "follow" else output.changes(0, 1)
+
+    with beside(waits_for_ever, monkeypatch) as first:
+        with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet") as told:
+            waits_for_ever()
+        # Who has lain down last is told; and, where that is the other one, this one when it has gone.
+        error = first.exception(SOON) if first.done() else told.value
+        assert error is not None and error.__notes__ == [
+            "it was not waited for: these workers work while this program asks them, and no other thread of "
+            "it does: 1 waits as this one does, without a limit. Seal first, or ask for what is sealed"
+        ]
+        assert how != "wait" or not first.done(), "there was one that may seal"
+        flow.input("lines").insert(["a"])
+        flow.seal()
+        if error is told.value:
+            first.result(SOON)
+
+
+def test_who_waits_for_a_thread_that_ends_without_a_word_is_told() -> None:
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(word_count)
+        gone = threading.Event()
+        thread = threading.Thread(target=gone.wait)
+        thread.start()
+        threading.Timer(0.2, gone.set).start()
+        with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
+            flow.wait(0)
+        thread.join()
+
+
+def test_who_waits_with_a_limit_may_seal_afterwards(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = cluster.install(word_count)
+
+    def waits_and_seals() -> int:
+        with pytest.raises(timely.WaitTimeoutError, match=r"after 0\.3 s"):
+            flow.wait(0, timeout=0.3)
+        return flow.seal()
+
+    with beside(waits_and_seals, monkeypatch) as first:
+        assert flow.wait(0) == 0 == first.result(SOON)
+
+
+def test_who_gets_up_is_no_longer_one_that_waits() -> None:
+    others, done = Others(), threading.Event()
+    events: list[threading.Event] = []
+
+    def sleeps() -> None:
+        others.note_me()
+        events.append(others.lie_down(True))
+        done.wait(SOON)
+
+    thread = threading.Thread(target=sleeps)
+    thread.start()
+    try:
+        while not events:
+            done.wait(0.001)
+        assert not others.may_ask() and others.why_not() == ": 1 waits as this one does, without a limit"
+        others.get_up(events[0])
+        assert others.may_ask() and others.why_not() == ""
+        others.get_up(others.lie_down(False))
+        assert others.may_ask()
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() -> None:
