@@ -79,6 +79,11 @@ class _Kept:
 
     def _take_back(self, lent: weakref.ref[Int64s]) -> None:
         """Where an array ends, nothing can be raised: an interrupt that comes just here is sent again."""
+        # What the handler of another signal raises here (SystemExit, say) Python prints and forgets, as it
+        # does an interrupt in the moment before `try`. Of what was raised nobody knows which signal it was,
+        # and to call a handler again does twice what it does besides. No signal can get into a callback in
+        # C; but that could only note what was dropped (`list.append`), and all of it would be held, without
+        # a bound, until somebody asks for memory: for ever where a program has closed its cluster.
         assert isinstance(lent, _Lent)
         try:
             if self._lent.pop(id(lent), None) is None:
