@@ -23,6 +23,7 @@ import pyarrow as pa
 from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
+from ..user_code.short_traces import told_shortly
 from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .installed import Installed
@@ -65,12 +66,14 @@ class FlowOutput:
         that this client has sealed, and what else is complete by then.
         """
         begin = self._place if start is None else start
-        if stop is not None:
-            table, end = self._read(begin, stop, timeout, start is None), stop
-        else:
-            # Who reads after his own seal means that epoch. Those of others are taken along if they are
-            # complete.
-            table, end = self._read_open_ended(begin, max(begin, self._flow.epoch), timeout, start is None)
+        with told_shortly():
+            if stop is not None:
+                table, end = self._read(begin, stop, timeout, start is None), stop
+            else:
+                # Who reads after his own seal means that epoch. Those of others are taken along if they are
+                # complete.
+                own = max(begin, self._flow.epoch)
+                table, end = self._read_open_ended(begin, own, timeout, start is None)
         if start is None:
             self._place = max(self._place, end)
         return records_of(table) if self.is_records else table
@@ -109,14 +112,16 @@ class FlowOutput:
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
         if snapshot:
-            epoch, table = self._first_snapshot(timeout)
+            with told_shortly():
+                epoch, table = self._first_snapshot(timeout)
             if epoch >= 0:
                 yield epoch, table
         elif start is not None:
             self._place = start
         while True:
-            complete = self._wait_for_more(timeout)
-            table = self._read(self._place, complete, timeout, takes_place=True)
+            with told_shortly():
+                complete = self._wait_for_more(timeout)
+                table = self._read(self._place, complete, timeout, takes_place=True)
             if complete == FOREVER:
                 complete = self._end(table)
                 if complete <= self._place:
@@ -137,7 +142,8 @@ class FlowOutput:
         sorted: each row as often as it is in it. The epoch is in the table's metadata:
         `output.epoch_of(table)`.
         """
-        epoch, tables = self._snapshot(timeout)
+        with told_shortly():
+            epoch, tables = self._snapshot(timeout)
         return expanded(tables).replace_schema_metadata({_EPOCH_KEY: str(epoch)})
 
     @staticmethod

@@ -139,7 +139,8 @@ class Flow(Installed):
         """
         wanted = self.epoch - 1 if epoch is None else epoch
         seconds = seconds_of(timeout)
-        self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
+        with told_shortly():
+            self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
 
     def arrangements(self) -> pa.Table:

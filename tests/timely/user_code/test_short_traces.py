@@ -5,7 +5,12 @@ The programs are run as files of a user: the tests themselves stand for him, too
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 import traceback
+from collections.abc import Callable
 
 import pytest
 
@@ -123,3 +128,59 @@ def test_rows_that_are_refused_show_the_call_and_not_how_they_were_looked_at() -
         with pytest.raises(timely.TimelyError, match="row 0: 7 is neither a tuple nor a dict") as caught:
             flow.input("numbers").insert([7])
     assert _frames(caught.value)[1] == ["insert", "_add"]
+
+
+def _interrupted(call: Callable[[], object]) -> KeyboardInterrupt:
+    """By Ctrl-C, while it waits."""
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)  # which could seal
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+            call()
+    finally:
+        ended.set()
+        thread.join()
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", [{"embedded": True}, {}], ids=["embedded", "processes"])
+def test_an_interrupt_of_who_waits_shows_the_call_and_not_by_what_means_it_waited(
+    kind: dict[str, bool],
+) -> None:
+    def numbers(flow: timely.Dataflow) -> None:
+        dd.input(flow, "numbers", "n: int").output("all")
+
+    with timely.connect(workers=1, **kind) as cluster:  # type: ignore[arg-type]
+        flow = cluster.install(numbers)
+        output = flow.output("all")
+        calls: dict[str, Callable[[], object]] = {
+            "wait": lambda: flow.wait(3),
+            "changes": lambda: output.changes(0, 4),
+            "follow": lambda: next(output.follow()),
+        }
+        for name, call in calls.items():
+            users, ours = _frames(_interrupted(call))
+            assert ours == [name] and users[-1] == "<lambda>"
+            assert "poll" not in users
+        flow.wait(flow.seal())
+
+
+def test_an_interrupt_of_a_function_shows_where_it_was() -> None:
+    def numbers(flow: timely.Dataflow) -> None:
+        dd.input(flow, "numbers", "n: int").map(sleepy).output("all")
+
+    def sleepy(row: tuple[int]) -> tuple[int]:
+        time.sleep(30)
+        return row
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(numbers)
+        flow.input("numbers").insert([(1,)])
+        flow.seal()
+        error = _interrupted(flow.wait)
+        users, ours = _frames(error)
+        assert ours == ["wait"] and users[-1] == "sleepy"
+        with pytest.raises(timely.MisuseError, match="interrupted by KeyboardInterrupt"):
+            flow.seal()
