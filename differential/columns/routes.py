@@ -22,6 +22,7 @@ from differential.kernels.rows.hashing import (
 )
 from differential.kernels.rows.room import room_for
 from progress.arrays import Int64s
+from progress.errors import PeerError
 from timely.wire.batch import Batch
 from timely.wire.routing import Routing
 
@@ -33,11 +34,13 @@ class KeyRoute:
     """Sends each row to the worker that owns the bucket that its first `kw` words hash to; bucket 0 if there
     are none.
 
-    `symbol_words`: which of the row's words are symbols, whose entries must travel along.
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along. `width`: how many
+    words its rows have, for who receives them; None: it is not known.
     """
 
     kw: int
     symbol_words: tuple[int, ...] = ()
+    width: int | None = None
 
     def describe(self) -> str:
         """Part of the dataflow's fingerprint."""
@@ -47,6 +50,10 @@ class KeyRoute:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
         by = partition_by_key_hash, divide_by_key_hash, self.kw
         return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """Kernels read and write as many words of a row as it has here."""
+        _check(batch, self.width, peer)
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class UnitRoute:
 
     symbol_words: tuple[int, ...] = ()
     at: int = 0
+    width: int | None = None
 
     def describe(self) -> str:
         """Part of the dataflow's fingerprint."""
@@ -68,6 +76,19 @@ class UnitRoute:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
         by = partition_by_unit, divide_by_unit, self.at
         return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """As of a route by keys."""
+        _check(batch, self.width, peer)
+
+
+def _check(batch: Batch, width: int | None, peer: int) -> None:
+    if not isinstance(batch, UpdateBatch | PackedBatch):
+        raise PeerError(f"worker {peer} sent a {type(batch).__name__} where updates are exchanged")
+    if width is not None and batch.columns != width + 2:
+        raise PeerError(
+            f"worker {peer} sent updates with rows of {batch.columns - 2} words where they have {width}"
+        )
 
 
 _Grouping = Callable[[Int64s, int, int, Int64s, Int64s], tuple[Int64s, Int64s]]

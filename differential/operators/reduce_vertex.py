@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.columns.update_batch import PackedBatch, UpdateBatch
+from differential.columns.update_batch import UpdateBatch, rows_of
 from differential.kernels.sums.components import are_components
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
@@ -86,16 +86,13 @@ class ReduceVertex(WaitingVertex):
         return self._aggregate.components if isinstance(self._aggregate, Accumulation) else 0
 
     def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
-        """Sums are kept in arrays, by component: no row may be of one that is not there."""
+        """Sums are kept in arrays, by component: no row may be of one that is not there. That rows have as
+        many words as here the route has found.
+        """
         count = self.components
-        if count == 0 or not isinstance(batch, UpdateBatch | PackedBatch):
+        if count == 0:
             return
-        kw, vw = self._widths
-        if batch.columns != kw + vw + 2:
-            raise PeerError(
-                f"worker {peer} sent rows of {batch.columns} words to {self!r}, which takes {kw + vw + 2}"
-            )
-        for words in batch.in_column(kw):
+        for words in rows_of(batch).in_column(self._widths[0]):
             if not are_components(words, 0, count):
                 wrong = next(word for word in words[0].tolist() if not 0 <= word < count)
                 raise PeerError(

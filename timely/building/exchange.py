@@ -8,9 +8,9 @@ depend only on the row, its time, and the routing (`wire/routing.py`), which is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from progress.errors import InternalError, MisuseError
+from progress.errors import InternalError, MisuseError, PeerError
 
 from ..user_code.code_digest import digest_of
 from ..wire.batch import Batch, Records
@@ -29,6 +29,15 @@ class Route(Protocol):
 
     def describe(self) -> str:
         """A stable text, part of the fingerprint of the dataflow."""
+        ...
+
+
+@runtime_checkable
+class Expects(Protocol):
+    """A route that knows what arrives by it. One that does not takes what comes."""
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """Raises `PeerError` for a batch that worker `peer` cannot have sent by it."""
         ...
 
 
@@ -60,6 +69,11 @@ class RecordRoute:
                 )
             parts[owners[number % BUCKETS]].append(record)
         return [Records(part) if part else None for part in parts]
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """Records are what it divides."""
+        if not isinstance(batch, Records):
+            raise PeerError(f"worker {peer} sent a {type(batch).__name__} where records are exchanged")
 
 
 class Broadcast:

@@ -38,6 +38,10 @@ class Way(Protocol):
         """Where they are counted; -1: nowhere, and then times do not bind those that bring no rows."""
         ...
 
+    def check(self, batch: Batch, peer: int) -> None:
+        """Raises `PeerError` for a batch that worker `peer` may not send there."""
+        ...
+
 
 class Arrivals:
     """Messages of other workers, for one dataflow on one worker.
@@ -65,8 +69,7 @@ class Arrivals:
 
     def check(self, number: int, batch: Batch, peer: int) -> None:
         """Raises `PeerError` for a batch that worker `peer` may not send there."""
-        way = self.ways[number]
-        way.target.check_arrived(way.location, way.port, batch, peer)
+        self.ways[number].check(batch, peer)
 
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
         """A message has come in; its words count from `anchor`."""

@@ -255,7 +255,7 @@ def _feeds(rows: Lowered, place: Place) -> list[Feed]:
     found: list[Feed] = []
     for stream, chain in rows.terms:
         keyed = chain.keyed_by(place.looked)
-        route = route_by(place.looked[: place.routed], rows.schema, keyed.schema_out.symbol_words)
+        route = route_by(place.looked[: place.routed], rows.schema, keyed.schema_out)
         found.append(Feed(stream, ROWS, route, LinearTransform.of(keyed), "; ".join(keyed.describe())))
     return found
 

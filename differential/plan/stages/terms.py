@@ -116,16 +116,20 @@ def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]
         route: Route | None = None
         if keys is not None:
             chain = chain.keyed_by(keys)
-            route = route_by(keys, part.schema, chain.schema_out.symbol_words)
+            route = route_by(keys, part.schema, chain.schema_out)
         found.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
     return found
 
 
-def route_by(keys: Sequence[str], schema: Schema, symbol_words: tuple[int, ...]) -> Route:
-    """Rows that are laid out by these keys go where they meet: to their unit, if they have one already."""
+def route_by(keys: Sequence[str], schema: Schema, laid_out: Schema) -> Route:
+    """Rows of `schema` that are laid out by these keys go where they meet: to their unit, if they have one
+    already.
+    """
+    words, width = laid_out.symbol_words, laid_out.width
     if UNIT in keys:
-        return UnitRoute(symbol_words, sum(schema[key].words for key in keys[: list(keys).index(UNIT)]))
-    return KeyRoute(sum(schema[key].words for key in keys), symbol_words)
+        at = sum(schema[key].words for key in keys[: list(keys).index(UNIT)])
+        return UnitRoute(words, at, width)
+    return KeyRoute(sum(schema[key].words for key in keys), words, width)
 
 
 def pairs_of(join: Join, sides: tuple[Side, Side]) -> list[Source]:

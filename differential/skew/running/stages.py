@@ -60,10 +60,12 @@ class UnitsJoin:
         ]
         back = [loop.feedback() for _ in SIDES]
         for side in SIDES:
-            route = UnitRoute(placed(self.schemas[side]).symbol_words)
+            rows = placed(self.schemas[side])
+            route = UnitRoute(rows.symbol_words, 0, rows.width)
+            moved = replace(route, width=rows.width + 1)  # with an age
             kept, probing = self._routed(side, sides[side], announcements)
             feeds.append(_later(loop, kept).feed(KEPT[side], route=route))
-            feeds.append(back[side].stream.feed(ARRIVING[side], route=route))
+            feeds.append(back[side].stream.feed(ARRIVING[side], route=moved))
             if not self.placement.is_cells:
                 feeds.append(_later(loop, probing).feed(PROBING[side], route=route))
         shape, placement, lead = self.shape, self.placement, self.lead

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +13,11 @@ from reference.words import Row, as_words, rows_of
 from strategies_words import CODES, rows
 
 from differential.columns import routes, update_batch
+from differential.columns.packed.block import Block
 from differential.columns.routes import KeyRoute, UnitRoute
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.hashing import hash_of_key
-from timely.errors import InternalError
+from timely.errors import InternalError, PeerError
 from timely.wire.batch import Records
 from timely.wire.routing import BUCKETS, Routing
 
@@ -90,3 +94,18 @@ def test_many_rows_of_one_time_are_divided_as_few_are(
 def test_batches_of_other_kinds_are_refused(route: KeyRoute | UnitRoute) -> None:
     with pytest.raises(InternalError):
         route.split(Records([1]), 0, Routing.default(2))
+
+
+@pytest.mark.parametrize("route", [KeyRoute(1, (), 2), UnitRoute((), 0, 2)])
+def test_what_another_worker_sends_has_as_many_words_as_rows_have_here(route: KeyRoute | UnitRoute) -> None:
+    words = as_words([(1, 2, 0, 1)], 4)
+    route.check(UpdateBatch(words), 1)
+    packed = PackedBatch((Block(np.array([[1], [2], [1]], np.int64)),), 2, 0, None)
+    route.check(packed, 1)
+    for wrong in (words[1:], np.repeat(words, 2, 0)):
+        count = wrong.shape[0] - 2
+        with pytest.raises(PeerError, match=f"worker 1 sent updates with rows of {count} words .* have 2"):
+            route.check(UpdateBatch(np.ascontiguousarray(wrong)), 1)
+        replace(route, width=None).check(UpdateBatch(np.ascontiguousarray(wrong)), 1)
+    with pytest.raises(PeerError, match="worker 1 sent a Records where updates are exchanged"):
+        route.check(Records([]), 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from progress.errors import MisuseError
-from timely.building.exchange import Broadcast, RecordRoute, Route, ToWorker
+from differential.columns.update_batch import UpdateBatch
+from progress.errors import MisuseError, PeerError
+from timely.building.exchange import Broadcast, Expects, RecordRoute, Route, ToWorker
 from timely.wire.batch import Records
 from timely.wire.routing import BUCKETS, Routing
 
@@ -52,3 +54,12 @@ def test_descriptions_are_stable_texts_that_tell_routes_apart() -> None:
     routes: list[Route] = [RecordRoute(id), RecordRoute(hash), Broadcast(), ToWorker(0), ToWorker(1)]
     assert len({route.describe() for route in routes}) == len(routes)
     assert RecordRoute(hash).describe() == RecordRoute(hash).describe()
+
+
+def test_an_exchange_of_records_takes_records_from_other_workers_and_nothing_else() -> None:
+    route = RecordRoute(hash)
+    assert isinstance(route, Expects) and not isinstance(Broadcast(), Expects)
+    route.check(Records([1]), 1)
+    updates = UpdateBatch(np.ones((2, 1), np.int64))
+    with pytest.raises(PeerError, match="worker 1 sent a UpdateBatch where records are exchanged"):
+        route.check(updates, 1)

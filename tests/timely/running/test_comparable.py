@@ -50,6 +50,7 @@ NOT_COMPARED = {
     Connector: {
         "_before",
         "_carrier",
+        "_expects",
         "_is_identity",
         "_last",
         "_limits",

@@ -275,6 +275,10 @@ def test_install_needs_a_transport_for_several_workers() -> None:
         ([b"garbage"], "worker 1 sent"),
         ([write_data_header(DataHeader(0, 99, 0, 1)), b"\x90"], "sent by connector 99, but there are 3"),
         ([write_data_header(DataHeader(0, 0, 0, 1)), b"\xc1"], "not msgpack"),
+        (
+            [write_data_header(DataHeader(0, 0, 0, 1)), b"\x90"],
+            "connector 0, whose rows stay with their worker",
+        ),
         ([write_progress_header(ProgressHeader(0))], "came as 1 frames"),
         ([write_progress_header(ProgressHeader(0)), b"x"], "1 bytes as progress"),
         ([write_control_header(), b"x"], "nobody expects"),

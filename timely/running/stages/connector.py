@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from progress.errors import MisuseError
+from progress.errors import MisuseError, PeerError
 from progress.times.anchor import Rebase
 
+from ...building.exchange import Expects
 from ...building.freeze import LoopLimit, PhysicalConnector
 from ...dictionaries import Mark
 from ...wire.batch import Batch, Large, Transform
@@ -82,8 +83,8 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_before", "_carrier", "_is_identity", "_last", "_limits", "add", "index", "keep", "location",
-        "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target", "transform",
+        "_before", "_carrier", "_expects", "_is_identity", "_last", "_limits", "add", "index", "keep",
+        "location", "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -104,9 +105,21 @@ class Connector:
             self._before, self.transform = spec.rounds.before, spec.rounds.after
             self.rounds = RoundCounts(spec.rounds.limit)
         self.route = spec.route
+        # Found once: to ask it of each message takes as long as looking at few rows.
+        self._expects = _expecting(spec.route)
         self.routing = carrier.routing
         self.rows_sent = 0
         self.messages_sent = 0
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """Raises `PeerError` for a batch that worker `peer` may not send here."""
+        if self.route is None:
+            raise PeerError(
+                f"worker {peer} sent by connector {self.index}, whose rows stay with their worker"
+            )
+        if self._expects is not None:
+            self._expects.check(batch, peer)
+        self.target.check_arrived(self.location, self.port, batch, peer)
 
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
@@ -222,3 +235,7 @@ def _until(batch: Batch, word: int, limit: LoopLimit) -> Batch | None:
     if (word >> limit.shift) & limit.mask > limit.iterations_max:
         return None
     return batch.until(limit.shift, limit.mask, limit.iterations_max)
+
+
+def _expecting(route: object) -> Expects | None:
+    return route if isinstance(route, Expects) else None

@@ -29,6 +29,7 @@ from typing import Final, cast
 
 import numpy as np
 
+from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
 from progress.tracking.count_changes import Change
@@ -97,10 +98,10 @@ class JointRegionRunner(RegionRunner):
         """Who has the beats."""
         return self
 
-    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
-        """Beats are looked at when they are taken up (`JointRegion.hear`)."""
-        if location != _BEAT:
-            super().check_arrived(location, port, batch, peer)
+    def check(self, batch: Batch, peer: int) -> None:
+        """Beats come so, and nothing else; their rows are looked at when they are taken up."""
+        if self._joint.beat_kind != batch.KIND:
+            raise PeerError(f"worker {peer} sent a {type(batch).__name__} in the place of a beat of a loop")
 
     def begin(self, epoch: int) -> list[Change]:
         """The dataflow begins at an epoch: what all workers hold from then on, for each of them."""

@@ -17,12 +17,13 @@ from bench.dataflow.bfs import build, distances
 from differential.kernels.regions.layout import ROWS_MAX, X_BOUND, X_FROM
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
+from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
 from timely.operators.region import Said
 from timely.running.stages.joint_regions import JointRegionRunner, _are_alike
-from timely.wire.batch import Batch
+from timely.wire.batch import Batch, Records
 
 
 def _cluster(workers: int = 2, seed: int = 0) -> Cluster:
@@ -363,3 +364,11 @@ def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.Monk
         assert numbers == sorted(numbers) and set(numbers) == set(range(numbers[0], region._number))
         assert not region._heard, "all were taken up"
     assert any(waiting)
+
+
+def test_nothing_but_a_beat_is_taken_in_the_place_of_one() -> None:
+    (region, _) = _regions(_cluster())
+    said = Said(1, 0, 1, 0, -1, 0, False, False, b"")
+    region.check(BeatBatch(said, ()), 1)
+    with pytest.raises(PeerError, match="worker 1 sent a Records in the place of a beat of a loop"):
+        region.check(Records([]), 1)
