@@ -178,6 +178,8 @@ class _Answers:
     """Workers of which each answers the same: what a client makes of it."""
 
     count = 1
+    kind = "as told"
+    end = ""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply

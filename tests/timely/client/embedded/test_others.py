@@ -222,7 +222,7 @@ def test_who_gets_up_is_no_longer_one_that_waits() -> None:
     events: list[threading.Event] = []
 
     def sleeps() -> None:
-        others.note_me()
+        others.note(threading.get_ident())
         events.append(others.lie_down(True))
         done.wait(SOON)
 
