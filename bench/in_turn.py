@@ -1,6 +1,6 @@
 """What does a change of the code cost, on a machine that is never quiet?
 
-    python -m bench.in_turn bfs-100k-200k --against ../before [--workers 1] [--loads 5] [--changes 300]
+    python -m bench.in_turn bfs-100k-200k --against ../before [--workers 1] [--threads] [--loads 5]
 
 A process for each checkout holds the same dataflow. Each step is made in all of them, one after the other, in
 an order that is drawn anew, and then comes the next: what slows the machine down for a while slows down
@@ -117,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("workload", nargs="+", help="as in wcc or bfs-100k-1M")
     parser.add_argument("--against", type=Path, nargs="+", required=True, metavar="FOLDER")
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--threads", action="store_true", help="several workers are threads of one process")
     parser.add_argument("--loads", type=int, default=5)
     parser.add_argument("--changes", type=int, default=300)
     parser.add_argument("--small", action="store_true", help="sizes of which the figures mean nothing")
@@ -129,9 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     with ExitStack() as stack:
         try:
-            checkouts = [stack.enter_context(Checkout(ROOT, OURS))]
+            checkouts = [stack.enter_context(Checkout(ROOT, OURS, threads=options.threads))]
             for folder, name in zip(options.against, names_of(options.against), strict=True):
-                checkouts.append(stack.enter_context(Checkout(folder, name)))
+                other = Checkout(folder, name, threads=options.threads)
+                checkouts.append(stack.enter_context(other))
             for workers in options.workers:
                 for case in (case for case in found if case.batch == 1):
                     lines = _measured(case, workers, checkouts, options.loads, options.changes)

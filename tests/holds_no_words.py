@@ -86,6 +86,7 @@ HOLDS_NO_WORDS = {
     "FirstVertex": "_order arrangement",
     "Folded": "",
     "FoldedRows": "_diff _rows _width",
+    "Gathered": "bytes rows words",
     "HalfJoinMachine": "_projection",
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (

@@ -1,7 +1,7 @@
 """Limits so low that everything is much: what is kept in another way where it is very much always is.
 
 Pointstamps by location, requests and rights in order, waiting rows and pending times by time, what waits and
-what is kept for readers packed, in blocks of three rows.
+what is kept for readers packed, in blocks of three rows; whatever comes to a join waits for its epoch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import pytest
 
 from differential.columns import routes, update_batch
-from differential.operators import consolidate, vertices
+from differential.operators import consolidate, join_vertex, vertices
 from differential.operators.edge import collected, folding, kept_changes
 from differential.operators.waiting import pending, pile
 from progress.times import open_times
@@ -37,6 +37,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (vertices, "_FEW_WORDS"),
         (consolidate, "PILED_ROWS_MIN"),
         (collected, "WAITING_ROWS_MIN"),
+        (join_vertex, "GATHERED_ROWS_MIN"),
         (pile, "LOOSE_ROWS_MAX"),
         (pile, "SUMMED_ROWS_MIN"),
         (codecs, "FOLDED_ROWS_MIN"),

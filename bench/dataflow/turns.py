@@ -1,6 +1,6 @@
 """One workload, a step whenever it is asked for: the other end of `bench/in_turn.py`.
 
-    python -m bench.dataflow.turns FAMILY NUMBERS … --workers N
+    python -m bench.dataflow.turns FAMILY NUMBERS … --workers N [--threads]
 
 It says `ready`, and then for each line that comes in a figure in milliseconds: for `load` the workload is
 built anew, and loaded; for `change N` it follows change N. At the end of the lines it is over.
@@ -58,8 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("workload", choices=sorted(JOBS))
     parser.add_argument("sizes", type=int, nargs="+", metavar="NUMBERS")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--threads", action="store_true")
     options = parser.parse_args(arguments)
-    with connected(options.workers) as cluster:
+    with connected(options.workers, options.threads) as cluster:
         warm_up(cluster, options.workload)
         workload = _Workload(cluster, JOBS[options.workload](*options.sizes))
         print("ready", flush=True)

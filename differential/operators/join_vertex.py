@@ -22,15 +22,20 @@ from differential.operators.join import (
     whole_pairs,
 )
 from differential.operators.vertices import OperatorVertex, packed_parts, show_schema
+from differential.operators.waiting.gathered import GATHERED_ROWS_MIN, Gathered
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase
+from progress.times.timestamp import Timestamp
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch
 
 __all__ = ["JoinPort", "JoinVertex"]
 
 _NO_TIMES: Final[Int64s] = np.empty(0, dtype=np.int64)
+
+_EVEN: Final = 4
+"""So many times as many rows on one side are not many more than on the other."""
 
 
 class JoinPort(NamedTuple):
@@ -42,6 +47,9 @@ class JoinPort(NamedTuple):
 
 class JoinVertex(OperatorVertex):
     """Joins as rows come in, and sends pairs in pieces; see `JoinMachine`.
+
+    Where many rows come in at once, they wait for the end of their epoch, and so does whatever comes behind
+    them; see `Gathered`. Which rows are accepted first changes no pair; until they are, nothing is forgotten.
 
     If all pairs go to one place and only move words on the way there, it writes them in that layout at once.
     """
@@ -66,6 +74,7 @@ class JoinVertex(OperatorVertex):
         self._projection = whole_pairs(*self._widths) if projection is None else list(projection)
         self._flags = tuple(flags)
         self._machine: JoinMachine | None = None
+        self._gathered = Gathered()
 
     def on_start(self) -> None:
         """Begin to read, and take over the projection of the only connector, if there is one."""
@@ -106,13 +115,49 @@ class JoinVertex(OperatorVertex):
 
         While pieces are left, pairs of what comes in wait behind them.
         """
-        machine = self._machine
-        assert machine is not None
+        machine = self.machine
         if self._ports[port].reads:
             pairs = machine.recv_arranged(port, [arranged(batch) for _, batch in messages])
+        elif self._gathered or sum(batch.rows for _, batch in messages) >= GATHERED_ROWS_MIN:
+            self._gather(port, messages)
+            return
         else:
             pairs = machine.recv_parts(port, packed_parts(messages))
         self._send(machine, pairs)
+
+    def _gather(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Let rows wait until none can come any more at one of the times at which some came."""
+        gathered = self._gathered
+        gathered.add(port, packed_parts(messages))
+        for word in {word for word, _ in messages} - gathered.words:
+            gathered.words.add(word)
+            self._runner.request(word)
+        self._go_on(self.machine)
+        if gathered.are_enough:
+            self._take_gathered()
+
+    def on_notify(self, time: Timestamp) -> None:
+        """Take up all that waits, also what is not complete: more of that may never come."""
+        if self._gathered:
+            self._take_gathered()
+
+    def _take_gathered(self) -> None:
+        """First the many, which few are looked up in; else the right side: pairs are then made in the order
+        of the left one's rows, in which who keeps them wants them.
+        """
+        machine, gathered = self.machine, self._gathered
+        sizes = gathered.sizes()
+        most, least = max(sizes.values()), min(sizes.values())
+        is_even = most <= _EVEN * least
+
+        def turn(port: int) -> tuple[int, int]:
+            return (0 if is_even else -sizes[port], -self._ports[port].side)
+
+        for port in sorted(sizes, key=turn):
+            parts = gathered.take(port)
+            self.send_rows(machine.recv_parts(port, parts))
+        self._go_on(machine)
+        self._take_over(at_end=True)
 
     def on_resume(self) -> None:
         """Send the next piece of what waits; what other vertices made of the last one is done."""
@@ -131,30 +176,43 @@ class JoinVertex(OperatorVertex):
         self._take_over(at_end=False)
 
     def _take_over(self, at_end: bool) -> None:
+        if self._gathered:
+            return  # their times are complete where they came in, perhaps, and they are still to be matched
         frontiers = [self.frontier(port) for port in range(len(self._ports))]
         if all(map(len, frontiers)) != at_end:
             assert self._machine is not None
             self._machine.set_frontiers(*frontiers)
 
     def _send(self, machine: JoinMachine, pairs: Int64s) -> None:
-        """Send a piece; if there is more, hold the right to send it, and ask to be called again."""
+        """Send a piece, and see to the rest."""
         self.send_rows(pairs)
+        self._go_on(machine)
+
+    def _go_on(self, machine: JoinMachine) -> None:
+        """If there are more pairs, hold the right to send them, and ask to be called again."""
         if not machine.is_done:
-            self.hold_exactly(machine.capabilities())
             self.resume()
-        elif self._held:
-            self.hold_exactly(_NO_TIMES)
+            self._hold(machine.capabilities())
+        elif self._held or self._gathered:
+            self._hold(_NO_TIMES)
+
+    def _hold(self, needed: Int64s) -> None:
+        """Hold these times, and those of what waits."""
+        words = self._gathered.words
+        self.hold_words(sorted(words.union(needed.tolist())) if words else needed.tolist())
 
     def rebase(self, by: Rebase) -> None:
         """Pairs that wait to be made, too."""
         super().rebase(by)
         assert self._machine is not None
         self._machine.rebase(by)
+        self._gathered.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """What it keeps, and pairs that wait to be made."""
+        """What it keeps, pairs that wait to be made, and rows that wait."""
         assert self._machine is not None
         self._machine.symbols(mark)
+        self._gathered.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """Those of its own, as far as they are still needed."""

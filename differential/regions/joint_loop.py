@@ -13,12 +13,14 @@ from differential.kernels.regions.layout import (
     S_COLUMNS,
     S_COMPONENTS,
     S_NEXT,
+    S_ROWS,
     WAITS,
     X_BOUND,
     X_FROM,
     X_NOW,
 )
 from differential.kernels.sums.components import are_components
+from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
 from differential.regions.beats import BeatBatch
 from differential.regions.by_rings import STOPS, ByRings
 from differential.regions.loop_region import LoopRegion
@@ -53,6 +55,14 @@ class JointLoop(LoopRegion):
         for out in self._parts.outs:
             least = min(self._slots.next_of(words[-2]) for words in self._slots.looks(out.slot))
             self._slots.table[out.slot, S_NEXT] = least
+
+    def rests(self) -> bool:
+        """Rows of epochs that are still open wait where they came in until these are closed, unless they are
+        very many: own rows and those of others are one run then, as `Gathered` has it.
+        """
+        rows = self._slots.table[:, S_ROWS].tolist()
+        waiting: int = sum(rows[slot] for slot in self._parts.passing)
+        return waiting + self._slots.packed_rows < GATHERED_ROWS_MAX
 
     def pass_on(self) -> None:
         """See `JointRegion`."""

@@ -75,6 +75,11 @@ class Slots:
         rows: int = self.table.item(slot, S_ROWS)
         return rows
 
+    @property
+    def packed_rows(self) -> int:
+        """How many wait packed, in all slots."""
+        return sum(block.rows for blocks in self._packed.values() for block in blocks)
+
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
         """Let rows wait; `time`: the column in which their time is."""
         rows = words.shape[1]

@@ -3,21 +3,28 @@
 adopts_*   a join writes its rows in the layout that its only receiver wants
 looks_*    what it still asks about follows its frontiers where merges begin, and ends with them
 pieces_*   pairs that are too many for one activation
+gathers_*  many rows wait until their epoch is complete, and are taken up together
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 from reference import collection as plainly
-from reference.dataflow import Change, Cluster, check_at_times
+from reference.dataflow import Change, Cluster, check_at_times, trace_rows
 from strategies_collections import NUMBERS
 
 import differential as dd
 from differential import Collection, col
+from differential.columns.packed.parts import Part
 from differential.operators import join as join_module
+from differential.operators import join_vertex as join_vertex_module
 from differential.operators.join_vertex import JoinVertex
+from differential.operators.waiting import gathered as gathered_module
+from differential.trace.trace import Trace
+from progress.arrays import Int64s
 from timely.building.dataflow import Dataflow
 
 
@@ -154,3 +161,157 @@ def test_pieces_hold_back_who_reads_until_the_last_one_and_no_longer(monkeypatch
     assert met > 3
     assert result.complete_before == 1
     assert len(cluster.snapshot("result")) == 81
+
+
+# gathers_
+
+
+@pytest.fixture
+def _gathers_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_vertex_module, "GATHERED_ROWS_MIN", 0)
+
+
+@pytest.mark.usefixtures("_gathers_all")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_gathers_without_changing_the_result_at_any_time(workers: int) -> None:
+    rng = random.Random(5)
+    for seed in range(12):
+        changes: list[list[Change]] = [
+            [
+                (
+                    (rng.randrange(3), rng.randrange(3)),
+                    (rng.randrange(3), rng.randrange(3)),
+                    rng.choice([1, 2, -1]),
+                )
+                for _ in range(rng.randrange(1, 12))
+            ]
+            for _ in range(2)
+        ]
+
+        def plain(left: plainly.Collection, right: plainly.Collection) -> plainly.Collection:
+            return plainly.map_rows(plainly.join(left, right), lambda row: (row[0], row[1], row[2]))
+
+        check_at_times(_joined, plain, changes, depth=2, workers=workers, seed=seed)
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_beside_an_arrangement_that_others_read_too() -> None:
+    changes: list[list[Change]] = [
+        [((1, 2), (0, 1), 1), ((1, 3), (1, 0), 2), ((2, 2), (0, 0), 1)],
+        [((1, 7), (0, 0), 1), ((2, 8), (1, 1), -1), ((1, 9), (0, 2), 3)],
+    ]
+
+    def build(left: Collection, right: Collection) -> Collection:
+        kept = left.arrange("k")
+        return _joined(kept, right).concat(_joined(kept, right.negate())).concat(_joined(kept, right))
+
+    for seed in range(8):
+        check_at_times(
+            build,
+            lambda a, b: plainly.map_rows(plainly.join(a, b), lambda row: (row[0], row[1], row[2])),
+            changes,
+            depth=2,
+            seed=seed,
+        )
+
+
+def _many_at_two_workers(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Three rows and more at once wait."""
+    monkeypatch.setattr(join_vertex_module, "GATHERED_ROWS_MIN", 3)
+
+    def build(flow: Dataflow) -> None:
+        _joined(*(dd.input(flow, name, NUMBERS) for name in ("left", "right"))).output("result")
+
+    cluster = Cluster(build, workers=2)
+    for worker in (0, 1):
+        for name in ("left", "right"):
+            cluster.change(name, [((key, worker), 1) for key in range(40)], worker=worker)
+    cluster.seal()
+    return cluster
+
+
+def _joins_of(cluster: Cluster) -> list[JoinVertex]:
+    return [r.vertex for one in cluster.instances for r in one.runners if isinstance(r.vertex, JoinVertex)]
+
+
+def test_gathers_what_workers_load_into_one_run_of_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    inserted: list[int] = []
+    insert = Trace.insert
+
+    def insert_and_tell(trace: Trace, words: Int64s) -> None:
+        inserted.append(words.shape[1])
+        insert(trace, words)
+
+    monkeypatch.setattr(Trace, "insert", insert_and_tell)
+    cluster = _many_at_two_workers(monkeypatch)
+    met = 0
+    while cluster.step(0) + cluster.step(1) or cluster.network.in_flight():
+        met += sum(map(bool, (join._gathered for join in _joins_of(cluster))))
+    assert met > 0
+    assert len(cluster.snapshot("result")) == 40 * 4
+    assert all(join.machine.is_done and not join._gathered for join in _joins_of(cluster))
+    of_joins = [
+        rows for rows in inserted if rows in {trace.rows for j in _joins_of(cluster) for trace in j.traces()}
+    ]
+    assert sum(of_joins) == 4 * 40, "each side of each worker is inserted once"
+
+
+def test_gathers_no_more_than_is_enough_and_then_takes_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered_module, "GATHERED_ROWS_MAX", 10)
+    cluster = _many_at_two_workers(monkeypatch)
+    while cluster.step(0) + cluster.step(1) or cluster.network.in_flight():
+        assert all(join._gathered.rows < 10 for join in _joins_of(cluster))
+    assert len(cluster.snapshot("result")) == 40 * 4
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_only_what_is_not_complete_and_forgets_nothing_meanwhile() -> None:
+    """One side is complete for long, and its rows wait for the other side."""
+    cluster = _two_inputs()
+    cluster.change("left", [((1, 1), 1), ((1, 2), 1)])
+    cluster.instances[0].input("left").seal(4)
+    cluster.run()
+    join = _join_of(cluster)
+    assert join._gathered.rows == 2 and trace_rows(cluster) == 0
+    cluster.change("right", [((1, 5), 1)])
+    cluster.seal(4)
+    cluster.run()
+    assert not join._gathered
+    assert cluster.snapshot("result") == {(1, 1, 5): 1, (1, 2, 5): 1}
+    assert cluster.changes("result").keys() == {(0,)}
+
+
+@pytest.mark.usefixtures("_gathers_all")
+@pytest.mark.parametrize("sizes", [(30, 2), (2, 30), (5, 6)])
+def test_gathers_and_looks_few_rows_up_in_many(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int]
+) -> None:
+    """Where there are about as many, those of the left in the right one's: pairs come in order then."""
+    cluster, order = _two_inputs(), list[int]()
+    join = _join_of(cluster)
+    accept = join.machine.recv_parts
+
+    def accept_and_tell(port: int, parts: list[Part]) -> Int64s:
+        order.append(port)
+        return accept(port, parts)
+
+    monkeypatch.setattr(join.machine, "recv_parts", accept_and_tell)
+    for name, rows in zip(("left", "right"), sizes, strict=True):
+        cluster.change(name, [((number % 3, number), 1) for number in range(rows)])
+    cluster.seal()
+    cluster.run()
+    assert order == ([0, 1] if sizes[0] > 4 * sizes[1] else [1, 0])
+    assert len(cluster.snapshot("result")) == sum(
+        a % 3 == b % 3 for a in range(sizes[0]) for b in range(sizes[1])
+    )
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_also_where_an_input_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = _two_inputs()
+    for name in ("left", "right"):
+        cluster.change(name, [((1, 1), 1)])
+    cluster.close()
+    cluster.run()
+    assert cluster.snapshot("result") == {(1, 1, 1): 1}
+    assert _join_of(cluster).traces() == []

@@ -24,7 +24,9 @@ from strategies_collections import NUMBERS, examples
 from views_of_progress import Views
 
 import differential as dd
-from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, S_COLUMNS, S_COMPONENTS
+from differential.columns.packed.block import Block
+from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, ROWS_MAX, S_COLUMNS, S_COMPONENTS
+from differential.regions import joint_loop, slots
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from progress.errors import PeerError
@@ -235,6 +237,23 @@ def test_what_leaves_for_a_gate_counts_where_the_gate_opens_next() -> None:
     region._slots.put(out, _rows(columns, 3))
     assert region.next_gate() == (gate, 3)
     assert region.first() == 0 and not region.passes()
+
+
+def test_rows_that_have_come_in_rest_until_they_are_very_many_packed_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    region = _loop()
+    slot, *_ = region._parts.passing
+    words = _rows(len(region._slots.look(slot)), 0, ROWS_MAX + 1)
+    region._slots.put(slot, words)
+    assert region.rests(), "their epoch is open"
+    monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", 2 * ROWS_MAX + 1)
+    assert region.rests()
+    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 1)
+    region._slots.put_packed(slot, [Block(words[:, :ROWS_MAX].copy()), Block(words[:, ROWS_MAX:].copy())])
+    assert region._slots.packed_rows == ROWS_MAX and not region.rests()
+    region.pass_on()
+    assert region.rests() and region._slots.rows(slot) == region._slots.packed_rows == 0
 
 
 def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
