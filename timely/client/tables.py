@@ -172,13 +172,14 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _merged(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table | None:
-    """Many rows of whole numbers by numpy, whose memory is gone with them, where Arrow keeps what it has had
-    for what may come: as much as some of these tables. None if it is to be done by Arrow.
+    """Rows of whole numbers by numpy. Of many its memory is gone with them, where Arrow keeps what it has had
+    for what may come: as much as some of these tables. Of few it takes a quarter of the time, and Arrow's
+    functions need not be there: ten MiB of a process. None if it is to be done by Arrow.
 
     What several workers have said is each in order. So where a row fits a word, as numbers, this is a merge.
     """
     rows = sum(table.num_rows for table in tables)
-    if rows <= _ROWS_FEW or names[-1] != "diff" or len(names) == 1 or not all(map(_is_plain, tables)):
+    if names[-1] != "diff" or len(names) == 1 or not all(map(_is_plain, tables)):
         return None
     diffs = np.concatenate([int64s_of(table.column("diff")) for table in tables])
     if np.abs(diffs.astype(np.float64)).sum() >= 2.0**62:
