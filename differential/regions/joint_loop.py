@@ -72,6 +72,11 @@ class JointLoop(LoopRegion):
         """See `JointRegion`."""
         self._do_all(1 if self._here() == (gate, counters) else 0)
 
+    def send(self) -> None:
+        """See `JointRegion`."""
+        super().send()
+        self._slots.tidy()
+
     def _do_all(self, turns: int) -> None:
         """Open so many gates, and do all that needs none."""
         why = self._work(turns, _ANY_NUMBER)

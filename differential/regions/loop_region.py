@@ -112,6 +112,7 @@ class LoopRegion:
             if why != DONE:
                 return False
             self._is_done = True
+            self._slots.tidy()
             if bound <= self._state[X_BOUND]:  # and all that waited where it came in was passed on
                 break
         return True

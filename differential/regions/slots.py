@@ -35,6 +35,8 @@ __all__ = ["LOOSE_ROWS_MAX", "Slots"]
 
 _ROOM_FIRST: Final = 64
 _ROOM_KEPT: Final = 1 << 16
+_ROOM_AT_REST: Final = 1 << 12
+"""Rows for which a slot has room in an iteration, though it had fewer; and between two stretches."""
 
 LOOSE_ROWS_MAX: Final = 1 << 17
 """More rows than these are packed."""
@@ -52,6 +54,8 @@ class Slots:
         self._packed: dict[int, list[Block]] = {}
         """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
+        self._are_large = False
+        """Whether some slot has more room than it keeps where little happens."""
         self.bound = 0
         """The epochs before that of this time word are closed."""
 
@@ -172,7 +176,23 @@ class Slots:
             return
         held = self.rows(slot)
         self._arrays[slot] = lengthened(array, held, max(rows, 2 * array.shape[1]))
+        self._are_large = self._are_large or self._arrays[slot].shape[1] > _ROOM_AT_REST
         self._describe(slot)
+
+    def tidy(self) -> None:
+        """A stretch is over: let go of the room that it has needed, where it was much. The next one that is
+        as large takes it anew, and what it has to do with so many rows takes far longer.
+        """
+        if not self._are_large:
+            return
+        self._are_large = False
+        for slot, array in enumerate(self._arrays):
+            if array.shape[1] > _ROOM_AT_REST:
+                if self.rows(slot):
+                    self._are_large = True
+                    continue
+                self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
+                self._describe(slot)
 
     def least(self, slot: int) -> int:
         """The least time of its rows, FAR without any."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import words_in
-from differential.kernels.regions.layout import FAR, S_NEXT, STATE, X_BOUND, X_COUNTERS, X_NOW
+from differential.kernels.regions.layout import FAR, S_NEXT, S_ROOM, STATE, X_BOUND, X_COUNTERS, X_NOW
 from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at, rows_of
 from differential.regions import slots as slots_module
 from differential.regions.slots import Slots
@@ -75,6 +75,26 @@ def test_memory_of_many_rows_is_given_back() -> None:
     assert slots.table[slot, 2] < 1_000
     slots.put(slot, many[:, :3])
     assert rows_of(slots.table, slot).shape == (2, 3)
+
+
+def test_room_for_many_rows_goes_when_a_stretch_is_over_unless_some_still_wait() -> None:
+    slots = Slots(COUNTERS)
+    few, many, waiting = (slots.add(3) for _ in range(3))
+    rows = [(number, 2, 1) for number in range(5_000)]
+    slots.put(few, _words(rows[:200]))
+    for slot in (many, waiting):
+        slots.put(slot, _words(rows))
+    for slot in (few, many):
+        slots.take(slot)
+    assert slots.table[many, S_ROOM] >= 5_000, "what comes in the next iteration has room"
+    slots.tidy()
+    assert slots.table[many, S_ROOM] < 200 <= slots.table[few, S_ROOM]
+    assert _rows(rows_of(slots.table, waiting)) == rows
+    slots.put(many, _words(rows[:300]))
+    assert _rows(slots.take(many)) == rows[:300]
+    slots.take(waiting)
+    slots.tidy()
+    assert slots.table[waiting, S_ROOM] < 200
 
 
 def test_words_count_from_a_later_epoch() -> None:
