@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -28,19 +29,26 @@ _MMAP_THRESHOLD: Final = -3
 class GivingBack:
     """Counts rows that have come in; after many of them gives back what their work has left."""
 
-    def __init__(self) -> None:
-        self._rows = 0
+    def __init__(self, at_once_min: int = GIVE_BACK_ROWS_MIN) -> None:
+        """`at_once_min`: so many rows are many if they have come together."""
+        self._at_once_min = at_once_min
+        self._rows = self._rows_at_once = 0
         _keep_freed()
 
     def add(self, rows: int) -> None:
         """So many have come in."""
         self._rows += rows
+        self._rows_at_once += rows
 
-    def look(self) -> bool:
-        """Nothing is to be done now: give back, if many have come since the last time; whether it has. Cost:
-        some milliseconds, of which there was a hundred times as much to do.
+    def look(self, waits: Callable[[], bool] = lambda: False) -> bool:
+        """Nothing is to be done now: give back, if many rows have come since the last time, unless something
+        `waits` that is to be done with them; whether it has. Cost: some milliseconds, of which there was a
+        hundred times as much to do.
         """
-        if self._rows < GIVE_BACK_ROWS_MIN:
+        if not self._is_due():
+            self._rows_at_once = 0
+            return False
+        if waits():
             return False
         self._give_back()
         return True
@@ -49,13 +57,16 @@ class GivingBack:
         """Nothing has come for a while: give back whatever is kept for more to come, from wherever it came;
         whether there was anything.
         """
-        if not has_kept():
+        if not (has_kept() or self._is_due()):
             return False
         self._give_back()
         return True
 
+    def _is_due(self) -> bool:
+        return self._rows >= GIVE_BACK_ROWS_MIN or self._rows_at_once >= self._at_once_min
+
     def _give_back(self) -> None:
-        self._rows = 0
+        self._rows = self._rows_at_once = 0
         release_kept()
         pa.default_memory_pool().release_unused()
         if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:  # only glibc has it

@@ -121,6 +121,9 @@ READER_SECONDS_MAX: Final = 3600.0
 GIVE_BACK_ROWS_MIN: Final = 1 << 18
 """After so many rows a worker that has nothing to do gives back memory that it has freed."""
 
+GIVE_BACK_AT_ONCE_ROWS_MIN: Final = 1 << 16
+"""The same of rows that have come together, where nobody waits for that to be done."""
+
 KEPT_MEMORY_BYTES_MIN: Final = 16 * MIB
 KEPT_MEMORY_BYTES_MAX: Final = 32 * MIB
 KEPT_MEMORY_COUNT_MAX: Final = 64

@@ -36,7 +36,7 @@ __all__ = ["LOOSE_ROWS_MAX", "Slots"]
 _ROOM_FIRST: Final = 64
 _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
-"""Rows for which a slot has room in an iteration, though it had fewer; and between two stretches."""
+"""For so many rows a slot keeps its room from one iteration to the next, and from one stretch to the next."""
 
 LOOSE_ROWS_MAX: Final = 1 << 17
 """More rows than these are packed."""

@@ -34,6 +34,29 @@ def test_it_gives_back_once_after_many_rows() -> None:
     assert not giving.look()
 
 
+def test_rows_that_come_at_once_are_many_sooner_for_who_says_so() -> None:
+    giving = GivingBack(at_once_min=100)
+    for rows, is_many in ((99, False), (1, False), (100, True), (99, False)):
+        giving.add(rows)
+        assert giving.look() == is_many
+    giving.add(60)
+    giving.add(40)
+    assert giving.look(), "they have come in parts, and nobody had nothing to do meanwhile"
+    assert not giving.look()
+
+
+def test_as_long_as_something_waits_it_keeps_what_it_has_until_it_rests() -> None:
+    giving = GivingBack(at_once_min=100)
+    giving.add(100)
+    assert not giving.look(lambda: True) and not giving.look(lambda: True)
+    assert giving.look(lambda: False)
+    giving.add(100)
+    assert not giving.look(lambda: True)
+    release_kept()
+    assert giving.rest() and not giving.rest()
+    assert not giving.look()
+
+
 def test_at_rest_it_gives_back_whatever_is_kept() -> None:
     giving = GivingBack()
     giving.look()

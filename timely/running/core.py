@@ -380,6 +380,11 @@ class Worker:
         """Whether a step would do something without waiting for other workers."""
         return any(instance.has_work() for instance in self._instances.values())
 
+    def has_rows_waiting(self) -> bool:
+        """Whether rows wait in an input to be let in."""
+        inputs = (handle for instance in self._instances.values() for handle in instance.inputs.values())
+        return any(handle.has_rows for handle in inputs)
+
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing if nothing has come from others."""
         return self.on_step is None and all(instance.is_at_rest() for instance in self._instances.values())

@@ -39,6 +39,7 @@ from ..failure import as_told, story_of
 from ..giving_back import GivingBack
 from ..limits import (
     CALLERS_MAX,
+    GIVE_BACK_AT_ONCE_ROWS_MIN,
     IDLE_SECONDS_MAX,
     POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
@@ -111,7 +112,7 @@ class WorkerProcess:
             silence_seconds=settings.silence_seconds,
         )
         self._tidying = Tidying(self._worker)
-        self._giving_back = GivingBack()
+        self._giving_back = GivingBack(GIVE_BACK_AT_ONCE_ROWS_MIN)
         join(self)
 
     @property
@@ -183,7 +184,7 @@ class WorkerProcess:
                 self._worker.rest()
                 self._giving_back.rest()
             if not (worked or served):
-                self._giving_back.look()
+                self._giving_back.look(self._is_expected)
                 self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
             elif self._is_resting:
@@ -193,6 +194,10 @@ class WorkerProcess:
         self._server.say_farewell("")
         who = f"worker {self._settings.index} of {self._settings.workers}"
         self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
+
+    def _is_expected(self) -> bool:
+        """Whether a client waits for something, or rows wait to be let in."""
+        return bool(self._waiting) or self._worker.has_rows_waiting()
 
     def _forget(self) -> None:
         """Begin to forget what nothing refers to if there is much, and do it when all others know."""

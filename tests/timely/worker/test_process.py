@@ -106,6 +106,23 @@ def test_answers_to_insertions_leave_once_a_client_asks_nothing_more(
     assert not process._serve() and len(clients.sent) == 1
 
 
+def test_something_is_expected_while_rows_wait_to_be_let_in_or_a_client_waits(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    """Then memory is kept."""
+    assert not process._is_expected()
+    clients.asks(A, (1, _insert(0)))
+    process._serve()
+    assert process._is_expected(), "rows wait for the seal"
+    clients.asks(A, (2, Seal(0, 0)))
+    process._serve()
+    process._worker.run_until_idle()
+    assert not process._is_expected()
+    clients.asks(A, (3, Wait(0, "", 1, 60.0)))
+    process._serve()
+    assert process._is_expected(), "somebody waits for the next epoch"
+
+
 def test_answers_to_insertions_leave_with_the_next_one_and_before_it(
     process: WorkerProcess, clients: Clients
 ) -> None:

@@ -407,6 +407,11 @@ class InputHandle:
         self.attempts.clear()
 
     @property
+    def has_rows(self) -> bool:
+        """Whether rows wait to be let in, or parts of an insertion for the others."""
+        return bool(self.rows_waiting or self._staged)
+
+    @property
     def held_epoch(self) -> int | None:
         """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have
         not entered yet; `None` when none will.

@@ -224,8 +224,9 @@ def test_insertions_in_parts_wait_for_a_limited_time_and_the_others_no_shorter()
     handle.stage(young, 1, 0, [Records(["z"])], 1)
     now[0] += 1
     handle.check_staged(young)  # its client was heard of
+    assert handle.rows_waiting == 0 and handle.has_rows
     handle.enter_staged(young, 0)
-    assert handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
+    assert handle.has_rows and handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
 
 
 def test_insertions_in_parts_that_are_repeated_take_their_room_once() -> None:
