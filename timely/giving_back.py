@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from .limits import FREED_BYTES_MAX, FREED_PIECE_BYTES_MAX, GIVE_BACK_ROWS_MIN
+from .limits import FREED_BYTES_MAX, FREED_PIECE_BYTES_MAX, GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
 from .mapped import has_kept, release_kept
 
 __all__ = ["GivingBack"]
@@ -29,9 +29,7 @@ _MMAP_THRESHOLD: Final = -3
 class GivingBack:
     """Counts rows that have come in; after many of them gives back what their work has left."""
 
-    def __init__(self, at_once_min: int = GIVE_BACK_ROWS_MIN) -> None:
-        """`at_once_min`: so many rows are many if they have come together."""
-        self._at_once_min = at_once_min
+    def __init__(self) -> None:
         self._rows = self._rows_at_once = 0
         _keep_freed()
 
@@ -40,10 +38,18 @@ class GivingBack:
         self._rows += rows
         self._rows_at_once += rows
 
-    def look(self, waits: Callable[[], bool] = lambda: False) -> bool:
-        """Nothing is to be done now: give back, if many rows have come since the last time, unless something
-        `waits` that is to be done with them; whether it has. Cost: some milliseconds, of which there was a
-        hundred times as much to do.
+    def look(self) -> bool:
+        """Nothing is to be done now: give back, if many have come since the last time; whether it has. Cost:
+        some milliseconds, of which there was a hundred times as much to do.
+        """
+        if self._rows < GIVE_BACK_ROWS_MIN:
+            return False
+        self._give_back()
+        return True
+
+    def look_behind(self, waits: Callable[[], bool] = lambda: False) -> bool:
+        """The same where nobody waits for it, also behind fewer rows that have come at once, unless something
+        `waits` that is to be done with them.
         """
         if not self._is_due():
             self._rows_at_once = 0
@@ -63,7 +69,7 @@ class GivingBack:
         return True
 
     def _is_due(self) -> bool:
-        return self._rows >= GIVE_BACK_ROWS_MIN or self._rows_at_once >= self._at_once_min
+        return self._rows >= GIVE_BACK_ROWS_MIN or self._rows_at_once >= GIVE_BACK_AT_ONCE_ROWS_MIN
 
     def _give_back(self) -> None:
         self._rows = self._rows_at_once = 0

@@ -16,9 +16,10 @@ from house import ROOT
 import timely
 from bench.memory import resident_mib
 from timely import giving_back
+from timely.client.embedded import owed
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.giving_back import GivingBack
-from timely.limits import GIVE_BACK_ROWS_MIN
+from timely.limits import GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
 from timely.mapped import has_kept, mapped, release_kept
 
 _HAS_TRIM = hasattr(ctypes.CDLL(None), "malloc_trim")
@@ -34,27 +35,31 @@ def test_it_gives_back_once_after_many_rows() -> None:
     assert not giving.look()
 
 
-def test_rows_that_come_at_once_are_many_sooner_for_who_says_so() -> None:
-    giving = GivingBack(at_once_min=100)
+def test_rows_that_come_at_once_are_many_sooner_where_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving_back, "GIVE_BACK_AT_ONCE_ROWS_MIN", 100)
+    giving = GivingBack()
     for rows, is_many in ((99, False), (1, False), (100, True), (99, False)):
         giving.add(rows)
-        assert giving.look() == is_many
+        assert not giving.look()
+        assert giving.look_behind() == is_many
     giving.add(60)
     giving.add(40)
-    assert giving.look(), "they have come in parts, and nobody had nothing to do meanwhile"
-    assert not giving.look()
+    assert giving.look_behind(), "they have come in parts, and nobody had nothing to do meanwhile"
+    assert not giving.look_behind()
+    giving.add(GIVE_BACK_ROWS_MIN)
+    assert giving.look() and not giving.look_behind()
 
 
 def test_as_long_as_something_waits_it_keeps_what_it_has_until_it_rests() -> None:
-    giving = GivingBack(at_once_min=100)
-    giving.add(100)
-    assert not giving.look(lambda: True) and not giving.look(lambda: True)
-    assert giving.look(lambda: False)
-    giving.add(100)
-    assert not giving.look(lambda: True)
+    giving = GivingBack()
+    giving.add(GIVE_BACK_AT_ONCE_ROWS_MIN)
+    assert not giving.look_behind(lambda: True) and not giving.look_behind(lambda: True)
+    assert giving.look_behind(lambda: False)
+    giving.add(GIVE_BACK_AT_ONCE_ROWS_MIN)
+    assert not giving.look_behind(lambda: True)
     release_kept()
     assert giving.rest() and not giving.rest()
-    assert not giving.look()
+    assert not giving.look_behind()
 
 
 def test_at_rest_it_gives_back_whatever_is_kept() -> None:
@@ -160,3 +165,23 @@ def test_an_embedded_cluster_gives_back_after_much_work(
             flow.wait(flow.seal())
         assert looks.count(True) == 1
         assert [count for _, (_, count) in flow.output("counts").changes()] == [99, 100, 199]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("owed_max", [1, 1_000], ids=["done when it is sealed", "done when it is waited for"])
+def test_an_embedded_cluster_gives_back_behind_a_load_when_something_else_is_asked(
+    threads: bool, owed_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(giving_back, "GIVE_BACK_AT_ONCE_ROWS_MIN", 100)
+    monkeypatch.setattr(owed, "OWED_ROWS_MAX", owed_max)
+    with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
+        workers = cluster._workers
+        assert isinstance(workers, EmbeddedWorkers)
+        given_back: list[bool] = []
+        monkeypatch.setattr(workers._giving_back, "_give_back", lambda: given_back.append(True))
+        flow = cluster.install(word_count)
+        flow.input("lines").insert(["a"] * 100)
+        flow.wait(flow.seal())
+        assert not given_back, "its caller has not waited for that"
+        assert [count for _, (_, count) in flow.output("counts").changes()] == [100]
+        assert given_back

@@ -39,7 +39,6 @@ from ..failure import as_told, story_of
 from ..giving_back import GivingBack
 from ..limits import (
     CALLERS_MAX,
-    GIVE_BACK_AT_ONCE_ROWS_MIN,
     IDLE_SECONDS_MAX,
     POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
@@ -112,7 +111,7 @@ class WorkerProcess:
             silence_seconds=settings.silence_seconds,
         )
         self._tidying = Tidying(self._worker)
-        self._giving_back = GivingBack(GIVE_BACK_AT_ONCE_ROWS_MIN)
+        self._giving_back = GivingBack()
         join(self)
 
     @property
@@ -184,7 +183,7 @@ class WorkerProcess:
                 self._worker.rest()
                 self._giving_back.rest()
             if not (worked or served):
-                self._giving_back.look(self._is_expected)
+                self._giving_back.look_behind(self._is_expected)
                 self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
             elif self._is_resting:

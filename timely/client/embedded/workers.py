@@ -280,11 +280,12 @@ class EmbeddedWorkers:
     def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> _Answers:
         """Hand out requests, after the work that their answers depend on."""
         self._check()
-        waits = False
+        waits = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
+            asks_else = asks_else or not isinstance(request, Wait)
         if waits:
-            self._work_off()
+            self._work_off(asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
@@ -407,9 +408,13 @@ class EmbeddedWorkers:
             for worker in self._workers:
                 worker.take_in()
 
-    def _work_off(self) -> None:
-        """Work until nothing is left to do."""
+    def _work_off(self, asks_else: bool = False) -> None:
+        """Work until nothing is left to do. `asks_else`: for who asks for something else than just that. If
+        no rows have come meanwhile, who has loaded before did not wait for what it has left to be given back.
+        """
         if self._broken is None:
+            if asks_else and not self._owed.rows:
+                self._giving_back.look_behind()
             self._giving_back.add(self._owed.rows)
             self._run_until_idle()
             self._giving_back.look()
