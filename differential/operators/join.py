@@ -4,7 +4,7 @@
 
     accept    rows that come in on one side are matched with what was accepted of the other side, and are
               accepted themselves then. So each pair is made once, by whichever of its rows is accepted later,
-              and a join never waits for a frontier.
+              and a join never has to wait for a frontier; with many rows it does (`join_vertex.py`).
 
 A side has one or more inputs, of which it is the sum. An input is either rows that come to this join alone,
 which it keeps itself (`OwnRows`), or an arrangement that is kept elsewhere, of which it is a reader with a

@@ -118,12 +118,21 @@ class JoinVertex(OperatorVertex):
         machine = self.machine
         if self._ports[port].reads:
             pairs = machine.recv_arranged(port, [arranged(batch) for _, batch in messages])
-        elif self._gathered or sum(batch.rows for _, batch in messages) >= GATHERED_ROWS_MIN:
+        elif self._gathered or self._are_loaded(messages):
             self._gather(port, messages)
             return
         else:
             pairs = machine.recv_parts(port, packed_parts(messages))
         self._send(machine, pairs)
+
+    def _are_loaded(self, messages: Sequence[tuple[int, Batch]]) -> bool:
+        """Whether these are many rows from outside of all loops. In the midst of one what comes to a worker
+        comes mostly in one piece, and it would wait for the slowest worker in each iteration.
+        """
+        if sum(batch.rows for _, batch in messages) < GATHERED_ROWS_MIN:
+            return False
+        counters = (1 << self.code.layout.shifts[0]) - 1
+        return not any(word & counters for word, _ in messages)
 
     def _gather(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Let rows wait until none can come any more at one of the times at which some came."""

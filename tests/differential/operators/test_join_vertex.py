@@ -10,10 +10,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from reference import collection as plainly
-from reference.dataflow import Change, Cluster, check_at_times, trace_rows
+from reference.dataflow import (
+    Change,
+    Cluster,
+    TimedSourceVertex,
+    check_at_times,
+    nested_loops,
+    timed_capture,
+    timed_source,
+    trace_rows,
+)
 from strategies_collections import NUMBERS
 
 import differential as dd
@@ -315,3 +325,24 @@ def test_gathers_also_where_an_input_ends(monkeypatch: pytest.MonkeyPatch) -> No
     cluster.run()
     assert cluster.snapshot("result") == {(1, 1, 1): 1}
     assert _join_of(cluster).traces() == []
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_nothing_in_the_midst_of_a_loop() -> None:
+    def build(flow: Dataflow) -> None:
+        loops = nested_loops(flow, 2)
+        sides = [timed_source(flow, f"source {n}", NUMBERS, loops) for n in range(2)]
+        timed_capture(_joined(*sides))
+
+    cluster = Cluster(build)
+    for handle in cluster.instances[0].inputs.values():
+        handle.send([0])
+        handle.close()
+    cluster.run()
+    left, right = (cast("TimedSourceVertex", cluster.vertices(f"source {n}")[0]) for n in range(2))
+    left.emit([((1, 1), (0, 1), 1)], (0, 1))
+    cluster.run()
+    assert not _join_of(cluster)._gathered and trace_rows(cluster) == 1
+    right.emit([((1, 1), (0, 0), 1)], (0, 0))
+    cluster.run()
+    assert _join_of(cluster)._gathered.rows == 1 and trace_rows(cluster) == 1
