@@ -15,6 +15,7 @@ from views_of_progress import Views
 import differential as dd
 from bench.dataflow.bfs import build, distances
 from differential.kernels.regions.layout import ROWS_MAX, X_BOUND, X_FROM
+from differential.regions import joint_loop
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
 from progress.errors import PeerError
@@ -198,17 +199,30 @@ def test_rows_of_an_open_epoch_let_nobody_hold_that_and_none_before(monkeypatch:
     assert held == [2, 2, 3, 3], "first they differ in what they know to be closed"
 
 
-def test_many_rows_of_an_open_epoch_are_taken_up_as_they_come() -> None:
+@pytest.mark.parametrize("rests", [True, False])
+def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come(
+    rests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not rests:
+        monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", ROWS_MAX)
     cluster = _cluster()
     _load(cluster, 6 * ROWS_MAX)
     _seal(cluster, 0, "edges")
     cluster.run()
     assert [region._done for region in _regions(cluster)] == [0, 0]
+    waiting = 0
     for region in _regions(cluster):
         loop = region.region
         assert isinstance(loop, JointLoop)
-        assert all(loop._slots.rows(slot) <= ROWS_MAX for slot in loop._parts.passing)
-    assert trace_rows(cluster) >= 5 * ROWS_MAX
+        found = [loop._slots.rows(slot) for slot in loop._parts.passing]
+        assert rests or max(found) <= ROWS_MAX
+        waiting += sum(found)
+    assert (
+        (waiting, trace_rows(cluster)) == (6 * ROWS_MAX, 0) if rests else trace_rows(cluster) >= 5 * ROWS_MAX
+    )
+    _seal(cluster, 0, "roots")
+    cluster.run()
+    assert cluster.snapshot("distances") == _far(6 * ROWS_MAX)
 
 
 def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
