@@ -53,9 +53,11 @@ def test_ratios_are_of_neighbours() -> None:
     assert told("bfs", rounds, "before") == "bfs: ours / before 1.00 (0.50-1.50), 8.00 / 8.00 ms, 3 pairs"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_checkout_beside_itself(workers: int, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bfs", "--small", "--loads", "2", "--changes", "3", "--workers", str(workers)]
+@pytest.mark.parametrize(("workers", "threads"), [(1, []), (2, []), (2, ["--threads"])])
+def test_a_checkout_beside_itself(
+    workers: int, threads: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bfs", "--small", "--loads", "2", "--changes", "3", "--workers", str(workers), *threads]
     in_turn.main([*words, "--against", str(ROOT)])
     load, change = capsys.readouterr().out.splitlines()
     assert load.startswith(f"bfs-300-900 on {workers}, load: ours / {ROOT.name} ") and load.endswith(
