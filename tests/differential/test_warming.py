@@ -57,8 +57,9 @@ def test_warming_runs_every_operator_to_its_end() -> None:
     warming.warm()
 
 
-def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
+def test_what_the_helper_compiles_is_what_the_dataflow_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of other shapes would be another signature: machine code that nobody asks for."""
+    monkeypatch.setattr(warming, "_give_way", lambda: None)
     warming.warm()
     warming._compile_gates()
     warming._compile_joins()
@@ -66,6 +67,33 @@ def test_what_the_helper_compiles_is_what_the_dataflow_calls() -> None:
     reduces = (warming.reduce_few, warming.reduce_first, warming.reduce_least)
     for large in (*reduces, warming.run_region, *parts):
         assert len(cast("Kernel", large).signatures) == 1
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_helpers_give_way_before_they_compile_what_few_queries_need(
+    refuses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first query on two cores would share them with kernels that only loops of several workers call."""
+    done: list[str] = []
+
+    def nice(by: int) -> int:
+        done.append(f"nice {by}")
+        if refuses:
+            raise OSError
+        return by
+
+    def compile_one(kernel: Kernel, *_: object) -> None:
+        done.append(kernel.py_func.__name__)
+
+    monkeypatch.setattr(warming.os, "nice", nice)
+    monkeypatch.setattr(warming, "compile_for", compile_one)
+    monkeypatch.setattr(warming, "compile_part_for", compile_one)
+    warming._compile_gates()
+    assert done[:3] == ["reduce_least", "open_gate", "run_region"]
+    assert done[3:] == ["nice 19", "reduce_into", "reduce_first"]
+    done.clear()
+    warming._compile_joins()
+    assert done[0] == "take_in" and done[-2:] == ["nice 19", "run_joint"]
 
 
 HELPER = """

@@ -73,7 +73,7 @@ ROWS_MAX: Final = 1 << 20
 @small_kernel
 def is_message(record: int, header: Int64s) -> bool:
     """Whether the data message at an address has a header like `header`, at whichever time."""
-    start = header.ctypes.data
+    start = np.int64(header.ctypes.data)
     return (
         load(record, 8, 0, 2) == FRAMES
         and load(record + _SIZES, 8, 0, 0) == HEADER_BYTES

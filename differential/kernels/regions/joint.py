@@ -109,7 +109,7 @@ def await_beats(lines: Int64s, joint: Int64s, records: Int64s, header: Int64s, e
                 return WAITS
             looks += 1
             pause()
-        if ends[line] == ANOTHER or not is_message(records[line].ctypes.data, header):
+        if ends[line] == ANOTHER or not is_message(np.int64(records[line].ctypes.data), header):
             return IS_HEARD_ELSEWHERE
     return 0
 
@@ -130,7 +130,7 @@ def listen(tables: Int64s, joint: Int64s) -> int:
         return why
     every = np.empty((lines.shape[0], W_ENDED + 1), np.int64)
     for line in range(lines.shape[0]):
-        record, said = records[line].ctypes.data, every[line]
+        record, said = np.int64(records[line].ctypes.data), every[line]
         is_whole = read_said(record, records[line, 0], said)
         if not is_whole or not is_next(said, joint, lines[line, L_PEER], steps):
             return IS_HEARD_ELSEWHERE
@@ -140,7 +140,7 @@ def listen(tables: Int64s, joint: Int64s) -> int:
     gate, counters, passes = joint[J_SAID + W_GATE], joint[J_SAID + W_COUNTERS], joint[J_SAID + W_PASSES]
     first, are_alike = joint[J_SAID + W_FIRST], True
     for line in range(lines.shape[0]):
-        record, said = records[line].ctypes.data, every[line]
+        record, said = np.int64(records[line].ctypes.data), every[line]
         are_alike = ended_alike(record, said, joint, ended) and are_alike
         hear(record, said, slots, state)
         take_record(lines, line, ends[line])
