@@ -61,7 +61,8 @@ class Part(JITCodeLibrary):
         if not isinstance(library, Part):
             super().add_linking_library(library)
         elif library not in self.calls:
-            self._reload_init.update(library._reload_init)
+            if (again := getattr(library, "_reload_init", None)) is not None:  # numba 0.62 has none
+                self._reload_init.update(again)
             self.calls.append(library)
 
     def _optimize_final_module(self) -> None:
