@@ -73,7 +73,7 @@ HOLDS_NO_WORDS = {
     "BeatBatch": "said symbol_words",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _is_identity _limits add index keep location messages_sent port "
+        "_before _carrier _expects _is_identity _limits add index keep location messages_sent port "
         "rounds route routing rows_sent target transform"
     ),
     "ConsolidateMachine": "",
@@ -110,7 +110,7 @@ HOLDS_NO_WORDS = {
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
-    "LoopRegion": "_gates _is_done _since _state _told _turns at",
+    "LoopRegion": "_gates _is_done _reduces _since _state _told _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
