@@ -55,7 +55,8 @@ class Others:
 
     def why_not(self) -> str:
         """What keeps others from asking, for a message; empty where there are none."""
-        waiting = {each for each in self._asleep.values() if each not in (0, threading.get_ident())}
+        asleep = self._asleep.copy().values()  # others get up without a turn
+        waiting = {each for each in asleep if each not in (0, threading.get_ident())}
         count = len(waiting)
         return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
 

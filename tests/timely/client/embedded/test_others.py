@@ -217,6 +217,22 @@ def test_who_waits_with_a_limit_may_seal_afterwards(
         assert flow.wait(0) == 0 == first.result(SOON)
 
 
+def test_others_may_get_up_while_a_message_counts_them() -> None:
+    """They do so without a turn, and the message is the reason that a caller is given."""
+    others = Others()
+    first, second = others.lie_down(True), others.lie_down(True)
+
+    class Goes(int):
+        def __eq__(self, other: object) -> bool:
+            others.get_up(second)
+            return super().__eq__(other)
+
+        __hash__ = int.__hash__
+
+    others._asleep[first] = Goes(-1)
+    assert others.why_not() == ": 1 waits as this one does, without a limit"
+
+
 def test_who_gets_up_is_no_longer_one_that_waits() -> None:
     others, done = Others(), threading.Event()
     events: list[threading.Event] = []
