@@ -45,7 +45,7 @@ _DIGEST_BYTES: Final = 16
 _FORM: Final = 1
 """Of these files; another number for another form."""
 _BUILDERS: Final = ("numba", "llvmlite")
-_MAKERS: Final = ("calling", "compiling", "image", "parts", "shortcuts")
+_MAKERS: Final = ("calling", "compiling", "counting", "image", "parts", "shortcuts")
 """Files of this folder by which the code would be another one."""
 _NOT_OF_THE_CODE: Final = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 """What numba is told that its code does not depend on: no kernel has threads of its own. Workers that Spark
@@ -218,10 +218,7 @@ def build() -> tuple[str, ...]:
         parts.append(f"{name} {stamp_of_file(str(Path(spec.origin).with_name('_version.py')))}")
     numba_s = {name for name in os.environ if name.startswith("NUMBA_")} - _NOT_OF_THE_CODE
     here = Path(__file__).parent
-    parts += [
-        stamp_of_file(str(here / f"{name}.py"))
-        for name in ("calling", "compiling", "counting", "image", "parts", "shortcuts")
-    ]
+    parts += [stamp_of_file(str(here / f"{name}.py")) for name in _MAKERS]
     return (*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
 
 

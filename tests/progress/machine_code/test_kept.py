@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from progress.machine_code import kept
 from progress.machine_code.image import Image
 from progress.machine_code.kept import Code, build, keep, keep_object, look_up, look_up_object, name_of
 
@@ -120,6 +121,13 @@ def test_files_of_one_name_in_two_folders_are_told_apart(
 def test_a_kernel_s_files_are_named_as_numba_names_its_own() -> None:
     line = code.__code__.co_firstlineno
     assert name_of(code) == f"test_kept.code-{line}"
+
+
+def test_build_is_another_one_by_each_file_that_has_a_part_in_the_code() -> None:
+    """Those that only run it, or say where it is, have none."""
+    files = {path.name for path in Path(kept.__file__).parent.glob("*.py")}
+    said = {part.split(" ")[0] for part in build()}
+    assert files - said == {"__init__.py", "kept.py", "memory.py", "room.py"}
 
 
 def test_build_is_another_one_by_what_changes_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
