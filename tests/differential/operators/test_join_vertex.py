@@ -17,6 +17,7 @@ from reference import collection as plainly
 from reference.dataflow import (
     Change,
     Cluster,
+    TimedCaptureVertex,
     TimedSourceVertex,
     check_at_times,
     nested_loops,
@@ -25,6 +26,7 @@ from reference.dataflow import (
     trace_rows,
 )
 from strategies_collections import NUMBERS
+from words_seen import Seen
 
 import differential as dd
 from differential import Collection, col
@@ -36,6 +38,7 @@ from differential.operators.waiting import gathered as gathered_module
 from differential.trace.trace import Trace
 from progress.arrays import Int64s
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 
 
 def _join_connectors(build: Callable[[Collection, Collection], list[Collection]]) -> list[object]:
@@ -346,3 +349,103 @@ def test_gathers_nothing_in_the_midst_of_a_loop() -> None:
     right.emit([((1, 1), (0, 0), 1)], (0, 0))
     cluster.run()
     assert _join_of(cluster)._gathered.rows == 1 and trace_rows(cluster) == 1
+
+
+def _emitting() -> tuple[Cluster, TimedSourceVertex, TimedSourceVertex]:
+    """Two sources in a loop, of which a join keeps what comes in until it is told."""
+
+    def build(flow: Dataflow) -> None:
+        loops = nested_loops(flow, 2)
+        sides = [timed_source(flow, f"source {n}", NUMBERS, loops) for n in range(2)]
+        timed_capture(_joined(*sides))
+
+    cluster = Cluster(build)
+    for handle in cluster.instances[0].inputs.values():
+        handle.send([0])
+        handle.close()
+    cluster.run()
+    left, right = (cast("TimedSourceVertex", cluster.vertices(f"source {n}")[0]) for n in range(2))
+    return cluster, left, right
+
+
+def _captured(cluster: Cluster) -> plainly.History:
+    (capture,) = cluster.vertices("capture")
+    assert isinstance(capture, TimedCaptureVertex)
+    return plainly.history(capture.changes)
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_and_holds_the_times_of_all_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes at a time that is not before the others makes it too much: all is sent, each at its time."""
+    monkeypatch.setattr(gathered_module, "GATHERED_ROWS_MAX", 3)
+    cluster, left, right = _emitting()
+    left.emit([((1, 1), (0, 0), 1)], (0, 0))
+    cluster.run()
+    right.emit([((1, 2), (0, 1), 1)], (0, 1))
+    cluster.run()
+    assert _join_of(cluster)._gathered.rows == 2
+    left.emit([((2, 1), (1, 0), 1)], (1, 0))
+    cluster.run()
+    assert not _join_of(cluster)._gathered
+    assert _captured(cluster) == {(0, 1): {(1, 1, 2): 1}}
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_what_comes_behind_though_it_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, left, right = _emitting()
+    monkeypatch.setattr(join_vertex_module, "GATHERED_ROWS_MIN", 2)
+    left.emit([((1, 1), (0, 0), 1), ((1, 2), (0, 0), 1)], (0, 0))
+    cluster.run()
+    right.emit([((1, 7), (0, 0), 1)], (0, 0))
+    cluster.run()
+    assert _join_of(cluster)._gathered.rows == 3 and trace_rows(cluster) == 0
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_what_waits_while_words_begin_to_count_from_a_later_epoch() -> None:
+    def build(flow: Dataflow) -> None:
+        _joined(*(dd.input(flow, name, NUMBERS) for name in ("left", "right"))).output("result")
+
+    cluster = Cluster(build)
+    instance = cluster.instances[0]
+    window = instance.frozen.layout.window
+    near, far = window - 2, window + 2
+    cluster.seal(near - 1)
+    cluster.change("left", [((1, 1), 1)])
+    instance.input("left").seal(near)
+    cluster.run()
+    assert _join_of(cluster)._gathered.rows == 1 and instance.anchor.epoch == 0
+    cluster.change("left", [((1, 2), 1)], epoch=far)
+    instance.input("left").seal(far)
+    cluster.run()
+    assert _join_of(cluster)._gathered.rows == 2 and instance.anchor.epoch > 0
+    cluster.change("right", [((1, 5), 1)])
+    cluster.seal(far)
+    cluster.run()
+    assert cluster.changes("result") == {(near,): {(1, 1, 5): 1}, (far,): {(1, 2, 5): 1}}
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_and_forgets_at_last_what_an_input_that_has_ended_meanwhile_would_ask_for() -> None:
+    cluster = _two_inputs()
+    cluster.change("left", [((1, 1), 1)])
+    cluster.instances[0].input("left").close()
+    cluster.run()
+    join = _join_of(cluster)
+    left, _ = join.traces()
+    assert join._gathered.rows == 1
+    cluster.change("right", [((1, 4), 1)])
+    cluster.instances[0].input("right").seal()
+    cluster.run()
+    assert join.traces() == [left] and left.rows == 1
+    assert cluster.snapshot("result") == {(1, 1, 4): 1}
+
+
+@pytest.mark.usefixtures("_gathers_all")
+def test_gathers_and_shows_all_words_meanwhile() -> None:
+    cluster, left, _ = _emitting()
+    left.emit([((17, 23), (0, 0), 1)], (0, 0))
+    cluster.run()
+    seen = Seen()
+    _join_of(cluster).symbols(Mark([seen]))
+    assert seen.words == {17, 23}

@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 
-from progress.times.anchor import EPOCH_MAX
+from progress.times.anchor import EPOCH_MAX, Anchor
 from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
@@ -264,9 +264,9 @@ class PlainIn(RecordsIn):
         return Records(list(zip(rows, diffs, strict=True)))
 
 
-def plain() -> tuple[Worker, Instance, InputHandle, PlainIn]:
+def plain(bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance, InputHandle, PlainIn]:
     codec = PlainIn()
-    dataflow = Dataflow("flow")
+    dataflow = Dataflow("flow", level_bits=bits)
     dataflow.output("out", dataflow.input("numbers", codec))
     worker = Worker()
     instance = worker.install(dataflow.freeze())
@@ -308,6 +308,78 @@ def test_plain_rows_enter_the_epoch_that_they_are_for(monkeypatch: pytest.Monkey
         (got, ((got, number), 1)) for number, (_, got) in enumerate(calls)
     )
     assert sum(codec.made) == 5
+
+
+def test_plain_rows_of_a_later_epoch_wait_for_it_or_for_the_end() -> None:
+    worker, instance, handle, _ = plain()
+    handle.insert_rows(5, [(1,)], 1, AppendId("w", 0))
+    handle.seal(4)
+    assert entered(worker, instance) == [] and handle.rows_waiting == 1
+    handle.insert_rows(7, [(2,)], 1, AppendId("w", 1))
+    handle.close()
+    assert handle.rows_waiting == 0
+    assert entered(worker, instance) == [(5, ((1,), 1)), (7, ((2,), 1))]
+
+
+def test_plain_rows_alone_of_a_later_epoch_enter_when_their_input_is_closed() -> None:
+    worker, instance, handle, _ = plain()
+    handle.insert_rows(7, [(1,)], 1, AppendId("w", 0))
+    handle.close()
+    assert handle.rows_waiting == 0 and entered(worker, instance) == [(7, ((1,), 1))]
+
+
+def test_plain_rows_enter_behind_those_of_earlier_epochs_that_are_sealed_with_them() -> None:
+    """Further ahead than words go, so that they have to wait, and the right to enter before them goes."""
+    worker, instance, handle, _ = plain((5,))
+    far = instance.frozen.codes[0].layout.window + 3
+    handle.send(["first"])
+    handle.insert_rows(far, [(1,)], 1, AppendId("w", 0))
+    handle.seal(far)
+    assert entered(worker, instance) == [(0, "first"), (far, ((1,), 1))]
+
+
+class Timed(Records):
+    """Records with the time word that their rows have."""
+
+    __slots__ = ("word",)
+
+    def __init__(self, records: list[object], word: int) -> None:
+        super().__init__(records)
+        self.word = word
+
+    def shifted(self, keep: int, add: int) -> Timed:
+        return Timed(list(self.records), (self.word & keep) + add)
+
+
+class TimedIn(PlainIn):
+    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> Records:
+        return Timed(list(zip(rows, diffs, strict=True)), epoch_word)
+
+
+def test_plain_rows_are_moved_to_the_word_at_which_they_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words may count from a later epoch by then."""
+    _, instance, handle, _ = plain()
+    monkeypatch.setattr(handle, "_plain", TimedIn())
+    handle.insert_rows(1, [(1,)], 1, AppendId("w", 0))
+    handle.seal(1)
+    (_, ((_, batch),)) = handle._sealed[0].entering[0]
+    assert isinstance(batch, Timed) and batch.word == instance.frozen.codes[0].pack((1,)) != 0
+    words: list[tuple[int, int]] = []
+
+    class Later(Entrance):
+        def may_enter(self, epoch: int) -> bool:
+            return epoch == 1
+
+        def let_in(self, batch: Records, word: int) -> None:
+            assert isinstance(batch, Timed)
+            words.append((batch.word, word))
+
+        def advance(self, old: int, new: int | None) -> None:
+            pass
+
+    monkeypatch.setattr(handle, "_entrance", Later(instance.frozen.codes[0].anchored(Anchor(1)), []))
+    handle.release()
+    assert words == [(0, 0)]
 
 
 def test_plain_rows_are_made_a_batch_when_there_are_many() -> None:
