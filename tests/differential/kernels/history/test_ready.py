@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -29,6 +30,18 @@ def test_bounds_are_the_minimal_times(some: list[Row], bounds: np.typing.NDArray
     times = {row[1] for row in some} | set(bounds.tolist())
     minimal = sorted(t for t in times if not any(s != t and less_equal(s, t, GUARDS) for s in times))
     assert lower_bounds(as_words(some, 3), 1, bounds, GUARDS).tolist() == minimal
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_bounds_of_few_times_are_the_minimal_ones_whichever_row_comes_first_or_last(depth: int) -> None:
+    """The one that is before all others is found in another way: no row of those may be left out there."""
+    code = CODES[depth]
+    first = code.pack((7,) * depth)
+    some = [code.pack((7, *time)) for time in product((7, 8), repeat=depth - 1)] + [first + code.unit]
+    for times in (times for count in range(4) for times in product(some, repeat=count)):
+        wanted = {t for t in times if not any(s != t and less_equal(s, t, code.guards) for s in times)}
+        found = lower_bounds(np.array([times], np.int64), 0, np.empty(0, np.int64), code.guards)
+        assert found.tolist() == sorted(wanted)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
