@@ -58,6 +58,30 @@ def test_cast_any_takes_every_arrow_type_and_its_own_packed_form() -> None:
     assert np.array_equal(schema.encode(schema.decode(words, symbols), symbols), words)
 
 
+def test_cast_any_takes_bytes_for_bytes_where_nobody_says_that_they_are_packed() -> None:
+    """Of the type in which packed values are kept, in the first table and in one like it; metadata alone tell
+    them apart."""
+    symbols, schema = SymbolTable(), Schema.of("a: any")
+    for value in (b"\x01", b"xyz"):
+        words = schema.encode(pa.table({"a": pa.array([value])}), symbols)
+        assert decode_rows(schema, words, symbols) == [(value,)]
+        assert schema.encode(schema.decode(words, symbols), symbols).tolist() == words.tolist()
+
+
+def test_cast_looks_at_each_table_that_is_like_the_one_before() -> None:
+    schema = Schema.of("a: int, b: string?")
+    like = pa.schema([("a", pa.int16()), ("b", pa.string())])
+    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    for row in rows:
+        symbols = SymbolTable()
+        words = schema.encode(pa.Table.from_pylist([row], like), symbols)
+        assert decode_rows(schema, words, symbols) == [(row["a"], row["b"])]
+    with pytest.raises(SchemaError, match="column 'a'.*row 1: None is null"):
+        schema.encode(pa.Table.from_pylist([*rows[:1], {"a": None, "b": "y"}], like), SymbolTable())
+    with pytest.raises(SchemaError, match="column 'a'.*comes as string"):
+        schema.encode(pa.table({"a": ["1"], "b": ["y"]}), SymbolTable())
+
+
 def test_cast_a_column_of_nulls_only_has_no_type_to_be_wrong() -> None:
     table = pa.table({"n": pa.nulls(2), "s": pa.nulls(2)})
     words = Schema.of("n: int?, s: string?").encode(table, SymbolTable())
