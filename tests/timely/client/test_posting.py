@@ -12,7 +12,7 @@ import pytest
 from timely.client import connection
 from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
-from timely.client.posting import Posts, this_thread
+from timely.client.posting import Posts, Refusals, this_thread
 from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
@@ -427,3 +427,15 @@ def test_who_finds_no_room_for_what_he_posts_waits_until_it_has_arrived(
     played.answer(Reply({"epoch": 4}))
     posting.join()
     assert installed.epoch == 4
+
+
+def test_refusals_concern_who_has_posted_for_the_same_dataflow() -> None:
+    refusals, me = Refusals(), this_thread()
+    assert not refusals and not refusals.concern(1)
+    refusals.add(1, me, MisuseError("mine"))
+    refusals.add(2, me + 1, MisuseError("of another thread"))
+    assert refusals and refusals.concern(1)
+    assert not refusals.concern(2) and not refusals.concern(3)
+    assert [str(each) for each in refusals.take(1, me)] == ["mine"]
+    assert refusals and not refusals.concern(1)
+    assert [str(each) for each in refusals.take(2)] == ["of another thread"] and not refusals
