@@ -135,11 +135,13 @@ def _interrupted(call: Callable[[], object]) -> KeyboardInterrupt:
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)  # which could seal
     thread.start()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark, once used, has one of its own
     try:
         with pytest.raises(KeyboardInterrupt) as caught:
             threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
             call()
     finally:
+        signal.signal(signal.SIGINT, handler)
         ended.set()
         thread.join()
     return caught.value
