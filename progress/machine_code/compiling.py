@@ -18,6 +18,7 @@ import functools
 import importlib
 import importlib.util
 import itertools
+import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,7 @@ from numba.core.compiler import CompileResult, Flags, compile_extra, compile_res
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
 from numba.core.types import Array, Type, unliteral
 from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import intrinsic
@@ -60,7 +62,7 @@ __all__ = [
     "signature_of",
 ]
 
-_FORM: Final = 3
+_FORM: Final = 4
 """Of what is kept as a part of other kernels; another number for another form."""
 _Call = tuple[str, str, tuple[Type, ...], str]
 """Of a kernel that another one calls: its module and name, for which types, and the name of its function."""
@@ -150,6 +152,7 @@ class Compiled:
         file = IndexDataCacheFile(cache._cache_path, cache._impl.filename_base + suffix, self._stamp)
         cache._cache_file = file
         _renew_code_before_index(file)
+        _keep_with_digest(file)
         _compile_anew_what_is_damaged(cache)
         if not suffix:
             _compile_to_a_part(dispatcher, self._usable)
@@ -402,6 +405,26 @@ def _look_for_scipy() -> None:
             load()  # says what is missing
 
     setattr(linalg, load.__name__, look)
+
+
+def _keep_with_digest(cache: IndexDataCacheFile) -> None:
+    """Numba keeps code as it is. LLVM reads it with some of its bytes damaged, too: what comes of that ends
+    the process, or is machine code that does something else.
+    """
+    save: Callable[[str, object], None] = cache._save_data
+    load: Callable[[str], object] = cache._load_data
+
+    def save_with_digest(name: str, data: object) -> None:
+        save(name, kept.with_digest(dumps(data)))
+
+    def load_whole(name: str) -> object:
+        data = kept.without_digest(cast("bytes", load(name)))
+        if data is None:
+            raise ValueError(f"{name} is damaged")
+        return pickle.loads(data)
+
+    setattr(cache, save.__name__, save_with_digest)
+    setattr(cache, load.__name__, load_whole)
 
 
 def _renew_code_before_index(cache: IndexDataCacheFile) -> None:

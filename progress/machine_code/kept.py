@@ -39,6 +39,8 @@ __all__ = [
     "look_up_object",
     "name_of",
     "stamp_of_file",
+    "with_digest",
+    "without_digest",
 ]
 
 _DIGEST_BYTES: Final = 16
@@ -105,9 +107,8 @@ def _found(source: str, file_name: str) -> Iterator[bytes]:
             data = (folder / file_name).read_bytes()
         except OSError:
             continue
-        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        if digest == _digest(rest):
-            yield rest
+        if (whole := without_digest(data)) is not None:
+            yield whole
 
 
 def _write(source: str, file_name: str, data: bytes) -> None:
@@ -117,7 +118,7 @@ def _write(source: str, file_name: str, data: bytes) -> None:
         new = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(_digest(data) + data)
+            new.write_bytes(with_digest(data))
             new.replace(path)
             return
         except OSError:
@@ -167,6 +168,17 @@ def _named(name: str) -> object:
         return np.dtype(name.removeprefix("dtype of "))
     module, inner = name.split(" ")
     return functools.reduce(getattr, inner.split("."), import_module(module))
+
+
+def with_digest(data: bytes) -> bytes:
+    """What `without_digest` takes."""
+    return _digest(data) + data
+
+
+def without_digest(data: bytes) -> bytes | None:
+    """What was kept; None if some of it is damaged."""
+    digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    return rest if digest == _digest(rest) else None
 
 
 def _digest(data: bytes) -> bytes:

@@ -133,6 +133,20 @@ def test_what_kernels_are_made_of_is_compiled_anew_where_it_is_damaged(
     assert run(folder, program)[0] == "3 0"
 
 
+@pytest.mark.parametrize("at", [0.3, 0.5, 0.9])
+def test_what_kernels_are_made_of_is_not_taken_with_one_bit_that_is_another(folder: Path, at: float) -> None:
+    """LLVM would take it: some bits end the process, some are another kernel."""
+    run(folder)
+    cache = folder / "__pycache__"
+    (damaged,) = cache.glob("callee.step-*.nbc")
+    data = bytearray(damaged.read_bytes())
+    data[int(len(data) * at)] ^= 4
+    damaged.write_bytes(data)
+    program = "from callee import step\nassert step(1) == 2\n" + PROGRAM
+    assert run(folder, program)[0] == "3 1"
+    assert run(folder, program)[0] == "3 0"
+
+
 def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
     """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
     (folder / "__pycache__").write_text("")
