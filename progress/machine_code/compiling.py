@@ -18,7 +18,6 @@ import functools
 import importlib
 import importlib.util
 import itertools
-import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +31,6 @@ from numba.core.compiler import CompileResult, Flags, compile_extra, compile_res
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 from numba.core.registry import cpu_target
-from numba.core.serialize import dumps
 from numba.core.types import Array, Type, unliteral
 from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import intrinsic
@@ -415,13 +413,14 @@ def _keep_with_digest(cache: IndexDataCacheFile) -> None:
     load: Callable[[str], object] = cache._load_data
 
     def save_with_digest(name: str, data: object) -> None:
-        save(name, kept.with_digest(dumps(data)))
+        save(name, data)
+        path = Path(cache._data_path(name))
+        path.write_bytes(kept.with_digest(path.read_bytes()))  # numba reads no further than its own part
 
     def load_whole(name: str) -> object:
-        data = kept.without_digest(cast("bytes", load(name)))
-        if data is None:
+        if not kept.is_whole(Path(cache._data_path(name)).read_bytes()):
             raise ValueError(f"{name} is damaged")
-        return pickle.loads(data)
+        return load(name)
 
     setattr(cache, save.__name__, save_with_digest)
     setattr(cache, load.__name__, load_whole)

@@ -33,6 +33,7 @@ from .image import Image
 __all__ = [
     "Code",
     "build",
+    "is_whole",
     "keep",
     "keep_object",
     "look_up",
@@ -40,7 +41,6 @@ __all__ = [
     "name_of",
     "stamp_of_file",
     "with_digest",
-    "without_digest",
 ]
 
 _DIGEST_BYTES: Final = 16
@@ -107,8 +107,9 @@ def _found(source: str, file_name: str) -> Iterator[bytes]:
             data = (folder / file_name).read_bytes()
         except OSError:
             continue
-        if (whole := without_digest(data)) is not None:
-            yield whole
+        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if digest == _digest(rest):
+            yield rest
 
 
 def _write(source: str, file_name: str, data: bytes) -> None:
@@ -118,7 +119,7 @@ def _write(source: str, file_name: str, data: bytes) -> None:
         new = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(with_digest(data))
+            new.write_bytes(_digest(data) + data)
             new.replace(path)
             return
         except OSError:
@@ -171,14 +172,13 @@ def _named(name: str) -> object:
 
 
 def with_digest(data: bytes) -> bytes:
-    """What `without_digest` takes."""
-    return _digest(data) + data
+    """What `is_whole` knows: the digest is behind the data, for files that numba begins."""
+    return data + _digest(data)
 
 
-def without_digest(data: bytes) -> bytes | None:
-    """What was kept; None if some of it is damaged."""
-    digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-    return rest if digest == _digest(rest) else None
+def is_whole(data: bytes) -> bool:
+    """Whether none of it is damaged."""
+    return data[-_DIGEST_BYTES:] == _digest(data[:-_DIGEST_BYTES])
 
 
 def _digest(data: bytes) -> bytes:
