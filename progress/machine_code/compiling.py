@@ -415,7 +415,11 @@ def _keep_with_digest(cache: IndexDataCacheFile) -> None:
     def save_with_digest(name: str, data: object) -> None:
         save(name, data)
         path = Path(cache._data_path(name))
-        path.write_bytes(kept.with_digest(path.read_bytes()))  # numba reads no further than its own part
+        try:  # numba reads no further than its own part
+            path.write_bytes(kept.with_digest(path.read_bytes()))
+        except OSError:  # what cannot be kept is compiled again by the next process
+            with suppress(OSError):
+                path.unlink()
 
     def load_whole(name: str) -> object:
         if not kept.is_whole(Path(cache._data_path(name)).read_bytes()):

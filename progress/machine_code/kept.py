@@ -172,18 +172,21 @@ def _named(name: str) -> object:
 
 
 def with_digest(data: bytes) -> bytes:
-    """What `is_whole` knows: the digest is behind the data, for files that numba begins."""
-    return data + _digest(data)
+    """What `is_whole` knows: the digest is behind the data, for files that numba begins. Their form is none
+    of ours.
+    """
+    return data + _digest(data, b"numba's")
 
 
 def is_whole(data: bytes) -> bool:
     """Whether none of it is damaged."""
-    return data[-_DIGEST_BYTES:] == _digest(data[:-_DIGEST_BYTES])
+    return data[-_DIGEST_BYTES:] == _digest(data[:-_DIGEST_BYTES], b"numba's")
 
 
-def _digest(data: bytes) -> bytes:
-    """Of data in this form: files in another one are as none, too."""
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES, person=b"naiad %d" % _FORM).digest()
+def _digest(data: bytes, form: bytes = b"") -> bytes:
+    """Of data in a form, by default this one: files in another one are as none, too."""
+    person = form or b"naiad %d" % _FORM
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES, person=person).digest()
 
 
 def _folders(source: str) -> Iterator[Path]:
