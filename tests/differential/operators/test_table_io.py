@@ -23,7 +23,8 @@ from strategies_collections import NUMBERS, examples, histories
 import differential as dd
 import timely
 from differential import Collection, col
-from differential.errors import SchemaError
+from differential.errors import MultiplicityOverflowError, SchemaError
+from differential.operators.edge import collected
 from differential.operators.table_io import TableIn, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
@@ -127,6 +128,17 @@ def test_log_is_complete_when_all_inputs_are_closed() -> None:
     cluster.close()
     cluster.run()
     assert cluster.changes("result") == {(5,): collection({(1, 1): 2})}
+
+
+def test_log_says_which_row_of_several_epochs_leaves_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its columns have it, and not as words."""
+    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 1)
+    cluster = Cluster(_same, workers=1)
+    for epoch in range(2):
+        cluster.change("numbers", [((1, 7), (1 << 63) - 1)], epoch)
+        cluster.seal(epoch)
+    with pytest.raises(MultiplicityOverflowError, match=r"\(k=1, v=7\)"):
+        cluster.run()
 
 
 def test_log_of_many_rows_is_what_that_of_few_is() -> None:
