@@ -221,7 +221,6 @@ class FlowInput:
         # Where the order of calls counts, worker 0 makes it.
         self._place = 0 if form.keys else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
-        self._calls: dict[str, str] = {}
         self._numbers = count()
         self._large_numbers = count()
         self._row_numbers = count()
@@ -351,9 +350,7 @@ class FlowInput:
         return self._entered(reply)
 
     def _post(self, call: str, place: int, request: Request, table: pa.Table | None) -> None:
-        said = self._calls.get(call)
-        if said is None:
-            said = self._calls[call] = f"{call}(…), input {self.form.name!r},"
+        said = f"{call}(…), input {self.form.name!r},"
         # Of keys the last call counts, whichever thread has made it.
         self._flow.post(place, request, table, said, bool(self.form.keys))
 

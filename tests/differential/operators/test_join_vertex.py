@@ -332,17 +332,7 @@ def test_gathers_also_where_an_input_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("_gathers_all")
 def test_gathers_nothing_in_the_midst_of_a_loop() -> None:
-    def build(flow: Dataflow) -> None:
-        loops = nested_loops(flow, 2)
-        sides = [timed_source(flow, f"source {n}", NUMBERS, loops) for n in range(2)]
-        timed_capture(_joined(*sides))
-
-    cluster = Cluster(build)
-    for handle in cluster.instances[0].inputs.values():
-        handle.send([0])
-        handle.close()
-    cluster.run()
-    left, right = (cast("TimedSourceVertex", cluster.vertices(f"source {n}")[0]) for n in range(2))
+    cluster, left, right = _emitting()
     left.emit([((1, 1), (0, 1), 1)], (0, 1))
     cluster.run()
     assert not _join_of(cluster)._gathered and trace_rows(cluster) == 1

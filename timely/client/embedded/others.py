@@ -32,15 +32,12 @@ class Others:
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
         self._have_asked: set[int] = set()
-        self.last = 0
-        """The thread that has asked last, of which nothing more need be noted."""
         self._asleep: dict[threading.Event, int] = {}
         """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
 
     def note(self, thread: int) -> None:
         """This thread, the current one, asks."""
         self._have_asked.add(thread)
-        self.last = thread
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""

@@ -172,8 +172,7 @@ class EmbeddedWorkers:
         with self._turn():
             try:
                 self._begin_turn()
-                if self._broken is not None or self._crew is not None:
-                    self._check()
+                self._check()
                 answer = self._take_at_once(worker, request, table)
             except BaseException as error:
                 self._note(error)
@@ -221,7 +220,7 @@ class EmbeddedWorkers:
 
         It is taken by `with`: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
         """
-        if self._busy and self._is_within():
+        if self._is_within():
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
@@ -235,8 +234,7 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         self._busy = thread = threading.get_ident()
         begin_turn(self)
-        if thread != self._others.last:
-            self._others.note(thread)
+        self._others.note(thread)
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.

@@ -504,9 +504,8 @@ class InputHandle:
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
         entering: list[tuple[int, list[_Kept]]] = []
-        if (
-            self._few and not self._waiting_epochs and self._few_epoch <= sealed
-        ):  # most often nothing else waits
+        # Most often nothing else waits.
+        if self._few and not self._waiting_epochs and self._few_epoch <= sealed:
             entering.append((self._few_epoch, [(self._few_word, self._take_few())]))
         else:
             self._keep_few()

@@ -296,7 +296,7 @@ class VertexRunner:
 
     def may_enter(self, epoch: int) -> bool:
         """Whether rows of an epoch may enter; if not, the stage has a turn when they may be able to."""
-        if epoch < self.code.anchor.epoch + self.code.layout.window:  # `room`
+        if epoch < self.room:
             return True
         self._surroundings.await_epoch(self.stage)
         return False
