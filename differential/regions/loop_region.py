@@ -15,7 +15,7 @@ import numpy as np
 
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, in_order
-from differential.columns.update_batch import PackedBatch, as_batch, words_of
+from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
@@ -113,7 +113,7 @@ class LoopRegion:
                 return False
             self._is_done = True
             self._slots.tidy()
-            if bound <= self._state[X_BOUND]:  # and all that waited where it came in was passed on
+            if bound <= self._slots.bound:  # and all that waited where it came in was passed on
                 break
         return True
 
@@ -127,10 +127,10 @@ class LoopRegion:
 
     def _has_work(self, bound: int) -> bool:
         """Whether something is to be done before a bound; begin a stretch if that has none."""
-        state = self._state
-        if self._is_done and bound > state[X_BOUND]:
-            state[X_FROM], state[X_BOUND] = state[X_BOUND], bound
-            self._slots.bound = bound
+        slots = self._slots
+        if self._is_done and bound > slots.bound:
+            self._state[X_FROM], self._state[X_BOUND] = slots.bound, bound
+            slots.bound = bound
             self._is_done = self._least() >= bound
             if not self._is_done:
                 self._begin()
@@ -142,7 +142,8 @@ class LoopRegion:
         find_next(parts.steps, self._slots.table, self._state)
         self._slots.find_packed()
         for number, gate in parts.gates.items():
-            parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
+            if gate.held.shape[0]:
+                parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
     def _work(self, turns: int, others: int) -> int:
         """Open so many gates, do so many steps that are Python's; why it has ended."""
@@ -230,24 +231,31 @@ class LoopRegion:
     def _tell(self, step: int = 0) -> None:
         """Let connectors know what kernels have carried, whose words have become less by `step` since."""
         parts, state = self._parts, self._state
-        for at in range(int(state[X_TOLD])):
-            number, word, rows = self._told[:, at].tolist()
-            parts.uses[number].tell_round(word - step, rows)
-        state[X_TOLD] = 0
+        told: int = state.item(X_TOLD)
+        if told:
+            for number, word, rows in self._told[:, :told].T.tolist():
+                parts.uses[number].tell_round(word - step, rows)
+            state[X_TOLD] = 0
         carried = parts.edges[:, E_ROWS]
         for number, rows in enumerate(carried.tolist()):
             if rows:
+                carried[number] = 0
                 use = parts.uses.get(number)
                 if use is not None:
                     use.rows_sent += rows
                     use.messages_sent += 1
-        carried[:] = 0
 
     def send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to, and tell of these."""
         self._tell()
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):
+                continue
+            few = self._slots.take_moved(slot, keep, add)
+            if few is not None:
+                words, least = few
+                if words.shape[1]:
+                    use.send(UpdateBatch(words), least)
                 continue
             batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
             if batch.rows:

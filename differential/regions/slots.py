@@ -26,7 +26,7 @@ from differential.kernels.regions.layout import (
     S_ROWS,
     SLOT,
 )
-from differential.kernels.regions.slots import least_in
+from differential.kernels.regions.slots import least_in, least_of, moved_in_order
 from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -149,10 +149,25 @@ class Slots:
         blocks = self._packed.pop(slot, [])
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
 
+    def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
+        """All rows, which wait no more, with every time `t` at `(t & keep) + add`, sorted and summed; and the
+        least of these times. None, and they wait on, if they are more than a few.
+        """
+        rows = self.rows(slot)
+        if rows > ROWS_MAX or slot in self._packed:
+            return None
+        found: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
+        self._empty(slot)
+        return found
+
+    def _empty(self, slot: int) -> None:
+        table = self.table
+        table[slot, S_ROWS] = 0
+        table[slot, S_LEAST] = table[slot, S_NEXT] = FAR
+
     def _take_words(self, slot: int) -> Int64s:
         rows, array = self.rows(slot), self._arrays[slot]
-        self.table[slot, S_ROWS] = 0
-        self.table[slot, S_LEAST] = self.table[slot, S_NEXT] = FAR
+        self._empty(slot)
         if array.shape[1] <= _ROOM_KEPT:
             return array[:, :rows].copy()
         # The memory of a load is handed over, and given back behind its rows.
@@ -200,7 +215,8 @@ class Slots:
 
     def least_of_all(self) -> int:
         """The least time of all rows, FAR without any."""
-        return min(self.table[:, S_LEAST].tolist(), default=FAR)
+        least: int = least_of(self.table)
+        return least
 
     def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
         """Words of a slot count from a later epoch."""

@@ -586,7 +586,8 @@ class Instance:
     def _open_inputs(self, epoch: int) -> None:
         opening: list[Change] = []
         for stage in self.frozen.open_stages:
-            opening.append((stage, self.runners[stage].code.pack((epoch,)), self.workers))
+            word = self.runners[stage].opened = self.runners[stage].code.pack((epoch,))
+            opening.append((stage, word, self.workers))
         for constant in self.constants:
             constant.begin(epoch)
         if not opening:

@@ -17,6 +17,7 @@ from differential.kernels.regions.layout import (
     X_NOW,
 )
 from differential.kernels.rows.memory import table_at
+from differential.kernels.rows.sort import sort_words
 from progress.kernel import Int64s, kernel
 
 
@@ -99,3 +100,31 @@ def drop_rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> None:
     slots[slot, S_ROWS] = kept
     slots[slot, S_LEAST] = least
     slots[slot, S_NEXT] = following
+
+
+@kernel
+def moved_in_order(array: Int64s, rows: int, keep: int, add: int) -> tuple[Int64s, int]:
+    """The first rows of an array with every time `t` at `(t & keep) + add`, sorted and summed; the least of
+    these times, FAR if nothing is left. Raises OverflowError if a multiplicity leaves 64 bits.
+    """
+    columns = array.shape[0]
+    words = np.empty((columns, rows), np.int64)
+    for column in range(columns):
+        for row in range(rows):
+            words[column, row] = array[column, row]
+    for row in range(rows):
+        words[columns - 2, row] = (words[columns - 2, row] & keep) + add
+    found = sort_words(words)
+    least = np.int64(FAR)
+    for row in range(found.shape[1]):
+        least = min(least, found[columns - 2, row])
+    return found, least
+
+
+@kernel
+def least_of(slots: Int64s) -> int:
+    """The least time of all that waits in slots, FAR if nothing does."""
+    least = np.int64(FAR)
+    for slot in range(slots.shape[0]):
+        least = min(least, slots[slot, S_LEAST])
+    return least

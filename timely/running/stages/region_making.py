@@ -89,6 +89,8 @@ def _made_of(
     made.region = region
     if isinstance(made, JointRegionRunner):
         made.upstream = _upstream(frozen, len(runners), list(entering))
+    else:
+        made.sources = _sources(frozen, runners, list(entering))
     for index in entering:
         connectors[index].target = made
     for member in members:
@@ -108,6 +110,22 @@ def _upstream(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> fro
             found.update(stages + spec.index for spec in before)
             sources += [spec.source for spec in before]
     return frozenset(found)
+
+
+def _sources(
+    frozen: FrozenDataflow, runners: Sequence[VertexRunner], connectors: list[int]
+) -> list[VertexRunner]:
+    """The stages for inputs from which these connectors lead, at the epochs that rows have there; none if
+    one of them leads from a vertex.
+    """
+    layout = frozen.layout
+    epochs = layout.limit - 1 & -(1 << layout.shifts[0])
+    specs = [frozen.connectors[index] for index in connectors]
+    if any(runners[spec.source].vertex is not None for spec in specs):
+        return []
+    if any(spec.keep & epochs != epochs or spec.add & epochs for spec in specs):
+        return []
+    return [runners[source] for source in dict.fromkeys(spec.source for spec in specs)]
 
 
 def _outermost(scope: Scope) -> Scope | None:

@@ -161,6 +161,8 @@ class RegionRunner:
         self._held: int | None = None
         self._closed: int | None = None
         """The bound that was found last, in words of now."""
+        self.sources: Sequence[VertexRunner] = ()
+        """The stages that rows come from, where these stand for inputs, and nothing lies between."""
         self._since = 0
         self._frontier: Int64s = np.zeros(1, np.int64)
         self._ended: set[int] = set()
@@ -208,8 +210,11 @@ class RegionRunner:
         for _, location, _, batch in inbox:
             stage, port = self._ports[location - self._first_connector]
             region.take(stage, port, batch)
-        if has_news or is_under_way or self._closed is None or not region.rests():
-            self._go_on(region, has_news or self._closed is None)
+        closed, ended = self._closed, self._entries_closed
+        bound = self._bound(has_news)
+        is_news = bound != closed or ended != self._entries_closed
+        if is_news or is_under_way or not region.rests():
+            self._go_on(region, bound, has_news or is_news)
         elif inbox:
             # What has only come in closes nothing: it waits, and no row is earlier than its message.
             self._hold_from(min([word for _, _, word, _ in inbox]))
@@ -217,14 +222,13 @@ class RegionRunner:
         for _, location, word, _ in inbox:
             count(location, word, -1)
 
-    def _go_on(self, region: Region, has_news: bool) -> None:
+    def _go_on(self, region: Region, bound: int, has_news: bool) -> None:
         """Finish what can be."""
-        if has_news or self._closed is None:
-            self._closed = self._bound()
-        is_done = region.run(self._closed)
+        self._closed = bound
+        is_done = region.run(bound)
         first = region.first()
         if has_news:
-            self._look_outside(self._closed, first)
+            self._look_outside(bound, first)
         self._hold(first)
         for stage, turns in region.turns().items():
             self._members[stage].activations += turns
@@ -254,8 +258,29 @@ class RegionRunner:
             self._frontier = np.array([since], np.int64)
             self.region.on_since(since, has_ended)
 
-    def _bound(self) -> int:
-        """The first epoch in which something may still come in, as a word."""
+    def _bound(self, has_news: bool) -> int:
+        """The first epoch in which something may still come in, as a word.
+
+        By what inputs that lead here have counted, which progress tracking is told only after this: what an
+        input has let in is here before its epoch goes on, as long as one worker is all there is. So rows and
+        the end of their epoch are one turn. Else by what progress tracking knows, if that is news.
+        """
+        limit = self._layout.limit
+        here, are_open = limit, bool(self.sources)
+        for runner in self.sources:
+            word = runner.opened
+            if word is None:
+                are_open = False
+            elif word < here:
+                here = word
+        if are_open:
+            self._entries_closed = 0
+            return here
+        told = self._bound_told() if has_news or self._closed is None else self._closed
+        return max(told, here) if here < limit else told
+
+    def _bound_told(self) -> int:
+        """The same as progress tracking has it."""
         least = self._layout.limit
         shift = self._layout.shifts[0]
         self._entries_closed = 0

@@ -130,8 +130,8 @@ class VertexRunner:
     __slots__ = (
         "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
         "_waiting", "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
-        "is_patient", "is_queued", "may_resume", "name", "notifies", "outputs", "ports", "requested",
-        "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker",
+        "is_patient", "is_queued", "may_resume", "name", "notifies", "opened", "outputs", "ports",
+        "requested", "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker",
         "workers",
     )  # fmt: skip
 
@@ -164,6 +164,9 @@ class VertexRunner:
         self.is_patient = False
         self.notifies = False
         self.activations = 0
+        self.opened: int | None = None
+        """Of a stage that stands for an input: the word of the epoch at which it may let rows in, as it has
+        counted that; None: it lets none in any more."""
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
         """Of epochs that no word holds yet; these give no right to send now."""
@@ -285,9 +288,11 @@ class VertexRunner:
     def advance(self, old: int, new: int | None) -> None:
         """The open epoch of the input moves on; `None`: the input is closed."""
         count = self._surroundings.count
-        if new is not None:
-            count(self.stage, self.code.pack_wide((new,)), 1)
-        count(self.stage, self.code.pack_wide((old,)), -1)
+        before = self.code.pack_wide((old,)) if self.opened is None else self.opened
+        self.opened = None if new is None else self.code.pack_wide((new,))
+        if self.opened is not None:
+            count(self.stage, self.opened, 1)
+        count(self.stage, before, -1)
 
     @property
     def room(self) -> int:
@@ -384,6 +389,8 @@ class VertexRunner:
         self.requested = {by.word(word) for word in self.requested}
         self.due = [by.word(word) for word in self.due]
         self._waiting = [by.word(word) for word in self._waiting]
+        if self.opened is not None:
+            self.opened = by.word(self.opened)
         held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
         self._held = {word: count for word, count in held.items() if word < self._limit}
         self._held_far = {word: count for word, count in held.items() if word >= self._limit}
