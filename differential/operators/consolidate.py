@@ -33,6 +33,9 @@ _LOOKS_MAX: Final = 32
 """How often a part is looked through before it is cut by time. A loop takes this often from what one change
 has caused at its iterations; 100,000 epochs that wait in one part would be looked through 100,000 times."""
 
+_ROWS_FEW: Final = 64
+"""To look whether so many rows are ready takes no longer than to ask for their least times."""
+
 _PAIRS_MAX: Final = 64
 """Pairs of times up to which comparing them here is cheaper than calling a kernel."""
 
@@ -89,6 +92,12 @@ class WaitingRows:
 
     def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
         """The same, still packed where they are many, and fit."""
+        if self._rows <= _ROWS_FEW and len(self._parts) == 1 and not self._by_time:
+            part = self._parts[0][0]
+            if not split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:
+                # As small changes mostly are: all of one part is ready.
+                self._parts, self._rows = [], 0
+                return self._summed([part])
         parts, self._parts = self._parts, []
         complete: list[Part] = []
         while parts:

@@ -273,6 +273,17 @@ class ReduceMachine:
         elif self._own_reader is not None:
             self._own_reader.set_frontier(frontier)
 
+    def let_look(self, look: Callable[[], None]) -> None:
+        """Let `look` be asked before merges of what it writes and reads begin: see `Trace.look`."""
+        if self._reader is None:
+            self.input.look = look
+        else:
+            self._reader.look = look
+        if self.keeps_answers:
+            self.output.look = look
+        elif self._own_reader is not None:
+            self._own_reader.look = look
+
     @property
     def reads(self) -> bool:
         """Whether others fill the trace that it reads."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,8 @@ from timely.wire.batch import Batch
 from ..columns.rows import PlainWords, Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
-from ..kernels.rows.sort import PackedRows
+from ..kernels.overflow import SMALL_BITS
+from ..kernels.rows.sort import PackedRows, are_modest
 from ..trace.accumulated import Accumulated
 from ..trace.run import PACKED_ROWS_MIN, Run
 from .between.imports import TableImport
@@ -43,6 +45,15 @@ from .edge.kept_changes import KeptChanges
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
 
 __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "checked"]
+
+
+_ROWS_FEW: Final = 64
+"""So many rows of a batch are few."""
+
+_MODEST: Final = 1 << SMALL_BITS
+"""How often few rows are there, at most."""
+
+_FEW_ROWS_MAX: Final = 2048
 
 
 class TableIn:
@@ -146,6 +157,9 @@ class TableLog:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._open = WaitingRows(schema.width + 2, 0)
+        self._few: list[Int64s] = []
+        """Few rows as they came, which are put in their order for who reads them."""
+        self._few_rows = 0
         self._changes: dict[int, KeptChanges] = {}
         self._epochs: list[int] = []  # the keys of `_changes`, ascending
         self._rows: Collected | None = None
@@ -166,15 +180,45 @@ class TableLog:
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""
         del epoch
+        if isinstance(batch, UpdateBatch) and not self._open.rows:
+            words = batch.words
+            if words.shape[1] <= _ROWS_FEW and are_modest(words[-1], _MODEST):
+                self._few.append(words)
+                self._few_rows += words.shape[1]
+                return
+        self._gather()
         for words in parts_of(batch):
             self._open.add(words)
 
     def complete(self, epoch: int) -> None:
-        """Consolidate all rows before `epoch` into one block of changes per epoch."""
+        """All rows before `epoch` are here: consolidate them into one block of changes per epoch.
+
+        Of few rows that is left to who reads, and done for many epochs together: nothing can go wrong with
+        them then, for they are too few, and there too few times, to leave 64 bits.
+        """
         self._complete = epoch
         self.tidy()
-        if not self._open.rows:
-            return
+        if self._few_rows > _FEW_ROWS_MAX:
+            self._gather()
+        if self._open.rows:
+            self._put_in_order()
+        if self._rows is not None:
+            self._rows.settle_many()
+
+    def _gather(self) -> None:
+        """Let few rows wait as many do."""
+        if self._few:
+            few, self._few, self._few_rows = self._few, [], 0
+            self._open.add(few[0] if len(few) == 1 else np.concatenate(few, axis=1))
+
+    def settle(self) -> None:
+        """Somebody asks: all that is complete is put in order."""
+        if self._few:
+            self._gather()
+            self._put_in_order()
+
+    def _put_in_order(self) -> None:
+        epoch = self._complete
         assert self._code is not None and self._rows is not None
         ends = not self._code.holds(epoch)  # it is after every row, then
         bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
@@ -196,7 +240,7 @@ class TableLog:
     def _keep(self, time: int, changes: Int64s | Run) -> None:
         """Keep the changes at a time word for readers."""
         assert self._code is not None
-        (done,) = self._code.unpack(time)
+        done = self._code.epoch_of(time)
         assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
         self._epochs.append(done)
         self._changes[done] = KeptChanges(changes)
@@ -205,6 +249,7 @@ class TableLog:
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns, `epoch`, `diff`; epochs ascending."""
         check_kept(start, self._forgotten_before)
+        self.settle()
         epochs = self._epochs_of(start, stop)
         blocks = [self._changes[epoch].words() for epoch in epochs]
         words = _joined(blocks, self._schema.width)
@@ -228,6 +273,7 @@ class TableLog:
         snapshot; then that of the piece, and a little for each epoch.
         """
         check_kept(wanted.stop if wanted.is_snapshot else wanted.start, self._forgotten_before)
+        self.settle()
         if wanted.is_snapshot:
             return self._pieces.of_collection(wanted, self._collected)
         epochs = self._epochs_of(wanted.start, wanted.stop)
@@ -235,16 +281,19 @@ class TableLog:
 
     def extent(self) -> tuple[int, int]:
         """From what was forgotten to what has come."""
+        self.settle()
         return self._forgotten_before, self._last
 
     def _collected(self, epoch: int) -> Accumulated:
         """The rows at `epoch`: all of them, and what came later taken back."""
         assert self._rows is not None
+        self.settle()
         later = self._epochs_of(epoch + 1, EPOCH_MAX + 1)
         return self._rows.accumulated([_negated(self._changes[done].words()) for done in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
+        self.settle()
         gone = bisect_left(self._epochs, stop)
         for epoch in self._epochs[:gone]:
             del self._changes[epoch]
@@ -263,6 +312,8 @@ class TableLog:
         if not isinstance(other, TableLog) or other._schema != self._schema:
             return False
         assert self._rows is not None and other._rows is not None and self._code is not None
+        self.settle()
+        other.settle()
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
         before = other._rows.accumulated().all()
         # What has come here up to `epoch`, that included if it is complete already.
@@ -287,6 +338,7 @@ class TableLog:
 
     def rebase(self, by: Rebase) -> None:
         """Rows of open epochs, and all rows; changes of complete epochs have these as whole numbers."""
+        self._gather()
         self._open.rebase(by)
         if self._rows is not None:
             self._rows.rebase(by)
@@ -294,6 +346,8 @@ class TableLog:
     def symbols(self, mark: Mark) -> None:
         """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
         self._open.symbols(mark)
+        for few in self._few:
+            mark.words(few[:-2])
         self._pieces.symbols(mark)
         for changes in self._changes.values():
             changes.symbols(mark)
@@ -310,7 +364,9 @@ def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
     are.
     """
     times = words[-2]
-    if (times == times[0]).all():
+    # Of few rows Python sees it sooner than numpy begins.
+    known = len(set(times.tolist())) if times.shape[0] <= _ROWS_FEW else 0
+    if known == 1 or (known == 0 and (times == times[0]).all()):
         yield int(times[0]), words
         return
     order = np.argsort(times, kind="stable")

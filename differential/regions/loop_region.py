@@ -84,7 +84,10 @@ class LoopRegion:
         ]
         self._turns: dict[int, int] = {}
         self.at: int | None = None
-        self._since = 0
+        self._since = self._told_since = 0
+        """Nothing is asked about times before it, and what reduces know of that."""
+        for reduce in self._reduces:
+            reduce.machine.let_look(self._look)
 
     def __deepcopy__(self, memo: dict[int, object]) -> LoopRegion:
         """Refused: tables name memory by address. Who copies workers lets loops run as they do elsewhere."""
@@ -220,6 +223,7 @@ class LoopRegion:
             step.work(self._slots)
             self.at = None
             return
+        self._look()  # before the machine says more of it by itself
         self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
         self._state[X_TURNS] -= 1
         frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
@@ -269,15 +273,24 @@ class LoopRegion:
 
     def on_since(self, since: int, has_ended: bool) -> None:
         """See `Region`."""
-        if since > self._since or has_ended:
-            self._since = since
-            frontier = np.array([since], np.int64)
+        self._since = max(self._since, since)
+        if not has_ended:
+            return  # noted: it is asked for when merges begin
+        self._told_since = self._since
+        for reduce in self._reduces:
+            reduce.machine.set_since(reduce.frontier(0))
+        for vertex in self._parts.vertices:
+            if isinstance(vertex, JoinVertex):
+                vertex.on_frontier()
+
+    def _look(self) -> None:
+        """A merge begins, or a machine goes on by itself: let reduces know what is asked about."""
+        if self._told_since < self._since:
+            self._told_since = self._since
+            frontier = np.array([self._since], np.int64)
             for reduce in self._reduces:
-                reduce.machine.set_since(reduce.frontier(0) if has_ended else frontier)
-            if has_ended:
-                for vertex in self._parts.vertices:
-                    if isinstance(vertex, JoinVertex):
-                        vertex.on_frontier()
+                if len(reduce.frontier(0)):
+                    reduce.machine.set_since(frontier)
 
     def turns(self) -> dict[int, int]:
         """See `Region`."""
@@ -287,7 +300,7 @@ class LoopRegion:
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
         self._tell(by.step)  # in the middle of a stretch: what went round has words of before
-        self._since = by.early_word(self._since)
+        self._since, self._told_since = by.early_word(self._since), by.early_word(self._told_since)
         for each in (X_FROM, X_BOUND):
             self._state[each] = by.early_word(int(self._state[each]))
         self._slots.bound = int(self._state[X_BOUND])

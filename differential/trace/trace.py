@@ -288,6 +288,8 @@ class Trace:
         more as `since` moves on.
         """
         tries, since = self._tried
+        if tries:
+            self._look()
         is_due = self._unseen >= self._seen
         if self._is_shrinking or not (is_due or (tries and since != self.since.tobytes())):
             return

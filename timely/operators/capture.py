@@ -42,6 +42,10 @@ class OutputLog(Protocol):
         """All epochs before `epoch` are complete."""
         ...
 
+    def settle(self) -> None:
+        """Do what was put off for who reads: called before words count from a later epoch."""
+        ...
+
     def changes(self, start: int, stop: int) -> pa.Table:
         """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
         collections, `diff`.
@@ -126,6 +130,9 @@ class RecordLog:
         self._complete = epoch
         while self._open and self._open[0] < epoch:
             self._done.append(heapq.heappop(self._open))
+
+    def settle(self) -> None:
+        """Nothing is put off."""
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns `epoch` (int64) and `record` (msgpack)."""
@@ -227,9 +234,9 @@ class CaptureVertex(Vertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Into the log, by epoch."""
         del port
+        epoch_of, add = self.code.epoch_of, self.log.add
         for word, batch in messages:
-            (epoch,) = self.code.unpack(word)
-            self.log.add(epoch, batch)
+            add(epoch_of(word), batch)
 
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
@@ -238,6 +245,10 @@ class CaptureVertex(Vertex):
         if epoch > self.complete_before:
             self.complete_before = epoch
             self.log.complete(epoch)
+
+    def catch_up(self) -> None:
+        """Words of complete epochs become ordinary epochs while it is known which these are."""
+        self.log.settle()
 
     def take_over(self, other: CaptureVertex, epoch: int) -> bool:
         """Go on for the clients of `other` from `epoch` on; False if that is not possible."""

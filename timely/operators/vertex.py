@@ -226,6 +226,11 @@ class Vertex:
         say this is an error then, which ends its dataflow.
         """
 
+    def catch_up(self) -> None:
+        """Called before `rebase`, while words count from where they did: the last moment for what was put
+        off, and needs to know which epochs words are of. Nothing may be sent.
+        """
+
     def first_asked(self) -> int | None:
         """The first epoch that somebody outside of this dataflow may still ask about here; None: nobody."""
         return None

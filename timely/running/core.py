@@ -256,7 +256,8 @@ class Worker:
         while instance.goes_on() and ran < ACTIVATIONS_PER_STEP_MAX:
             ran += instance.run(ACTIVATIONS_PER_STEP_MAX - ran)
             self._publish(number, instance)
-            instance.check_notifications()
+            if instance.recheck:
+                instance.check_notifications()
             if time.monotonic() > until:
                 break
         return ran > 0

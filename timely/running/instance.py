@@ -520,6 +520,11 @@ class Instance:
             if isinstance(region, JointRegionRunner):
                 region.way = len(self.arrivals.ways)
                 self.arrivals.ways.append(region)
+        inside = {stage for region in self.regions for stage in region.stages}
+        for stage, runner in enumerate(self.runners):
+            # What a region sends comes together as it is.
+            sources = {spec.source for spec in self.frozen.connectors if spec.target == stage}
+            runner.is_patient = runner.is_patient and not sources <= inside
 
     def _begin_regions(self, epoch: int) -> None:
         """Those that go in step with other workers' hold from the beginning on, in everybody's view."""

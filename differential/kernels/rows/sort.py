@@ -333,6 +333,15 @@ def row_less(words: Int64s, a: int, b: int) -> bool:
 
 
 @kernel
+def are_modest(values: Int64s, bound: int) -> bool:
+    """Whether all of `values` int64[n] are less than `bound`, and more than -`bound`."""
+    is_so = True
+    for row in range(values.shape[0]):
+        is_so &= -bound < values[row] < bound
+    return is_so
+
+
+@kernel
 def is_consolidated(words: Int64s) -> bool:
     """Whether the rows are in order, each once, and none with a diff of 0. Cost: a pass, up to the first that
     is not.

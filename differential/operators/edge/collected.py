@@ -80,6 +80,11 @@ class Collected:
         self._since = since
         self._waiting.append(words)
         self._rows_waiting += rows
+
+    def settle_many(self) -> None:
+        """Take in what waits, if it is enough. Called where a row that leaves 64 bits ends the dataflow, and
+        not while somebody reads.
+        """
         if self._is_enough(self._rows_waiting):
             self.settle()
 

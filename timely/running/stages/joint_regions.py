@@ -27,8 +27,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-import numpy as np
-
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
@@ -277,7 +275,6 @@ class JointRegionRunner(RegionRunner):
         if since != self._since or has_ended:
             self._since = since
             self._ended = self._ended if ended is None else ended
-            self._frontier = np.array([since], np.int64)
             self._joint.on_since(since, has_ended)
 
     @property

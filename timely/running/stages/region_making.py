@@ -91,6 +91,8 @@ def _made_of(
         made.upstream = _upstream(frozen, len(runners), list(entering))
     else:
         made.sources = _sources(frozen, runners, list(entering))
+        for source in made.sources:
+            source.followers.append(made)
     for index in entering:
         connectors[index].target = made
     for member in members:

@@ -127,8 +127,6 @@ class RegionRunner:
     """Runs a region; to its vertices it is what the dataflow is to others."""
 
     requested: Final[frozenset[int]] = frozenset()
-    wants_frontier = True
-    wants_end = True
     is_patient = False
 
     def __init__(
@@ -163,8 +161,9 @@ class RegionRunner:
         """The bound that was found last, in words of now."""
         self.sources: Sequence[VertexRunner] = ()
         """The stages that rows come from, where these stand for inputs, and nothing lies between."""
+        self.wants_frontier = self.wants_end = True
+        """Whether frontiers are news: not as long as no source has gone on since the last turn."""
         self._since = 0
-        self._frontier: Int64s = np.zeros(1, np.int64)
         self._ended: set[int] = set()
         self.region: Region | None = None
         self.stage = number
@@ -255,7 +254,6 @@ class RegionRunner:
         has_ended = ended != self._ended
         if since != self._since or has_ended:
             self._since, self._ended = since, ended
-            self._frontier = np.array([since], np.int64)
             self.region.on_since(since, has_ended)
 
     def _bound(self, has_news: bool) -> int:
@@ -275,6 +273,7 @@ class RegionRunner:
                 here = word
         if are_open:
             self._entries_closed = 0
+            self.wants_frontier = self.wants_end = False
             return here
         told = self._bound_told() if has_news or self._closed is None else self._closed
         return max(told, here) if here < limit else told
@@ -324,7 +323,7 @@ class RegionRunner:
 
     def frontier(self, port: int) -> Int64s:
         """At the first epoch of which anything is outstanding, inside or outside."""
-        return _NO_TIMES if port in self._ended else self._frontier
+        return _NO_TIMES if port in self._ended else np.array([self._since], np.int64)
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
         """Who sends to input `port` of a stage on this worker."""
@@ -362,7 +361,6 @@ class RegionRunner:
             self._held = by.word(self._held)
         self._closed = None
         self._since = by.early_word(self._since)
-        self._frontier = np.array([self._since], np.int64)
         assert self.region is not None
         self.region.rebase(by)
 

@@ -74,6 +74,13 @@ class Frontiers(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """A region behind inputs, which knows by itself how far these are: see `regions.py`."""
+
+    wants_frontier: bool
+    wants_end: bool
+
+
 class Surroundings(Protocol):
     """The dataflow around a vertex, on its worker. In use is `instance.py`."""
 
@@ -129,10 +136,11 @@ class VertexRunner:
 
     __slots__ = (
         "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
-        "_waiting", "_waiting_in_order", "activations", "code", "due", "events", "has_frontier_news", "inbox",
+        "_waiting", "_waiting_in_order", "activations", "code", "due", "events", "followers",
+        "has_frontier_news", "inbox",
         "is_patient", "is_queued", "may_resume", "name", "notifies", "opened", "outputs", "ports",
-        "requested", "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker",
-        "workers",
+        "requested", "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume",
+        "worker", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -167,6 +175,8 @@ class VertexRunner:
         self.opened: int | None = None
         """Of a stage that stands for an input: the word of the epoch at which it may let rows in, as it has
         counted that; None: it lets none in any more."""
+        self.followers: list[Follower] = []
+        """Who looks at `opened`, and is to have a turn when it goes on."""
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
         """Of epochs that no word holds yet; these give no right to send now."""
@@ -293,6 +303,8 @@ class VertexRunner:
         if self.opened is not None:
             count(self.stage, self.opened, 1)
         count(self.stage, before, -1)
+        for follower in self.followers:
+            follower.wants_frontier = follower.wants_end = True
 
     @property
     def room(self) -> int:
@@ -371,12 +383,14 @@ class VertexRunner:
         )
 
     def catch_up(self) -> None:
-        """Let a vertex that sends nothing know how far its input is. It holds nothing either, so it may keep
-        what is complete, and was not looked at.
+        """Let a vertex that sends nothing know how far its input is, and each do what it has put off. It
+        holds nothing either, so it may keep what is complete, and was not looked at.
         """
+        if self.vertex is None:
+            return
         if self.has_frontier_news and self.wants_frontier and not self.outputs:
-            assert self.vertex is not None
             self.vertex.on_frontier()
+        self.vertex.catch_up()
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor. Called between activations."""

@@ -76,6 +76,7 @@ def test_few_rows_wait_and_many_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[int] = []
     for first in range(0, 1000, 5):
         rows.add(block({first + at: 1 for at in range(5)}), SINCE)
+        rows.settle_many()
         waited.append(rows._rows_waiting)
         assert rows.rows == first + 5
     assert waited[:3] == [5, 10, 0], "at first up to ten"
@@ -111,6 +112,7 @@ def test_equal_rows_of_several_changes_become_one() -> None:
     rows = Collected(1, GUARDS)
     for epoch in range(20_000):
         rows.add(block({1: 1 if epoch % 2 else -1}, epoch), np.array([(epoch + 1) << SHIFT]))
+        rows.settle_many()
     assert rows.rows <= collected.WAITING_ROWS_MIN + 1
 
 
