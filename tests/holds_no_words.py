@@ -103,14 +103,14 @@ HOLDS_NO_WORDS = {
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "JointLoop": "_by_rings _elsewhere _targets _to_gates",
     "JointRegionRunner": (
-        "_calls_left _done _ended _frontier _held _number _saying _seen_ended _since has_frontier_news "
+        "_calls_left _done _ended _held _number _saying _seen_ended _since has_frontier_news "
         "inbox location may_resume port upstream wants_resume way"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
-    "LoopRegion": "_gates _is_done _reduces _since _state _told _turns at",
+    "LoopRegion": "_gates _is_done _reduces _since _state _told _told_since _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
@@ -128,15 +128,14 @@ HOLDS_NO_WORDS = {
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RegionRunner": (
-        "_closed _ended _entries _entries_closed _entries_ended _first_connector _frontier _held _layout "
-        "_leaving _members _name _place _ports _since _watched has_frontier_news is_queued may_resume "
-        "recheck requested stage "
-        "tracker wants_resume"
+        "_closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout _leaving "
+        "_members _name _place _ports _since _watched has_frontier_news is_queued may_resume recheck "
+        "requested sources stage tracker wants_end wants_frontier wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
-    "TableLog": "_code _complete _epochs _forgotten_before _last _schema",
+    "TableLog": "_code _complete _epochs _few_rows _forgotten_before _last _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "
@@ -149,8 +148,8 @@ HOLDS_NO_WORDS = {
     "Vertex": "_bound",
     "VertexRunner": (
         "_held _held_far _held_in_order _limit _received _received_minimal _surroundings _waiting "
-        "_waiting_in_order activations code due events has_frontier_news is_patient is_queued "
-        "may_resume name notifies ports requested site source stage wants_end wants_frontier "
+        "_waiting_in_order activations code due events followers has_frontier_news is_patient is_queued "
+        "may_resume name notifies opened ports requested site source stage wants_end wants_frontier "
         "wants_resume worker workers"
     ),
     "View": "table",

@@ -173,7 +173,7 @@ class LoopRegion:
                 self._do(int(state[X_STEP]))
             parts.lend()
         elif why == TOLD_IS_FULL:
-            self._tell()
+            self.tell()
         else:
             assert why == TOO_MUCH
             parts.traces.take_back()
@@ -232,8 +232,8 @@ class LoopRegion:
         self.at = None
         parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
 
-    def _tell(self, step: int = 0) -> None:
-        """Let connectors know what kernels have carried, whose words have become less by `step` since."""
+    def tell(self, step: int = 0) -> None:
+        """See `Region`; words have become less by `step` since kernels noted them."""
         parts, state = self._parts, self._state
         told: int = state.item(X_TOLD)
         if told:
@@ -250,8 +250,7 @@ class LoopRegion:
                     use.messages_sent += 1
 
     def send(self) -> None:
-        """Hand on what leaves, of each epoch what its iterations add up to, and tell of these."""
-        self._tell()
+        """Hand on what leaves, of each epoch what its iterations add up to."""
         for slot, use, keep, add in self._parts.leaving:
             if not self._slots.rows(slot):
                 continue
@@ -299,7 +298,7 @@ class LoopRegion:
 
     def rebase(self, by: Rebase) -> None:
         """See `Region`."""
-        self._tell(by.step)  # in the middle of a stretch: what went round has words of before
+        self.tell(by.step)  # in the middle of a stretch: what went round has words of before
         self._since, self._told_since = by.early_word(self._since), by.early_word(self._told_since)
         for each in (X_FROM, X_BOUND):
             self._state[each] = by.early_word(int(self._state[each]))

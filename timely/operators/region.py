@@ -145,6 +145,10 @@ class Region(Protocol):
         """How often each stage has had its turn since this was last asked."""
         ...
 
+    def tell(self) -> None:
+        """Somebody asks how much went by connectors and round loops: let them know of all that did."""
+        ...
+
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch. Vertices are told by themselves."""
         ...

@@ -351,6 +351,11 @@ class RegionRunner:
 
     # Called by the instance.
 
+    def tell(self) -> None:
+        """See `Region`."""
+        if self.region is not None:
+            self.region.tell()
+
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor."""
         self.inbox = [
