@@ -102,7 +102,9 @@ class LoopRegion:
             self.at = None
             return
         slot = self._parts.entries[stage, port]
-        if isinstance(batch, PackedBatch):
+        if isinstance(batch, UpdateBatch):
+            self._slots.put(slot, batch.words)
+        elif isinstance(batch, PackedBatch):
             self._slots.put_packed(slot, batch.packed())
         else:
             self._slots.put(slot, batch.words if isinstance(batch, ArrangedBatch) else words_of(batch))

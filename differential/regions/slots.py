@@ -26,7 +26,7 @@ from differential.kernels.regions.layout import (
     S_ROWS,
     SLOT,
 )
-from differential.kernels.regions.slots import least_in, least_of, moved_in_order
+from differential.kernels.regions.slots import least_in, least_of, moved_in_order, put_rows
 from differential.kernels.rows.room import lengthened, shortened
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -88,6 +88,9 @@ class Slots:
         """Let rows wait; `time`: the column in which their time is."""
         rows = words.shape[1]
         if rows == 0:
+            return
+        column = time % words.shape[0]
+        if rows <= ROWS_MAX and put_rows(self.table, slot, words, column, self.bound, self._counters):
             return
         table = self.table
         held, known = table.item(slot, S_ROWS), table.item(slot, S_LEAST)

@@ -82,13 +82,15 @@ class Traces:
 
     def take_back(self) -> None:
         """Let traces know what was inserted."""
-        told = self.table[:, T_INSERTED : T_INSERTS + 1]
-        inserted = told.tolist()
-        told[:] = 0
-        for number, (rows, inserts) in enumerate(inserted):
+        table = self.table
+        for number, is_ours in enumerate(self._is_ours):
+            rows: int = table.item(number, T_INSERTED)
             if rows:
+                assert is_ours
                 trace = self._read[number]
                 assert isinstance(trace, Trace)
+                inserts: int = table.item(number, T_INSERTS)
+                table[number, T_INSERTED] = table[number, T_INSERTS] = 0
                 trace.take_back(rows, inserts)
 
     def make_room(self, number: int, rows: int) -> bool:

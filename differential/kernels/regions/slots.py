@@ -122,6 +122,24 @@ def moved_in_order(array: Int64s, rows: int, keep: int, add: int) -> tuple[Int64
 
 
 @kernel
+def put_rows(slots: Int64s, slot: int, words: Int64s, time: int, bound: int, counters: int) -> bool:
+    """Put rows, whose times are in a column, behind those of a slot, if there is room: whether there was."""
+    columns, rows = words.shape
+    held = slots[slot, S_ROWS]
+    if held + rows > slots[slot, S_ROOM]:
+        return False
+    target = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
+    for column in range(columns):
+        for row in range(rows):
+            target[column, held + row] = words[column, row]
+    slots[slot, S_ROWS] = held + rows
+    least, following = least_in(words[time], bound, counters)
+    slots[slot, S_LEAST] = min(slots[slot, S_LEAST], least)
+    slots[slot, S_NEXT] = min(slots[slot, S_NEXT], following)
+    return True
+
+
+@kernel
 def least_of(slots: Int64s) -> int:
     """The least time of all that waits in slots, FAR if nothing does."""
     least = np.int64(FAR)
