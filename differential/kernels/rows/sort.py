@@ -30,6 +30,7 @@ from differential.kernels.rows.packing import (
 from differential.kernels.rows.room import give_back, room_for
 from progress.kernel import Int64s, kernel, large_kernel, small_kernel
 
+HANDFUL: Final = 6
 TINY: Final = 24
 WIDE_DIGITS_FROM: Final = 4096
 MANY_ROWS: Final = 1 << 15
@@ -111,12 +112,45 @@ def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> in
     return kept
 
 
+@kernel
+def sort_handful(words: Int64s) -> Int64s:
+    """`sort_words` of so few rows that to compare them takes less than to look how they could be packed."""
+    columns, rows = words.shape
+    places = np.empty(rows, np.int64)
+    for row in range(rows):
+        at = row
+        while at > 0 and row_less(words, row, places[at - 1]):
+            places[at] = places[at - 1]
+            at -= 1
+        places[at] = row
+    kept, at = np.int64(0), np.int64(0)
+    sums = np.empty(rows, np.int64)
+    while at < rows:
+        first = places[at]
+        high, total = np.int64(0), np.int64(0)
+        while at < rows and same_row(words, first, places[at]):
+            high, total = wide_add(high, total, words[columns - 1, places[at]])
+            at += 1
+        refuse(excess(high, total))
+        if total != 0:
+            places[kept], sums[kept] = first, total
+            kept += 1
+    out = np.empty((columns, kept), np.int64)
+    for row in range(kept):
+        for column in range(columns - 1):
+            out[column, row] = words[column, places[row]]
+        out[columns - 1, row] = sums[row]
+    return out
+
+
 @large_kernel
 def sort_words(words: Int64s) -> Int64s:
     """`sort_consolidate` in one call, for other kernels and for few rows."""
     columns, rows = words.shape
     if rows == 0:
         return words
+    if rows <= HANDFUL:
+        return sort_handful(words)
     seen = np.empty((4, columns), np.int64)
     plan = np.empty((4, SEGMENTS_MAX * columns), np.int64)
     bases = np.empty(columns, np.int64)
